@@ -30,9 +30,9 @@ from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.parallel_agents import join_todos
 from wakeloop.channels.todo_list import merge_todos
 from wakeloop.dialects import get_dialect
-from wakeloop.display.clean import clean
+from wakeloop.display.formatting import format_interrupt
 from wakeloop.display.screen import Screen
-from wakeloop.display.words import question
+from wakeloop.display.terminal_text import strip_controls
 from wakeloop.loop.progress import has_progressed
 from wakeloop.text.characters import to_one_line
 from wakeloop.text.secrets import is_secret_variable, redact_text
@@ -263,11 +263,11 @@ RULES: dict[str, Callable[[int], Callable[[], Any]]] = {
 }
 
 FUNCTIONS: dict[str, Callable[[str], Any]] = {
-    "clean": clean,
+    "clean": strip_controls,
     "to_one_line": to_one_line,
     "redact_text": redact_text,
     "is_secret_variable": lambda text: is_secret_variable("X", text),
-    "question": lambda text: question({"question": "?", "command": text}),
+    "question": lambda text: format_interrupt({"question": "?", "command": text}),
 }
 
 

@@ -42,7 +42,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "if False:",
     ),
     "c06": (
-        "thread/standing.py",
+        "thread/thread_status.py",
         "if is_model_reply(message) and (text := text_of(message)):",
         "if text := text_of(message) or 'x':",
     ),
@@ -107,9 +107,9 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         '"wake_cycles": old.get("wake_cycles", 0),',
     ),
     "c19": (
-        "thread/editing.py",
-        "graph.update_state(config, edited.written(update, todos), as_node=edited.node)",
-        'graph.update_state(config, edited.written(update, todos), as_node="wake")',
+        "thread/edits.py",
+        "graph.update_state(config, edited.build_update(update, todos), as_node=edited.node)",
+        'graph.update_state(config, edited.build_update(update, todos), as_node="wake")',
     ),
     "c20": (
         "model/request.py",

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from wakeloop.state import TodoState as TodoState
     from wakeloop.stream import Event as Event
     from wakeloop.stream import Session as Session
-    from wakeloop.thread.editing import aupdate_todos as aupdate_todos
-    from wakeloop.thread.editing import update_todos as update_todos
-    from wakeloop.thread.standing import answer_of as answer_of
-    from wakeloop.thread.standing import session_of as session_of
+    from wakeloop.thread.edits import aupdate_todos as aupdate_todos
+    from wakeloop.thread.edits import update_todos as update_todos
+    from wakeloop.thread.thread_status import answer_of as answer_of
+    from wakeloop.thread.thread_status import session_of as session_of
     from wakeloop.todos.items import Todo as Todo
 
 _FROM = {
@@ -58,9 +58,9 @@ _FROM = {
         "WakeloopError",
     ),
     "wakeloop.stream": ("Event", "Session"),
-    "wakeloop.thread.editing": ("aupdate_todos", "update_todos"),
+    "wakeloop.thread.edits": ("aupdate_todos", "update_todos"),
     "wakeloop.presets": ("preset",),
-    "wakeloop.thread.standing": ("answer_of", "session_of"),
+    "wakeloop.thread.thread_status": ("answer_of", "session_of"),
     "wakeloop.settings": ("LoopSettings",),
     "wakeloop.state": ("TodoState",),
     "wakeloop.loop.inbox": ("WakeEvent",),

@@ -35,8 +35,8 @@ from wakeloop.nodes.wake import Wake
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
 from wakeloop.state import INPUT_CHANNELS, OUTPUT_CHANNELS, Steps, TodoState
-from wakeloop.thread.reviewing import Reviews
-from wakeloop.thread.verifying import Verify, is_asynchronous
+from wakeloop.thread.tool_reviews import ToolReviews
+from wakeloop.thread.verifier import Verify, is_asynchronous
 
 DEFAULT_NAME = "wakeloop"  # what an agent is called that was given no name
 Tool = BaseTool | Callable[..., Any] | dict[str, Any]
@@ -70,7 +70,9 @@ def build_todo_graph(
     schemas = _build_schemas(state_schema or TodoState, context_schema or build_context_form(base))
     chat = _resolve_model(model)
     check_price(base, model_name_of(chat))
-    reviews = Reviews.of(interrupt_on, list(runnable), unapprovable_tools(provided, dialect), base.prompts)
+    reviews = ToolReviews.parse(
+        interrupt_on, list(runnable), unapprovable_tools(provided, dialect), base.prompts
+    )
     bindings = ModelBindings.create(chat, [*runnable.values(), *provided], dialect, base, response_format)
     nodes: dict[str, Node] = {
         "activate": Activate(

@@ -19,7 +19,7 @@ from wakeloop.bench.task import Task
 from wakeloop.model.chat_models import bind_tools
 from wakeloop.presets import PRESETS, preset
 from wakeloop.settings import LoopSettings
-from wakeloop.thread.standing import answer_of
+from wakeloop.thread.thread_status import answer_of
 from wakeloop.todos.items import is_open
 
 CONTINUE_PROMPT = "Go on if anything is left to do; otherwise say that all is done."

@@ -22,7 +22,7 @@ from wakeloop.bench.study import Prices, Study, load_study
 from wakeloop.bench.tables import format_number
 from wakeloop.cli.execution import STOP_NOTES, handle_signals
 from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage_error
-from wakeloop.display.width import room, within
+from wakeloop.display.terminal_output import find_width, wrap_text
 from wakeloop.errors import BenchError
 from wakeloop.text.characters import pluralize
 
@@ -209,8 +209,8 @@ class ProgressLine:
             f"{progress.finished:,} of {pluralize(progress.whole, 'cell')}, {format_duration(left)} left, "
             f"cost {format_number(progress.cost)}, {format_number(cost * len(ahead))} left"
         )
-        if columns := room(sys.stderr):
-            sys.stderr.write(f"\r\x1b[K{next(within(text, columns - 1))}")
+        if columns := find_width(sys.stderr):
+            sys.stderr.write(f"\r\x1b[K{next(wrap_text(text, columns - 1))}")
             sys.stderr.flush()
         elif (tenth := 10 * progress.finished // progress.whole) > self.tenth:
             self.tenth = tenth
@@ -223,7 +223,7 @@ def progress_line(say: Callable[[str], None]) -> Iterator[ProgressLine]:
     try:
         yield ProgressLine(say)
     finally:
-        if room(sys.stderr):
+        if find_width(sys.stderr):
             sys.stderr.write("\n")
 
 

@@ -16,8 +16,8 @@ from wakeloop.cli.output_formats import at_a_terminal
 from wakeloop.cli.spec_builder import build_stack, spec_from_stack
 from wakeloop.cli.store import DatabaseFile, database_exists, open_to_read
 from wakeloop.config.levels import config_folder
-from wakeloop.display.clean import one_line
-from wakeloop.display.width import tell
+from wakeloop.display.terminal_output import write_text
+from wakeloop.display.terminal_text import clean_line
 from wakeloop.errors import ReplyError
 from wakeloop.text.characters import pluralize, quote_path
 
@@ -55,7 +55,7 @@ def run_doctor(database: DatabaseFile, given: Mapping[str, Any], say: Callable[[
         say("model: none; wakeloop init finds one")
         return worst or USAGE
     address = f" at {strip_credentials(spec.base_url)}" if spec.base_url else ""
-    say(f"model: {one_line(spec.model_title)}{address}")
+    say(f"model: {clean_line(spec.model_title)}{address}")
     return check_model(spec, say) or worst
 
 
@@ -110,10 +110,10 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
                     say(line)
             return error_exit_code(error)
     if watcher.unreadable is not None:
-        say(f"tools: not called. The call could not be read: {one_line(watcher.unreadable.why)}.")
+        say(f"tools: not called. The call could not be read: {clean_line(watcher.unreadable.why)}.")
         return FAILED
     if not reply.tool_calls:
-        answer = one_line(reply.text, 60)
+        answer = clean_line(reply.text, 60)
         say(f"tools: not called. It answered {answer!r}; the todo list needs tool calls.")
         return FAILED
     say("tools: called as asked")
@@ -144,4 +144,4 @@ def suggest_alternatives(name: str, model: Any) -> Iterator[str]:
 def show_progress(text: str) -> None:
     """Tell a user at a terminal about a step that takes a moment."""
     if at_a_terminal():
-        tell(text, sys.stderr)
+        write_text(text, sys.stderr)

@@ -39,7 +39,7 @@ def edit_todos(database: DatabaseFile, typed: Sequence[str]) -> list[str]:
         with open_to_read(database) as store:
             return format_todos(read_state(store.saver, thread, rest=True).values.get("todos") or [])
     from wakeloop.cli.offline_graph import build_offline_graph
-    from wakeloop.thread.editing import update_todos
+    from wakeloop.thread.edits import update_todos
 
     with open_to_write(database) as store, store.hold(thread):
         graph = build_offline_graph(store.saver, known.spec)

@@ -16,7 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, Interrupt, StateSnapshot
 
-from wakeloop.display.screen import STREAM, Line, Screen
+from wakeloop.display.screen import STREAM_MODES, Line, Screen
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Answers = dict[str, Any]
@@ -192,7 +192,9 @@ def run_graph(
     Every step is written before the next begins, so that a process that is killed loses none.
     """
     try:
-        parts = agent.stream(given, config, stream_mode=list(STREAM), durability="sync", control=control)
+        parts = agent.stream(
+            given, config, stream_mode=list(STREAM_MODES), durability="sync", control=control
+        )
         for mode, data in parts:
             arriving.parts.put((mode, data))
     except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for

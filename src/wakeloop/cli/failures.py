@@ -6,7 +6,7 @@ from contextlib import suppress
 from errno import EDQUOT, ENOSPC
 from typing import Any
 
-from wakeloop.display.clean import one_line
+from wakeloop.display.terminal_text import clean_line
 from wakeloop.errors import (
     RESUME_HINT,
     BenchError,
@@ -85,7 +85,7 @@ def format_error(error: BaseException) -> str:
         text = f"{error.strerror}: {error.filename}." if error.filename else f"{error.strerror}."
     else:
         text = f"The run failed: {type(error).__name__}: {error}"
-    return one_line(redact(text), 2 * MAX_SERVER_MESSAGE)
+    return clean_line(redact(text), 2 * MAX_SERVER_MESSAGE)
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -106,7 +106,7 @@ def _is_database_error(error: BaseException) -> bool:
 def format_database_error(error: BaseException) -> str:
     """Return a database's own message, without the statement and its values."""
     original = getattr(error, "orig", None) or error
-    return one_line(redact(str(original)), MAX_SERVER_MESSAGE).rstrip(".") or type(original).__name__
+    return clean_line(redact(str(original)), MAX_SERVER_MESSAGE).rstrip(".") or type(original).__name__
 
 
 def _is_server_error(error: BaseException) -> bool:
@@ -117,7 +117,7 @@ def _is_server_error(error: BaseException) -> bool:
 
 def format_server_error(error: Any) -> str:
     """Say what went wrong with a model's server, going by status and class name, for any provider."""
-    message, where = one_line(server_message(error), MAX_SERVER_MESSAGE), format_server_address(error)
+    message, where = clean_line(server_message(error), MAX_SERVER_MESSAGE), format_server_address(error)
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         what, advice = REFUSALS.get(status, ("rejected the request", ""))
@@ -130,7 +130,7 @@ def format_server_error(error: Any) -> str:
     if _has_type_named(error, "Timeout"):
         return f"The server{where} did not answer in time."
     if _has_type_named(error, "Connect"):
-        cause = one_line(str(find_root_cause(error)), MAX_SERVER_MESSAGE).rstrip(".")
+        cause = clean_line(str(find_root_cause(error)), MAX_SERVER_MESSAGE).rstrip(".")
         return f"The server{where} cannot be reached: {cause}."
     return f"The server's answer could not be used: {message or type(error).__name__}"
 

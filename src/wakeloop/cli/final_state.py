@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from wakeloop.cli.failures import FAILED, INTERRUPTED, OPEN, SETTLED, TERMINATED, WAITING
 from wakeloop.cli.store import DatabaseFile
-from wakeloop.display.screen import Line
-from wakeloop.display.words import (
-    APPROVAL,
+from wakeloop.display.formatting import (
+    APPROVAL_HELP,
     count_blocked,
-    ending,
-    failed_calls,
-    item,
-    question,
-    trouble,
+    count_failed_calls,
+    format_ending,
+    format_interrupt,
+    format_item,
+    format_trouble,
     wants_approval,
 )
+from wakeloop.display.screen import Line
 from wakeloop.loop.gates import ENDINGS
-from wakeloop.thread.standing import answer_of, counted, session_of
+from wakeloop.thread.thread_status import answer_of, read_session, session_of
 from wakeloop.todos.items import is_open
 
 if TYPE_CHECKING:
@@ -58,21 +58,21 @@ def closing_lines(
     snapshot: "StateSnapshot", thread: str, database: DatabaseFile, summary: str, *, whole: bool
 ) -> list[Line]:
     """What is said at the end: the list (`whole`, or what is not closed), the ending, how to go on."""
-    session = counted(snapshot)
+    session = read_session(snapshot)
     todos = [t for t in snapshot.values.get("todos") or () if whole or is_open(t) or t["status"] == "blocked"]
-    lines = [Line("item", f"  {item(todo)}") for todo in todos[:MOST_ITEMS]]
+    lines = [Line("item", f"  {format_item(todo)}") for todo in todos[:MOST_ITEMS]]
     if len(todos) > MOST_ITEMS:
         rest = f"  … and {len(todos) - MOST_ITEMS} more: wakeloop todo {shlex.quote(thread)} list"
         lines.append(Line("item", rest))
-    lines += [Line("end", ending(session)), Line("note", f"thread {thread}: {summary}")]
-    if told := trouble(session, snapshot.values.get("todos") or ()):
+    lines += [Line("end", format_ending(session)), Line("note", f"thread {thread}: {summary}")]
+    if told := format_trouble(session, snapshot.values.get("todos") or ()):
         lines.append(Line("error", told))
     if snapshot.interrupts:
-        asked = [text for one in snapshot.interrupts for text in question(one.value)]
+        asked = [text for one in snapshot.interrupts for text in format_interrupt(one.value)]
         lines += [Line("question", f"question: {text}") for text in asked]
         lines.append(Line("way", f"To answer: {resume_command(thread, database, 'your answer')}"))
         if any(wants_approval(one.value) for one in snapshot.interrupts):
-            lines.append(Line("note", f"The answer: {APPROVAL}."))
+            lines.append(Line("note", f"The answer: {APPROVAL_HELP}."))
     elif session["state"] == "running" or session["open"]:
         lines.append(Line("way", f"To go on: {resume_command(thread, database)}"))
     return lines
@@ -93,7 +93,7 @@ def final_state(
     `questions` (`id` and `value` of each interrupt that waits), `usage` (`input_tokens`, `output_tokens`,
     `total_tokens` of this run's requests), `error` (a sentence, or None).
     """
-    values, session = snapshot.values or {}, counted(snapshot)
+    values, session = snapshot.values or {}, read_session(snapshot)
     return {
         "thread": thread,
         "session": session_of(snapshot),
@@ -103,7 +103,7 @@ def final_state(
         "structured_response": values.get("structured_response"),
         "messages": len(values.get("messages") or ()),
         "wakes": session["wakes"],
-        "failed_calls": failed_calls(session),
+        "failed_calls": count_failed_calls(session),
         "blocked": count_blocked(values.get("todos") or ()),
         "questions": [{"id": one.id, "value": one.value} for one in snapshot.interrupts],
         "usage": dict(usage or sum_usage(values.get("messages") or ())),

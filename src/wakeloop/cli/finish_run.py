@@ -23,13 +23,13 @@ from wakeloop.cli.output_formats import OutputFormat
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import Store
 from wakeloop.demo.job import unwritten
-from wakeloop.display.clean import one_line
-from wakeloop.display.live import Live
-from wakeloop.display.plain import Plain
+from wakeloop.display.live_view import LiveView
+from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Line
-from wakeloop.display.width import tell
+from wakeloop.display.terminal_output import write_text
+from wakeloop.display.terminal_text import clean_line
 from wakeloop.errors import InputError
-from wakeloop.thread.standing import counted
+from wakeloop.thread.thread_status import read_session
 
 
 def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside: ExternalTools) -> int:
@@ -38,11 +38,11 @@ def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside
     Exits the process at once if a request or a tool is still at work: nothing can cancel those.
     """
     snapshot = outcome.snapshot
-    whole = isinstance(view, Live)
+    whole = isinstance(view, LiveView)
     for line in closing_lines(snapshot, run.thread, run.database, view.screen.summary, whole=whole):
         view.say(line)
     own = snapshot.values.get("todo_settings") or {}
-    if hint := format_raise_hint(counted(snapshot), run.spec, own, run.thread, run.database):
+    if hint := format_raise_hint(read_session(snapshot), run.spec, own, run.thread, run.database):
         view.say(Line("way", hint))
     page: Line | None = None
     if run.spec.demo and outcome.stopped is None:
@@ -51,10 +51,10 @@ def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside
         page = write_demo_report(run, agent)
         view.say(page)
     print_result(run, snapshot, view, None)
-    code = exit_code(counted(snapshot), outcome.stopped)
+    code = exit_code(read_session(snapshot), outcome.stopped)
     if page is not None and code == SETTLED:
         if why := unwritten(snapshot.values.get("messages") or ()):
-            reason = one_line(why.removeprefix("Error: "))
+            reason = clean_line(why.removeprefix("Error: "))
             view.say(Line("error", f"The report could not be written: {reason}"))
         code = FAILED if why or page.kind == "error" else code
     if outcome.abandoned:
@@ -81,7 +81,7 @@ def report_failure(run: RunSpec, agent: Graph, error: Exception, view: View, beg
     if begun is not None and forget_unanswered(run.thread, agent, begun):
         way = "No thread was created, since nothing was answered. Run the same command again."
     diagnosis = [f"To diagnose it: {run.spec.doctor_command}"] if is_model_error(error) else []
-    tell("\n".join([f"wakeloop: {sentence}", way, *diagnosis]), sys.stderr)
+    write_text("\n".join([f"wakeloop: {sentence}", way, *diagnosis]), sys.stderr)
     if snapshot is not None:
         with suppress(OSError):  # the output may be on the disk that is full
             print_result(run, snapshot, view, " ".join([sentence, *diagnosis]))
@@ -109,7 +109,7 @@ def print_result(run: RunSpec, snapshot: StateSnapshot, view: View, error: str |
     result = final_state(run.thread, snapshot, usage=usage_counts(screen.read, screen.written), error=error)
     if run.output.format is OutputFormat.TEXT:
         if answer := result["answer"].strip():
-            Plain(screen, sys.stdout).say(Line("model", answer))
+            PlainView(screen, sys.stdout).say(Line("model", answer))
         return
     if run.output.format is OutputFormat.STREAM_JSON:
         result = {"type": "result", **result}

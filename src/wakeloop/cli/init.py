@@ -10,7 +10,7 @@ from wakeloop.cli.discovery import ModelSources, discover_models
 from wakeloop.cli.failures import FAILED, SETTLED, CommandError
 from wakeloop.cli.terminal_input import read_line
 from wakeloop.config.levels import config_folder
-from wakeloop.display.width import tell
+from wakeloop.display.terminal_output import write_text
 from wakeloop.text.characters import quote_path
 
 DEFAULT_MODELS = {"openai:": "gpt-5-mini"}  # suggested for a provider
@@ -104,7 +104,7 @@ def accepted_names(label: str, values: Mapping[str, str]) -> tuple[str, ...]:
 
 def ask_line(question: str) -> str:
     """Ask for a line."""
-    tell(question, sys.stdout, end="")
+    write_text(question, sys.stdout, end="")
     typed = read_line(sys.stdin)
     if not typed:
         raise CommandError("The input ended before an answer; nothing was written.")
@@ -132,4 +132,4 @@ def write_config(file: Path, values: Mapping[str, str]) -> None:
 def print_lines(*lines: str) -> None:
     """Print lines on stdout."""
     for line in lines:
-        tell(line, sys.stdout)
+        write_text(line, sys.stdout)

@@ -14,8 +14,8 @@ from wakeloop.cli.store import DatabaseFile, ThreadRecord
 from wakeloop.cli.terminal_input import read_all
 from wakeloop.cli.thread_lookup import find_thread, new_thread_id, resolve_thread_option
 from wakeloop.cli.todo_file import read_todo_file
-from wakeloop.display.clean import one_line
-from wakeloop.display.width import tell
+from wakeloop.display.terminal_output import write_text
+from wakeloop.display.terminal_text import clean_line
 
 BYTE_ORDER_MARK = "\ufeff"  # of the byte order
 TEXT_OUTPUT = OutputOptions()
@@ -120,7 +120,7 @@ def launch_job(job: RunSpec) -> int:
     try:
         from wakeloop.cli.run_job import run_job
     except KeyboardInterrupt:
-        tell("Stopped before the run began: nothing is stored.", sys.stderr)
+        write_text("Stopped before the run began: nothing is stored.", sys.stderr)
         raise
     return run_job(job)
 
@@ -128,7 +128,7 @@ def launch_job(job: RunSpec) -> int:
 def announce_start(spec: AgentSpec, thread: str, output: OutputOptions = TEXT_OUTPUT) -> None:
     """Tell a person at a terminal what is begun: what it needs takes a moment to import."""
     if output.shows_progress and sys.stderr.isatty():
-        tell(f"Starting {one_line(spec.model_title)} on thread {thread} …", sys.stderr)
+        write_text(f"Starting {clean_line(spec.model_title)} on thread {thread} …", sys.stderr)
 
 
 def check_text(text: str, empty: str) -> None:

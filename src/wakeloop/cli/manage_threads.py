@@ -12,8 +12,8 @@ from wakeloop.cli.store import DatabaseFile, open_to_read, open_to_write
 from wakeloop.cli.stored_state import read_state
 from wakeloop.cli.thread_list import format_time, summarize_thread
 from wakeloop.cli.thread_lookup import check_thread_id, find_thread
-from wakeloop.display.clean import clean, one_line
-from wakeloop.display.words import MARKS, ending, progress
+from wakeloop.display.formatting import MARKS, format_ending, format_progress
+from wakeloop.display.terminal_text import clean_line, strip_controls
 from wakeloop.text.secrets import redact_json
 from wakeloop.todos.items import count_open
 
@@ -28,7 +28,7 @@ def remove_threads(database: DatabaseFile, threads: Sequence[str]) -> Iterator[s
     for one in known:
         with open_to_write(database) as store, store.hold(one.id):
             store.forget(one.id)
-        yield f"Removed {one_line(one.id)} ({one_line(one.request, 50) or 'no request'})."
+        yield f"Removed {clean_line(one.id)} ({clean_line(one.request, 50) or 'no request'})."
 
 
 def rename_thread(database: DatabaseFile, thread: str, name: str) -> Iterator[str]:
@@ -40,7 +40,7 @@ def rename_thread(database: DatabaseFile, thread: str, name: str) -> Iterator[st
         if store.find(name) is not None:
             raise usage_error(f"There is a thread {name!r} already: choose another name.")
         store.rename(known.id, name)
-    yield f"{one_line(known.id)} is {name} now."
+    yield f"{clean_line(known.id)} is {name} now."
 
 
 def refuse_hosted_thread(database: DatabaseFile, thread: str) -> None:
@@ -68,16 +68,20 @@ def export_thread(database: DatabaseFile, thread: str | None, *, json: bool) -> 
     why = f" ({row['reason']})" if row["reason"] not in (None, row["state"]) else ""
     todos = redact_json(view.values.get("todos") or [], redact)
     head = [
-        f"# Thread {one_line(known.id)}",
+        f"# Thread {clean_line(known.id)}",
         "",
         f"{row['state']}{why}, changed {format_time(row['changed'])}.",
-        *([ending({"reason": "damaged", "open": count_open(todos)})] if row["state"] == "damaged" else []),
+        *(
+            [format_ending({"reason": "damaged", "open": count_open(todos)})]
+            if row["state"] == "damaged"
+            else []
+        ),
         "",
     ]
     if todos:
-        head += [f"## List: {progress(todos)}", "", *map(format_todo_item, todos), ""]
+        head += [f"## List: {format_progress(todos)}", "", *map(format_todo_item, todos), ""]
     spoken = [line for message in history for line in format_message(message)]
-    return clean("\n".join([*head, "## Conversation", "", *spoken])).rstrip() + "\n"
+    return strip_controls("\n".join([*head, "## Conversation", "", *spoken])).rstrip() + "\n"
 
 
 def format_todo_item(todo: Any) -> str:
@@ -85,14 +89,14 @@ def format_todo_item(todo: Any) -> str:
     mark = MARKS.get(todo["status"], "[?]")
     box, state = ("[x]", "") if mark == "[x]" else ("[ ]", "" if mark == "[ ]" else f" ({todo['status']})")
     why = f": {todo['reason']}" if todo.get("reason") else ""
-    return f"- {box} {one_line(str(todo['id']))} {one_line(todo['content'])}{state}{one_line(why)}"
+    return f"- {box} {clean_line(str(todo['id']))} {clean_line(todo['content'])}{state}{clean_line(why)}"
 
 
 def format_message(message: Any) -> Iterator[str]:
     """A message under its speaker; texts are fenced, so that nothing in them is taken for the page's own."""
     who = f"Graph ({message['graph']})" if "graph" in message else SPEAKERS.get(message["type"], "Other")
-    who = f"Put in by {one_line(message['source'])}" if "source" in message else who
-    name = f" of {one_line(message['name'] or 'a tool')}" if message["type"] == "tool" else ""
+    who = f"Put in by {clean_line(message['source'])}" if "source" in message else who
+    name = f" of {clean_line(message['name'] or 'a tool')}" if message["type"] == "tool" else ""
     yield from (f"### {who}{name}", "")
     if text := message["text"].strip():
         yield from fence_text(text)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wakeloop.cli.failures import usage_error
-from wakeloop.display.words import plan_in
+from wakeloop.display.formatting import find_plan
 from wakeloop.loop.approval import PLAN_ACTION
 from wakeloop.text.characters import escape_invisible
 
@@ -25,12 +25,12 @@ NUMBERED_ITEM = re.compile(r"\[([^\]]+)\] ?(.*)")
 
 def wants_editor(value: Any, typed: str) -> bool:
     """Whether an answer asks for the editor, and there is a plan to edit."""
-    return plan_in(value) is not None and typed.strip().lower() == EDIT_ANSWER
+    return find_plan(value) is not None and typed.strip().lower() == EDIT_ANSWER
 
 
 def edit_plan(value: Any) -> str | None:
     """Let the user edit a plan, and return the answer as JSON; None if the plan was emptied."""
-    todos = plan_in(value) or []
+    todos = find_plan(value) or []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.txt"
         path.write_text(HEADER + "".join(f"{format_item(todo)}\n" for todo in todos), encoding="utf-8")

@@ -12,8 +12,8 @@ from langgraph.types import Interrupt
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.plan_editor import edit_plan, wants_editor
 from wakeloop.cli.terminal_input import read_line
+from wakeloop.display.formatting import APPROVAL_HELP, PLAN_HELP, find_plan, format_interrupt, wants_approval
 from wakeloop.display.screen import Line
-from wakeloop.display.words import APPROVAL, PLANNED, plan_in, question, wants_approval
 
 
 def make_question_handler(
@@ -108,11 +108,11 @@ def suppress_echo(terminal: TextIO | None, *, by_key: bool = False) -> Iterator[
 def format_question(interrupt: Interrupt) -> list[Line]:
     """Format a question as lines; the last one says what may be typed."""
     value = interrupt.value
-    if plan_in(value) is not None:
-        hint = f"{PLANNED}:"
+    if find_plan(value) is not None:
+        hint = f"{PLAN_HELP}:"
     elif wants_approval(value):
-        hint = f"{APPROVAL}:"
+        hint = f"{APPROVAL_HELP}:"
     else:
         hint = "Your answer, on one line:"
-    lines = [f"question: {text}" for text in question(value)]
+    lines = [f"question: {text}" for text in format_interrupt(value)]
     return [Line("question", text) for text in (*lines, hint)]

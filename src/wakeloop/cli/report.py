@@ -11,9 +11,9 @@ from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import DatabaseFile, open_to_read
 from wakeloop.cli.thread_lookup import require_thread
 from wakeloop.demo.job import PAGE
-from wakeloop.display.clean import one_line
 from wakeloop.display.report import thread_report
 from wakeloop.display.screen import Line
+from wakeloop.display.terminal_text import clean_line
 from wakeloop.text.characters import quote_path
 
 
@@ -39,4 +39,4 @@ def write_demo_report(job: RunSpec, agent: Graph) -> Line:
         write_atomically(render_report(agent, job.thread), file, force=True)
     except CommandError as error:
         return Line("error", str(error))
-    return Line("note", f"The thread as a page: {quote_path(one_line(str(file)))}")
+    return Line("note", f"The thread as a page: {quote_path(clean_line(str(file)))}")

@@ -22,12 +22,12 @@ from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import open_to_read, open_to_write
 from wakeloop.cli.stored_state import read_state
 from wakeloop.cli.views import choose_view
-from wakeloop.display.clean import one_line
+from wakeloop.display.formatting import format_ending
 from wakeloop.display.screen import Line
-from wakeloop.display.words import ending
+from wakeloop.display.terminal_text import clean_line
 from wakeloop.loop.ledger import read_notes
 from wakeloop.settings import resolve_aliases
-from wakeloop.thread.standing import counted, unfinished
+from wakeloop.thread.thread_status import is_unfinished, read_session
 
 AUTO_CONTINUE_NOTE = (
     "auto_continue is switched on; loki leaves it off unless a level of configuration says otherwise."
@@ -51,8 +51,8 @@ def report_at_rest(job: RunSpec) -> int | None:
         before = build_offline_graph(store.saver).get_state(job.config)
         if store.is_held(job.thread) or not is_at_rest(before):
             return None
-    session, view = counted(before), choose_view(job, before)
-    view.say(Line("end", ending(session)))
+    session, view = read_session(before), choose_view(job, before)
+    view.say(Line("end", format_ending(session)))
     way = f"With a message it goes on: {resume_command(job.thread, job.database, 'your message')}"
     unkept = " What was set beside is not kept: set it with the message." if job.typed_settings else ""
     view.say(Line("way", f"{explain_at_rest(session)} {way}{unkept}"))
@@ -100,7 +100,7 @@ def graph_input(job: RunSpec, before: StateSnapshot) -> Any:
             return Command(resume={before.interrupts[0].id: job.message})
         listed = {} if job.todos is None else {"todos": list(job.todos)}
         return {"messages": [HumanMessage(job.message)], **listed, **input_settings(job, before)}
-    if unfinished(before):
+    if is_unfinished(before):
         return None
     if not before.values and job.request:  # it died before its first step was stored
         return {"messages": [HumanMessage(job.request)]}
@@ -110,12 +110,12 @@ def graph_input(job: RunSpec, before: StateSnapshot) -> Any:
 def is_at_rest(before: StateSnapshot) -> bool:
     """Tell whether an empty kick would find nothing to do: it would only begin all counts anew."""
     values = before.values
-    if not values or unfinished(before) or values.get("todo_inbox"):
+    if not values or is_unfinished(before) or values.get("todo_inbox"):
         return False
     messages = values.get("messages") or []
     if messages and getattr(messages[-1], "id", None) != read_notes(values).get("tail"):
         return False  # nobody has answered it
-    return bool(values.get("waiting_on")) or not (counted(before)["open"] or values.get("owed_replies"))
+    return bool(values.get("waiting_on")) or not (read_session(before)["open"] or values.get("owed_replies"))
 
 
 def explain_at_rest(session: Mapping[str, Any]) -> str:
@@ -133,7 +133,7 @@ def input_settings(job: RunSpec, before: StateSnapshot) -> dict[str, Any]:
 
 def refuse_ignored_options(job: RunSpec, before: StateSnapshot) -> None:
     """Refuse a setting that a run which is gone on with would not hear."""
-    goes_on = unfinished(before) and (job.message is None or (job.resumes and before.interrupts))
+    goes_on = is_unfinished(before) and (job.message is None or (job.resumes and before.interrupts))
     own = resolve_aliases(before.values.get("todo_settings") or {})
     if goes_on and (unheard := [key for key in job.typed_settings if key in own]):
         raise usage_error(
@@ -145,7 +145,7 @@ def opening_lines(job: RunSpec, before: StateSnapshot) -> list[Line]:
     """Which thread this is, and what becomes of what it was in the midst of."""
     which = "Continuing thread" if before.values else "Thread"
     begun = job.output.shows_progress and at_a_terminal()  # it was said before the imports
-    lines = [] if begun else [Line("note", f"{which} {job.thread} ({one_line(job.spec.model_title)})")]
+    lines = [] if begun else [Line("note", f"{which} {job.thread} ({clean_line(job.spec.model_title)})")]
     lines += [Line("note", told) for told in unused_mcp_notes(job.spec)]
     if job.spec.switched_on:
         lines.append(Line("note", AUTO_CONTINUE_NOTE))
@@ -154,9 +154,9 @@ def opening_lines(job: RunSpec, before: StateSnapshot) -> list[Line]:
             merge_typed_settings(job.typed_settings, (held := before.values.get("todo_settings") or {}))
             or held
         )
-        has = describe_budget(counted(before), job.spec, own, job.typed_settings)
+        has = describe_budget(read_session(before), job.spec, own, job.typed_settings)
         lines += [Line("note", has)] if has else []
-    if job.message is None or not unfinished(before):
+    if job.message is None or not is_unfinished(before):
         return lines
     if not before.interrupts:
         told = "Its last run had not finished; the message begins anew, and nothing runs again."

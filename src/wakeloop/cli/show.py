@@ -11,12 +11,12 @@ from wakeloop.cli.store import DatabaseFile, ThreadRecord, open_to_read
 from wakeloop.cli.stored_state import StoredState, read_state
 from wakeloop.cli.thread_list import format_time, summarize_thread
 from wakeloop.cli.thread_lookup import require_thread
-from wakeloop.display import words
-from wakeloop.display.clean import behind, clean, one_line
+from wakeloop.display import formatting
+from wakeloop.display.terminal_text import clean_line, indent_continuation, strip_controls
 from wakeloop.text.characters import pluralize, quote_path
 from wakeloop.text.marks import kind_of, source_of, split_result_text
 from wakeloop.text.secrets import redact_json
-from wakeloop.thread.standing import counted
+from wakeloop.thread.thread_status import read_session
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -52,7 +52,7 @@ def show_thread(database: DatabaseFile, named: str | None, *, history: bool, jso
         yield ""
         yield from (redact(line) for message in messages for line in format_message(message))
     elif answer := final_state(thread, snapshot)["answer"].strip():
-        yield f"answer: {redact(behind(answer))}"
+        yield f"answer: {redact(indent_continuation(answer))}"
 
 
 def describe_thread(
@@ -60,40 +60,43 @@ def describe_thread(
 ) -> Iterator[str]:
     """The head of `show`: thread, ending, how it was made, list, questions."""
     row, values = summarize_thread(known, snapshot, database, live=live), snapshot.values or {}
-    session = counted(snapshot)
-    yield f"thread: {one_line(known.id)}"
-    why = f" ({one_line(str(row['reason']))})" if row["reason"] not in (None, row["state"]) else ""
-    yield f"state: {one_line(str(row['state']))}{why}, changed {format_time(row['changed'])}"
-    yield f"  {one_line(words.ending(session))}"
+    session = read_session(snapshot)
+    yield f"thread: {clean_line(known.id)}"
+    why = f" ({clean_line(str(row['reason']))})" if row["reason"] not in (None, row["state"]) else ""
+    yield f"state: {clean_line(str(row['state']))}{why}, changed {format_time(row['changed'])}"
+    yield f"  {clean_line(formatting.format_ending(session))}"
     if row["raise"]:
         yield f"  {row['raise']}"
     if spec := known.spec:
         tools = "those of the demo" if spec.demo else ", ".join(spec.tools) or "none"
-        yield f"model: {one_line(spec.model_title)}"
-        yield f"tools: {one_line(tools)}, below {quote_path(one_line(spec.root))}"
-        yield f"preset: {one_line(spec.preset)}"
-        yield from (f"{kind}: {one_line(name)}" for kind, name in spec.role_and_agent if name)
+        yield f"model: {clean_line(spec.model_title)}"
+        yield f"tools: {clean_line(tools)}, below {quote_path(clean_line(spec.root))}"
+        yield f"preset: {clean_line(spec.preset)}"
+        yield from (f"{kind}: {clean_line(name)}" for kind, name in spec.role_and_agent if name)
         if spec.settings:
-            yield f"settings: {one_line(to_json_line(spec.settings))}"
-    yield f"request: {redact(one_line(row['request']))}"
+            yield f"settings: {clean_line(to_json_line(spec.settings))}"
+    yield f"request: {redact(clean_line(row['request']))}"
     usage = sum_usage(values.get("messages") or ())
     spent = pluralize(row["wakes"], "wake")
     if taken := session.get("spent"):
-        spent += f", {words.spending(taken)}"
+        spent += f", {formatting.format_spent(taken)}"
     yield f"spent: {spent} in the last activation, {pluralize(usage['total_tokens'], 'token')} in all"
-    if trouble := words.trouble(session, values.get("todos") or ()):
+    if trouble := formatting.format_trouble(session, values.get("todos") or ()):
         yield f"trouble: {trouble}"
     if values.get("todo_goal"):
-        yield f"goal: {redact(one_line(str(values['todo_goal'])))}"
+        yield f"goal: {redact(clean_line(str(values['todo_goal'])))}"
     yield from format_todos(values.get("todos") or [])
     for one in snapshot.interrupts:
-        yield from (f"question: {line}" for line in words.question(one.value))
-        yield f"  its id: {one_line(one.id)}"
+        yield from (f"question: {line}" for line in formatting.format_interrupt(one.value))
+        yield f"  its id: {clean_line(one.id)}"
 
 
 def format_todos(todos: Sequence[Any]) -> list[str]:
     """The list, a line an item."""
-    return [f"list: {words.progress(todos)}", *(f"  {redact(words.item(todo))}" for todo in todos)]
+    return [
+        f"list: {formatting.format_progress(todos)}",
+        *(f"  {redact(formatting.format_item(todo))}" for todo in todos),
+    ]
 
 
 def format_message(message: BaseMessage) -> Iterator[str]:
@@ -101,19 +104,21 @@ def format_message(message: BaseMessage) -> Iterator[str]:
     if isinstance(message, ToolMessage):
         result, added = split_result_text(message)
         failed = " error" if message.status == "error" else ""
-        yield f"  result{failed} of {one_line(message.name or 'a tool')}: {one_line(result)}"
+        yield f"  result{failed} of {clean_line(message.name or 'a tool')}: {clean_line(result)}"
         if added.strip():
-            yield f"graph reminder: {one_line(added)}"
+            yield f"graph reminder: {clean_line(added)}"
         return
-    kind, text = kind_of(message), clean(message.text)
+    kind, text = kind_of(message), strip_controls(message.text)
     speaker = {"human": "user", "ai": "model"}.get(message.type, message.type)
     who = LABELS.get(kind, "graph") if kind else speaker
     if source := source_of(message):
-        who = f"put in by {one_line(source)}"
+        who = f"put in by {clean_line(source)}"
     if text.strip():
-        yield f"{who}: " + behind(text.strip())
+        yield f"{who}: " + indent_continuation(text.strip())
     if isinstance(message, AIMessage):
-        yield from (f"  call: {words.call(made['name'], made['args'])}" for made in message.tool_calls)
+        yield from (
+            f"  call: {formatting.format_call(made['name'], made['args'])}" for made in message.tool_calls
+        )
 
 
 def message_as_json(message: BaseMessage) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.spec_builder import LevelStack, build_stack, select_base_url
 from wakeloop.cli.store import DatabaseFile
 from wakeloop.config.levels import NON_SETTINGS, ResolvedValue, config_folder, list_names
-from wakeloop.display.clean import one_line
-from wakeloop.display.width import columns, room
-from wakeloop.display.words import as_text
+from wakeloop.display.formatting import to_json
+from wakeloop.display.terminal_output import find_width, format_columns
+from wakeloop.display.terminal_text import clean_line
 from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import LoopSettings, resolve_aliases
 from wakeloop.text.characters import quote_path
@@ -102,11 +102,11 @@ def list_config_files(place: DatabaseFile) -> list[tuple[str, bool]]:
 
 def format_view(view: ConfigView, files: Sequence[tuple[str, bool]] = ()) -> Iterator[str]:
     """Yield a table of four columns, then the files."""
-    width = room(sys.stdout)
+    width = find_width(sys.stdout)
     # A terminal shows short file names in the table: the full paths follow below it.
     short = {path: Path(path).name for path, _ in files} if width else {}
     rows = [COLUMN_TITLES, *(format_row(key, value, short) for key, value in view.values.items())]
-    table = list(columns(rows, width, texts=(1,)))
+    table = list(format_columns(rows, width, texts=(1,)))
     yield from table
     for key in UNCUT_KEYS:
         value = str(view.values[key].value or "")
@@ -124,11 +124,11 @@ def format_view(view: ConfigView, files: Sequence[tuple[str, bool]] = ()) -> Ite
 def format_row(key: str, found: ResolvedValue, short: Mapping[str, str]) -> tuple[str, str, str, str]:
     """Format one value as cells; `short` has the short names of files."""
     value = found.value
-    text = as_text(value)
+    text = to_json(value)
     if key == "tools" and value is not None:
         text = ", ".join(value) or "none"
     source = short.get(found.source, found.source)
-    return key, one_line(text, MAX_CELL), found.level, one_line(source)
+    return key, clean_line(text, MAX_CELL), found.level, clean_line(source)
 
 
 def view_to_json(view: ConfigView, files: Sequence[tuple[str, bool]]) -> dict[str, Any]:

@@ -11,18 +11,18 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, Pend
 from wakeloop.channels.apply_writes import BATCH_REDUCERS, SINGLE_REDUCERS, apply_writes
 from wakeloop.cli.failures import CommandError
 from wakeloop.errors import DamagedError
-from wakeloop.thread.held import ASKED, Held, whom
-from wakeloop.thread.standing import session_of
+from wakeloop.thread.thread_status import session_of
+from wakeloop.thread.thread_views import INTERRUPT_KEY, ThreadView, find_interrupt_kind
 
 INPUT_TASK = "00000000-0000-0000-0000-000000000000"  # whose writes are no task's
-TASK_WRITES = frozenset((ASKED, "__resume__", "__error__", "__error_source_node__"))  # no channels
+TASK_WRITES = frozenset((INTERRUPT_KEY, "__resume__", "__error__", "__error_source_node__"))  # no channels
 PENDING_SENDS = "__pregel_tasks"  # tasks that wait
 DAMAGED = {"state": "damaged", "reason": "damaged"}
 TRIGGERS = ("branch:to:", "__start__")  # a channel that holds something has a task that waits
 
 
 @dataclass(frozen=True)
-class StoredState(Held):
+class StoredState(ThreadView):
     """A thread as its newest rows have it; `interrupts` are the questions that wait."""
 
     interrupts: Sequence[Any] = ()
@@ -54,15 +54,15 @@ def read_state(saver: BaseCheckpointSaver[Any] | None, thread: str, *, rest: boo
 
 def _read_remains(saver: BaseCheckpointSaver[Any], thread: str) -> StoredState | None:
     """Return what can be read of a damaged thread, if anything can."""
-    from wakeloop.display.folding import what_is_left
-    from wakeloop.display.past import past_in
+    from wakeloop.display.checkpoint_history import read_history_at
+    from wakeloop.display.timeline_builder import recover_state
 
     try:
-        past = past_in(saver, {"thread_id": thread})
+        past = read_history_at(saver, {"thread_id": thread})
     except DamagedError:
         return None
     changed = datetime.fromtimestamp(past.steps[-1].began, UTC).isoformat()
-    return StoredState(what_is_left(past) | {"todo_session": {**DAMAGED}}, created_at=changed)
+    return StoredState(recover_state(past) | {"todo_session": {**DAMAGED}}, created_at=changed)
 
 
 def _read_rows(saver: BaseCheckpointSaver[Any], found: CheckpointTuple) -> StoredState:
@@ -73,15 +73,15 @@ def _read_rows(saver: BaseCheckpointSaver[Any], found: CheckpointTuple) -> Store
     asked = [
         one
         for task, channel, value in writes
-        if channel == ASKED and task not in done
+        if channel == INTERRUPT_KEY and task not in done
         for one in (value if isinstance(value, list | tuple) else [value])
     ]
     values = _channel_values(saver, found, [write for write in writes if write[1] not in TASK_WRITES])
     return StoredState(
         values,
         parked=bool(asked),
-        midway=midway,
-        on=whom(asked),
+        mid_run=midway,
+        waiting_on=find_interrupt_kind(asked),
         interrupts=tuple(asked),
         created_at=found.checkpoint["ts"],
     )

@@ -12,12 +12,12 @@ from wakeloop.cli.failures import CommandError, redact
 from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_read
 from wakeloop.cli.stored_state import StoredState, read_state
-from wakeloop.display.clean import one_line
-from wakeloop.display.width import cells, columns, cut, room
-from wakeloop.display.words import closed, count_blocked, failed_and_blocked, failed_calls
+from wakeloop.display.formatting import count_blocked, count_closed, count_failed_calls, format_failures
+from wakeloop.display.terminal_output import count_columns, cut_text, find_width, format_columns
+from wakeloop.display.terminal_text import clean_line
 from wakeloop.text.characters import pluralize, quote_path
 from wakeloop.text.marks import is_model_reply, is_user_message
-from wakeloop.thread.standing import counted
+from wakeloop.thread.thread_status import read_session
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -41,14 +41,14 @@ def list_threads(database: DatabaseFile, *, everything: bool, json: bool) -> Ite
     if not rows:
         yield f"No threads yet in {quote_path(database.path)}."
         return
-    width, ids = room(sys.stdout), [one_line(one.id) for one in known]
+    width, ids = find_width(sys.stdout), [clean_line(one.id) for one in known]
     told = [format_cells(one, ids, width) for one in rows]
     head = [name for name in COLUMNS if name != "TROUBLE" or any(line[name] for line in told)]
     lines = [head, *([line[name] for name in head] for line in told)]
     texts, spare = (
         [head.index(name) for name in names if name in head] for names in (TEXT_COLUMNS, OPTIONAL_COLUMNS)
     )
-    yield from columns(lines, width, texts, spare)
+    yield from format_columns(lines, width, texts, spare)
     yield from (f"{one['thread']}: {one['raise']}" for one in rows if one["raise"])
     if len(known) > len(shown):
         yield f"… and {pluralize(len(known) - len(shown), 'older one')}: --all"
@@ -80,7 +80,7 @@ def summarize_thread(
     known: ThreadRecord, snapshot: "StateSnapshot | StoredState", database: DatabaseFile, *, live: bool
 ) -> dict[str, Any]:
     """One thread as plain JSON; `raise` says how to raise the budget that ended its last run."""
-    session, values = counted(snapshot), snapshot.values or {}
+    session, values = read_session(snapshot), snapshot.values or {}
     todos = values.get("todos") or []
     how: str = session["state"]
     if not values:
@@ -92,10 +92,10 @@ def summarize_thread(
         "state": how,
         "reason": session["reason"],
         "open": session["open"],
-        "closed": closed(todos),
+        "closed": count_closed(todos),
         "total": len(todos),
         "wakes": session["wakes"],
-        "failed_calls": failed_calls(session),
+        "failed_calls": count_failed_calls(session),
         "blocked": count_blocked(todos),
         "changed": snapshot.created_at,
         "raise": format_raise_hint(
@@ -119,17 +119,17 @@ def last_message(messages: Sequence[BaseMessage]) -> str:
 
 def format_cells(row: Mapping[str, Any], ids: Sequence[str], width: int | None) -> dict[str, str]:
     """One thread's cells, by their heads."""
-    name = one_line(row["thread"])
+    name = clean_line(row["thread"])
     return {
         "THREAD": name if width is None else shorten_id(name, ids, max(width // ID_SHARE, ID_LEAST)),
-        "STATE": one_line(str(row["state"]), 20),
+        "STATE": clean_line(str(row["state"]), 20),
         "OPEN": f"{row['open']} of {row['total']}",
-        "REASON": one_line(str(row["reason"] or "-"), 20),
+        "REASON": clean_line(str(row["reason"] or "-"), 20),
         "WAKES": str(row["wakes"]),
         "CHANGED": format_time(row["changed"]),
-        "TROUBLE": failed_and_blocked(row["failed_calls"], row["blocked"]),
-        "REQUEST": cut(one_line(row["request"]), 32),
-        "LAST MESSAGE": cut(one_line(row["last"]), 40) or "-",
+        "TROUBLE": format_failures(row["failed_calls"], row["blocked"]),
+        "REQUEST": cut_text(clean_line(row["request"]), 32),
+        "LAST MESSAGE": cut_text(clean_line(row["last"]), 40) or "-",
     }
 
 
@@ -138,13 +138,13 @@ def shorten_id(name: str, names: Sequence[str], most: int) -> str:
 
     Where others do that, too, in as many more as it needs to stand for one alone.
     """
-    short = cut(name, most)
+    short = cut_text(name, most)
     begins = short.removesuffix("…")
     if short == name or not any(other != name and other.startswith(begins) for other in names):
         return short
     others = [other for other in names if other != name]
-    for wide in range(most, cells(name)):
-        head, tail = cut(name, wide - wide // 2).removesuffix("…"), cut_left(name, wide // 2)
+    for wide in range(most, count_columns(name)):
+        head, tail = cut_text(name, wide - wide // 2).removesuffix("…"), cut_left(name, wide // 2)
         others = [other for other in others if other.startswith(head) and other.endswith(tail)]
         if not others:
             return f"{head}…{tail}"
@@ -153,7 +153,7 @@ def shorten_id(name: str, names: Sequence[str], most: int) -> str:
 
 def cut_left(name: str, wide: int) -> str:
     """How a name ends, in as many columns at most."""
-    while cells(name) > wide:
+    while count_columns(name) > wide:
         name = name[1:]
     return name
 

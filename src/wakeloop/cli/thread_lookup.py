@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_read
-from wakeloop.display.clean import one_line
+from wakeloop.display.terminal_text import clean_line
 from wakeloop.text.characters import is_visible
 
 ABBREVIATED_ID = re.compile(r"(t|demo)-[0-9a-f]{1,7}")  # of `new_id`
@@ -39,10 +39,10 @@ def is_finished_demo(store: Store, known: ThreadRecord) -> bool:
     if known.spec is None or not known.spec.demo:
         return False
     from wakeloop.cli.stored_state import read_state
-    from wakeloop.thread.standing import counted
+    from wakeloop.thread.thread_status import read_session
 
     with suppress(CommandError):
-        session = counted(read_state(store.saver, known.id))
+        session = read_session(read_state(store.saver, known.id))
         return session["state"] not in ("running", "waiting") and not session["open"]
     return True
 
@@ -72,7 +72,7 @@ def match_prefix(beginning: str, names: Iterable[str], what: str) -> str | None:
     head, _, tail = beginning.partition(ELLIPSIS)
     found = [name for name in names if head and name.startswith(head) and name.endswith(tail)]
     if len(found) > 1:
-        ids = ", ".join(map(one_line, found[:MAX_LISTED]))
+        ids = ", ".join(map(clean_line, found[:MAX_LISTED]))
         more = f" and {len(found) - MAX_LISTED} more" if len(found) > MAX_LISTED else ""
         raise usage_error(f"{len(found)} {what} begin with {beginning!r}: {ids}{more}; write more of the id.")
     return next(iter(found), None)

@@ -13,16 +13,16 @@ from wakeloop.cli.questions import suppress_echo
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.spec_builder import settings_from_spec
 from wakeloop.dialects import get_dialect
-from wakeloop.display.live import Live, fits
-from wakeloop.display.plain import Plain
+from wakeloop.display.formatting import SENTENCES
+from wakeloop.display.live_view import LiveView, supports_live_view
+from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Line, Screen
-from wakeloop.display.words import SENTENCES
-from wakeloop.thread.standing import counted, unfinished
+from wakeloop.thread.thread_status import is_unfinished, read_session
 
 GOOD = SENTENCES["settled"]
 
 
-class QuietView(Plain):
+class QuietView(PlainView):
     """Says what went wrong, what is asked, how to go on, and any end but the good one."""
 
     def feed(self, mode: str, data: Any) -> None:
@@ -35,7 +35,7 @@ class QuietView(Plain):
             super().say(line)
 
 
-class NoEchoLive(Live):
+class NoEchoLive(LiveView):
     """A live region that nothing typed tears: it stays to be read afterwards."""
 
     def __enter__(self) -> Self:
@@ -60,11 +60,15 @@ def choose_view(job: RunSpec, before: StateSnapshot) -> View:
         todo_tools=get_dialect(settings_from_spec(job.spec).dialect).tool_names,
         todos=list(before.values.get("todos") or ()),
     )
-    if unfinished(before):
-        session = counted(before)
+    if is_unfinished(before):
+        session = read_session(before)
         screen.wakes, screen.spent = session["wakes"], session["spent"]
     if job.output.shows_progress:
-        return NoEchoLive(screen, sys.stdout) if fits(sys.stdout) else Plain(screen, sys.stdout)
+        return (
+            NoEchoLive(screen, sys.stdout)
+            if supports_live_view(sys.stdout)
+            else PlainView(screen, sys.stdout)
+        )
     if job.output.format is OutputFormat.STREAM_JSON:
         screen.heard = print_event
-    return (QuietView if job.output.quiet else Plain)(screen, sys.stderr)
+    return (QuietView if job.output.quiet else PlainView)(screen, sys.stderr)

@@ -10,14 +10,14 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from langchain_core.runnables import RunnableConfig
 
-from wakeloop.display.folding import picture
-from wakeloop.display.page import Page
-from wakeloop.display.past import Graph, past_of
-from wakeloop.display.prose import Hide
-from wakeloop.thread.standing import counted
+from wakeloop.display.checkpoint_history import Graph, read_history
+from wakeloop.display.report_page import ReportPage
+from wakeloop.display.report_text import Hide
+from wakeloop.display.timeline_builder import build_timeline
+from wakeloop.thread.thread_status import read_session
 
-HERE = Path(__file__).parent
-BROKEN = {"state": "damaged", "reason": "damaged", "open": "some"}
+TEMPLATES = Path(__file__).parent
+DAMAGED_SESSION = {"state": "damaged", "reason": "damaged", "open": "some"}
 
 
 def thread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> str:
@@ -35,8 +35,8 @@ def thread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> 
         ArgumentError: There is no such thread.
         DamagedError: Nothing of it can be read.
     """
-    past = past_of(graph, config)
-    return page(Page(picture(past), _session(graph, config), hide).values())
+    past = read_history(graph, config)
+    return render_page(ReportPage(build_timeline(past), _read_session(graph, config), hide).values())
 
 
 async def athread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> str:
@@ -44,27 +44,32 @@ async def athread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = s
     return await asyncio.to_thread(thread_report, graph, config, hide=hide)
 
 
-def page(values: Mapping[str, Any]) -> str:
+def render_page(values: Mapping[str, Any]) -> str:
     """Fill the template: its one style and its one script are named by their hashes, nothing else may run."""
-    style, script = ((HERE / f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    style, script = ((TEMPLATES / f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     jinja = Environment(
-        loader=FileSystemLoader(HERE),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    own = {"style": style, "script": script, "style_hash": _hash(style), "script_hash": _hash(script)}
+    own = {
+        "style": style,
+        "script": script,
+        "style_hash": _hash_source(style),
+        "script_hash": _hash_source(script),
+    }
     return jinja.get_template("report.html").render(**values, **own)
 
 
-def _hash(text: str) -> str:
+def _hash_source(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def _session(graph: Graph, config: RunnableConfig) -> Mapping[str, Any]:
+def _read_session(graph: Graph, config: RunnableConfig) -> Mapping[str, Any]:
     """How the thread stands; one whose newest state cannot be read is damaged."""
     try:
-        return counted(graph.get_state(config))
+        return read_session(graph.get_state(config))
     except Exception:  # noqa: BLE001 - whatever a damaged row raises, the rest is shown
-        return BROKEN
+        return DAMAGED_SESSION

@@ -8,33 +8,33 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
 
-from wakeloop.display import words
-from wakeloop.display.clean import behind, clean, one_line
-from wakeloop.display.ours import is_ours
+from wakeloop.display import formatting
+from wakeloop.display.events import is_wakeloop_event
+from wakeloop.display.terminal_text import clean_line, indent_continuation, strip_controls
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.spending import report_spent as spent_in
 from wakeloop.stream import ActivationSpending
 from wakeloop.text.characters import pluralize
 from wakeloop.text.marks import is_model_reply, kind_of, split_result_text
 from wakeloop.text.secrets import redact_text
-from wakeloop.thread.held import ASKED
+from wakeloop.thread.thread_views import INTERRUPT_KEY
 from wakeloop.todos.items import Todo
 
 Kind = Literal[
     "note", "way", "item", "tool", "done", "error", "model", "wake", "nag", "guard", "question", "end"
 ]
-STREAM: tuple[Literal["custom", "updates", "messages"], ...] = (
+STREAM_MODES: tuple[Literal["custom", "updates", "messages"], ...] = (
     "custom",
     "updates",
     "messages",
 )  # the stream modes that a screen is fed with
 
 
-NEAR = 0.8  # of a budget, from which on its end is announced
-SHOWN = 16_384  # characters of a reply on its way: a view shows a few rows of them
+ANNOUNCE_AT = 0.8  # of a budget, from which on its end is announced
+MAX_STREAMED = 16_384  # characters of a reply on its way: a view shows a few rows of them
 
 
-def now() -> float:
+def read_clock() -> float:
     """The seconds of a clock that only runs on."""
     return time.monotonic()
 
@@ -51,12 +51,12 @@ class Line:
     parts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", clean(self.text))
-        object.__setattr__(self, "parts", tuple(map(clean, self.parts)))
+        object.__setattr__(self, "text", strip_controls(self.text))
+        object.__setattr__(self, "parts", tuple(map(strip_controls, self.parts)))
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RunningCall:
     """A call at work, as it is told, and since when; None where it waited for a person meanwhile."""
 
     told: str
@@ -76,7 +76,7 @@ class Screen:
     title: str = ""
     todo_tools: frozenset[str] = frozenset()
     todos: list[Todo] = field(default_factory=list)
-    running: dict[str, Call] = field(default_factory=dict)
+    running: dict[str, RunningCall] = field(default_factory=dict)
     streamed: str = ""
     calling: tuple[str, int] = ("", 0)
     wakes: int = 0
@@ -88,13 +88,13 @@ class Screen:
     written: int = 0
     ahead: Callable[[], str] = str
     heard: Callable[[Any], object] = bool
-    clock: Callable[[], float] = now
-    started: float = field(default_factory=now)
+    clock: Callable[[], float] = read_clock
+    started: float = field(default_factory=read_clock)
 
     def feed(self, mode: str, data: Any) -> list[Line]:
         """Take one part of the stream, and return what it adds to the screen."""
         if mode == "custom":
-            if not is_ours(data):
+            if not is_wakeloop_event(data):
                 return []
             self.heard(data)
             return self.event(data)
@@ -116,8 +116,8 @@ class Screen:
         return self._told(f"{self.wakes}/{pluralize(self.budget, 'wake')}") if self.budget else self.summary
 
     def _told(self, wakes: str) -> str:
-        seconds = words.elapsed(self.clock() - self.started)
-        return ", ".join(filter(None, [wakes, words.spending(self.spent), self.nearest, seconds]))
+        seconds = formatting.format_elapsed(self.clock() - self.started)
+        return ", ".join(filter(None, [wakes, formatting.format_spent(self.spent), self.nearest, seconds]))
 
     # -- events of the graph ---------------------------------------------------------------------------
 
@@ -135,8 +135,8 @@ class Screen:
     def on_spent(self, event: Mapping[str, Any]) -> list[Line]:
         """A request was paid; a budget that nears its end is announced once."""
         self.spent, name, share = event["spent"], event["nearest"], event["share"]
-        self.nearest, self.budget = words.nearest(name, share), event["budget"]
-        if name is None or share < NEAR or name in self.announced:
+        self.nearest, self.budget = formatting.format_budget_share(name, share), event["budget"]
+        if name is None or share < ANNOUNCE_AT or name in self.announced:
             return []
         self.announced.add(name)
         return [Line("nag", f"budget: {self.nearest} is spent")]
@@ -152,10 +152,15 @@ class Screen:
         self.todos = list(event["todos"])
         by_id = {todo["id"]: todo for todo in self.todos}
         lines = [
-            Line("item", f"  {words.item(by_id[key])}" if key in by_id else one_line(f"[-] {key} removed"))
+            Line(
+                "item",
+                f"  {formatting.format_item(by_id[key])}"
+                if key in by_id
+                else clean_line(f"[-] {key} removed"),
+            )
             for key in event["changed"]
         ]
-        return [*lines, Line("item", f"list: {words.progress(self.todos)}")] if lines else []
+        return [*lines, Line("item", f"list: {formatting.format_progress(self.todos)}")] if lines else []
 
     def on_echo(self, event: Mapping[str, Any]) -> list[Line]:
         """An input sent back an older list, which changes nothing."""
@@ -187,7 +192,7 @@ class Screen:
 
     def on_guard(self, event: Mapping[str, Any]) -> list[Line]:
         """The guard asks for a correction, an explanation, the last word, or a list."""
-        reason, action = one_line(str(event["reason"])), event["action"]
+        reason, action = clean_line(str(event["reason"])), event["action"]
         if action == "report":
             told = f"the run ends ({reason}) with {event['open']} open"
             return [Line("guard", f"last word: {told}; the model is asked what is done and what is not")]
@@ -205,7 +210,9 @@ class Screen:
         """The verifier ruled; only a refusal is news."""
         if event["accepted"]:
             return []
-        return [Line("error", one_line(f"not accepted: {event['id']} {event['content']}: {event['reason']}"))]
+        return [
+            Line("error", clean_line(f"not accepted: {event['id']} {event['content']}: {event['reason']}"))
+        ]
 
     # -- tokens and updates ----------------------------------------------------------------------------
 
@@ -213,14 +220,14 @@ class Screen:
         """Take a piece of the reply that is being written: of its text, or of a call."""
         if not isinstance(chunk, AIMessageChunk):
             return
-        self.streamed = (self.streamed + chunk.text)[-SHOWN:]
+        self.streamed = (self.streamed + chunk.text)[-MAX_STREAMED:]
         for piece in chunk.tool_call_chunks:
             name, length = (piece["name"], 0) if piece["name"] else self.calling
             self.calling = name, length + len(piece["args"] or "")
 
     def updated(self, node: str, update: Any) -> Iterable[Line]:
         """Take what a node wrote: a reply, results of tools, a message of the graph's own."""
-        if node == ASKED:
+        if node == INTERRUPT_KEY:
             self.running = {key: replace(call, since=None) for key, call in self.running.items()}
             return
         for part in update if isinstance(update, list) else [update]:
@@ -233,7 +240,7 @@ class Screen:
                 elif is_model_reply(message):
                     yield from self.replied(message)
                 elif kind_of(message) == "retry":
-                    yield Line("guard", f"graph retry: {one_line(message.text)}")
+                    yield Line("guard", f"graph retry: {clean_line(message.text)}")
 
     def replied(self, message: AIMessage) -> Iterable[Line]:
         """A reply: its tokens, its text, the calls that it makes."""
@@ -241,24 +248,28 @@ class Screen:
             self.read += usage["input_tokens"]
             self.written += usage["output_tokens"]
         if text := message.text.strip():
-            yield Line("model", "model: " + behind(text), (text,))
+            yield Line("model", "model: " + indent_continuation(text), (text,))
         for made in message.tool_calls:
             if made["name"] not in self.todo_tools:
-                told = words.call(made["name"], made["args"])
-                self.running[made["id"] or ""] = Call(told, self.clock())
+                told = formatting.format_call(made["name"], made["args"])
+                self.running[made["id"] or ""] = RunningCall(told, self.clock())
                 yield Line("tool", f"tool: {told}")
 
     def answered(self, node: str, message: ToolMessage) -> Iterable[Line]:
         """A tool's result, its first line; of the list's tools a refusal alone, of a repair nothing."""
         call, failed = self.running.pop(message.tool_call_id, None), message.status == "error"
         text = message.text.removeprefix("Error: ") if failed else split_result_text(message)[0]
-        told = one_line(redact_text(text)) if failed else words.first_line(text)
+        told = clean_line(redact_text(text)) if failed else formatting.format_first_line(text)
         if message.name in self.todo_tools:
             if failed:
                 yield Line("error", f"list refused: {told}")
         elif call or node == "run_tools":
-            name = one_line(message.name or "a tool")
-            took = words.elapsed(self.clock() - call.since) if call and call.since is not None else ""
+            name = clean_line(message.name or "a tool")
+            took = (
+                formatting.format_elapsed(self.clock() - call.since)
+                if call and call.since is not None
+                else ""
+            )
             head = f"tool {'error' if failed else 'done'}: {name}" + (f": {told}" if told else "")
             parts = (call.told if call else name, took, told)
             yield Line("error" if failed else "done", head + (f" ({took})" if took else ""), parts)

@@ -42,7 +42,7 @@ class AgentRequestContext:
 class AgentExchange(Exchange):
     """A request by way of an agent's own model node: a format's answer is as that node reads it."""
 
-    def formatted(self, result: Any, heard: ReplyWatcher) -> None:  # noqa: ARG002 - whole, or the agent has raised
+    def store_structured(self, result: Any, heard: ReplyWatcher) -> None:  # noqa: ARG002 - whole, or the agent has raised
         """Store the reply as the agent does; ask again for one without an answer in it."""
         reply, response = result["raw"], result["response"]
         refused = reply_problem(reply) == "refused"
@@ -53,5 +53,5 @@ class AgentExchange(Exchange):
             reply = reply if said else drop_calls(reply, self.request.fill_prompt("empty_reply"))
         self.ledger = note_format_reply(self.ledger, problem, self.settings, cut=False, refused=refused)
         marked = {**reply.additional_kwargs, **make_mark("format")}
-        key = reply.id if reply.id and not self.known(reply.id) else new_id()
+        key = reply.id if reply.id and not self.has_message(reply.id) else new_id()
         self.request.writes.append(reply.model_copy(update={"additional_kwargs": marked, "id": key}))

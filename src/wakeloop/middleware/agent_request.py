@@ -99,7 +99,7 @@ class AgentRequest:
         self.exchange = AgentExchange(draft.state, desk)
         check_price(self.exchange.settings, desk.model_name)
         self.note_position(self.exchange.ledger)
-        if (update := self.exchange.not_asked()) is not None:
+        if (update := self.exchange.end_without_request()) is not None:
             draft.apply(update)
             return None
         self.adopt_history()
@@ -207,7 +207,7 @@ class AgentRequest:
         said: Any = raw if raw is not None else next(iter(self.response.result), None)
         if self.exchange.asking == "format" and heard.unreadable is None:
             said = {"raw": said, "response": self.response}
-        update = self.exchange.stored(said, heard, may_call=self.tools.may_call)
+        update = self.exchange.build_update(said, heard, may_call=self.tools.may_call)
         self.reply = None
         if self.exchange.ledger.get("again") not in ("empty", "unread"):
             self.reply = update["messages"][-1]

@@ -26,7 +26,7 @@ from wakeloop.routes import after_activate, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import copy_ledger
 from wakeloop.text.marks import find_last
-from wakeloop.thread.verifying import Verify, is_asynchronous
+from wakeloop.thread.verifier import Verify, is_asynchronous
 
 END_STEPS = 3  # supersteps of a run's end: the middleware's own, and two hooks of others
 

@@ -26,7 +26,7 @@ from wakeloop.model.request import Systems
 from wakeloop.nodes.nag import Nag
 from wakeloop.settings import LoopSettings
 from wakeloop.text.wording import describe_type
-from wakeloop.thread.verifying import Verify
+from wakeloop.thread.verifier import Verify
 
 
 class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):

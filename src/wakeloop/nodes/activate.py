@@ -26,10 +26,10 @@ from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, list_before
-from wakeloop.thread.echoes import Sent, set_aside
-from wakeloop.thread.opening import Opening, asked_for, inbox_fault
-from wakeloop.thread.other_runs import beginning
-from wakeloop.thread.repair import repairs
+from wakeloop.thread.concurrent_runs import find_activation_start
+from wakeloop.thread.inputs import ThreadInput, find_inbox_fault, merge_settings
+from wakeloop.thread.repair import plan_repairs
+from wakeloop.thread.stale_input import InputVersion, discard_stale_input
 from wakeloop.todos.changes import make_todos_event
 from wakeloop.todos.items import OperationRefused, Todo, assign_ids, count_open, next_free_number
 
@@ -45,8 +45,8 @@ class Input:
     given: Any
     state: Any
     old: Ledger
-    sent: Sent
-    opening: Opening
+    sent: InputVersion
+    opening: ThreadInput
     overrides: dict[str, Any]
     settings: LoopSettings
     todos: list[Todo]
@@ -94,14 +94,18 @@ class Activate(Node):
 
     def read_input(self, given: Any, old: Ledger) -> Input:
         """Check what came in and give ids to its list. Raises `SettingsError` and `OperationRefused`."""
-        sent = Sent.of(given, old)
-        state: Any = set_aside(given, sent)
-        asked = asked_for(state["todo_settings"], get_runtime().context)
+        sent = InputVersion.read(given, old)
+        state: Any = discard_stale_input(given, sent)
+        asked = merge_settings(state["todo_settings"], get_runtime().context)
         overrides = self.check_overrides(asked)
         if fault := sent.fault or _find_input_fault(state):
             raise OperationRefused(f"The input is refused: {fault}.")
-        opening = Opening.of(state, old)
-        if opening.continues and not overrides and not isinstance(state["todo_settings"], Overrides):
+        opening = ThreadInput.read(state, old)
+        if (
+            opening.continues_activation
+            and not overrides
+            and not isinstance(state["todo_settings"], Overrides)
+        ):
             overrides = old.get("settings", {})  # those of the activation, which may be a context's
         settings = apply_overrides(self.settings, overrides)
         numbers = _number_items(state["todos"], old, sent.newest)
@@ -110,13 +114,13 @@ class Activate(Node):
     def begin_notes(self, found: Input, config: RunnableConfig) -> Ledger:
         """Return the notes of a new activation, or those of the one that a subagent's result continues."""
         opening, settings, todos = found.opening, found.settings, found.todos
-        if opening.continues:
-            notes = continue_activation(found.old, todos, settings, waiting=opening.waiting)
+        if opening.continues_activation:
+            notes = continue_activation(found.old, todos, settings, waiting=opening.is_waiting)
         else:
             notes = begin_activation(found.old, todos)
         notes |= {"next_id": found.next_id, "budget": settings.max_wake_cycles, "writes": found.writes}
         note_list(notes, todos, settings, begins=True)
-        if began := beginning(config, found.state["remaining_steps"]):
+        if began := find_activation_start(config, found.state["remaining_steps"]):
             notes["began"] = list(began)
         if found.overrides:
             notes["settings"] = found.overrides
@@ -133,9 +137,9 @@ class Activate(Node):
         if found.sent.echo is not None:
             update["todo_goal"] = state["todo_goal"]
         messages, reasons = self.build_messages(found, notes)
-        if messages and (opening.came_in or not notes.get("unasked")):
+        if messages and (opening.needs_reply or not notes.get("unasked")):
             update["messages"] = messages
-        update |= opening.taken(state, notes)
+        update |= opening.settle(state, notes)
         if state.get("todo_handoff"):
             update["todo_handoff"] = {"clear": True}
         if state.get("structured_response") is not None:
@@ -162,21 +166,21 @@ class Activate(Node):
         A subagent's result that is answered comes in one message with everything that a nudge would say.
         """
         state, opening, settings = found.state, found.opening, found.settings
-        events = opening.told(self.fill_prompt(settings, "no_text"))
-        owed = [*find_owed_replies(state), *find_owed_replies({"owed_replies": opening.owed})]
-        wakes = opening.continues and not notes.get("unasked")
+        events = opening.format_events(self.fill_prompt(settings, "no_text"))
+        owed = [*find_owed_replies(state), *find_owed_replies({"owed_replies": opening.owed_replies})]
+        wakes = opening.continues_activation and not notes.get("unasked")
         results = events if wakes else ""
         text, reasons = build_nudge(self.dialect, settings, found.todos, state["todo_goal"], owed, results)
-        arrived = opening.messages(text if wakes else events)
+        arrived = opening.build_messages(text if wakes else events)
         shown = [] if wakes else self.show_new_list(found, arrived)
         arrived += shown
         listed = text if count_open(found.todos) else None
         if shown or (wakes and listed):
             notes["shown"] = arrived[-1].id or ""
         say = partial(self.fill_prompt, settings)
-        mended = repairs(state, found.old, arrived, self.dialect.tool_names, listed, say)
-        notes["injected"] = mended.injected
-        return mended.by_id(state["messages"]), reasons if wakes else []
+        mended = plan_repairs(state, found.old, arrived, self.dialect.tool_names, listed, say)
+        notes["injected"] = mended.injected_ids
+        return mended.build_writes(state["messages"]), reasons if wakes else []
 
     def show_new_list(self, found: Input, arrived: list[BaseMessage]) -> list[BaseMessage]:
         """Return the message that shows a list from outside, once, after somebody's words."""
@@ -207,19 +211,19 @@ class Activate(Node):
         return overrides
 
 
-def is_unasked(opening: Opening, ledger: Ledger, todos: Sequence[Todo]) -> bool:
+def is_unasked(opening: ThreadInput, ledger: Ledger, todos: Sequence[Todo]) -> bool:
     """Tell whether nothing asks for the model: nothing came in, a wait goes on, the budget is spent."""
-    if opening.continues and ledger.get("end"):
+    if opening.continues_activation and ledger.get("end"):
         return True
-    if opening.waiting and not opening.new_input and opening.passive:
+    if opening.is_waiting and not opening.new_input and opening.is_passive:
         return True
-    return not (opening.came_in or count_open(todos))
+    return not (opening.needs_reply or count_open(todos))
 
 
 def _find_input_fault(state: TodoState) -> str | None:
     """Say what is wrong with an input, or return None."""
     set_aside = (getattr(state[name], "fault", None) for name in ("todo_settings", "todos"))
-    return next(filter(None, set_aside), None) or inbox_fault(state)
+    return next(filter(None, set_aside), None) or find_inbox_fault(state)
 
 
 def _number_items(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Todo], int, int]:
@@ -238,7 +242,7 @@ def _refuse_input(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any
     update: dict[str, Any] = {"todo_ledger": {**old, "refused": sentence}}
     if (before := getattr(state["todos"], "before", None)) is not None:
         update["todos"] = {"all": before}
-    if inbox_fault(state):
+    if find_inbox_fault(state):
         update["todo_inbox"] = []
     if isinstance(state["todo_goal"], Goal):
         update["todo_goal"] = state["todo_goal"].before

@@ -16,8 +16,8 @@ from wakeloop.model.redaction import RedactingNode
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.request import Systems
 from wakeloop.settings import LoopSettings
+from wakeloop.thread.concurrent_runs import find_current_checkpoint
 from wakeloop.thread.exchange import Exchange
-from wakeloop.thread.other_runs import standing
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class CallModel(RedactingNode):
     def __call__(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the reply as an update; what the model raises reaches the caller."""
         exchange = Exchange(state, self)
-        if (update := exchange.not_asked()) is not None:
+        if (update := exchange.end_without_request()) is not None:
             return update
         if self.hook is not None:
             given = self.hook.invoke(exchange.request.hook_state(), exchange.overheard.attach_to(config))
@@ -62,7 +62,7 @@ class CallModel(RedactingNode):
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; the model and the hook are awaited."""
         exchange = Exchange(state, self)
-        if (update := exchange.not_asked()) is not None:
+        if (update := exchange.end_without_request()) is not None:
             return update
         if self.hook is not None:
             given = await self.hook.ainvoke(
@@ -81,9 +81,9 @@ class CallModel(RedactingNode):
         self, exchange: Exchange, raw: Any, way: BoundModel, heard: ReplyWatcher, config: RunnableConfig
     ) -> dict[str, Any]:
         """Return the update that a reply brings; behind a turn's end with where it was asked."""
-        update = exchange.stored(raw, heard, may_call=way.may_call)
+        update = exchange.build_update(raw, heard, may_call=way.may_call)
         ledger = update["todo_ledger"]
-        if "nag" not in ledger and (here := standing(config)):
+        if "nag" not in ledger and (here := find_current_checkpoint(config)):
             ledger["asked_at"] = list(here)
         if self.reviewed and "nag" in ledger:
             called = {call["name"] for call in update["messages"][-1].tool_calls}

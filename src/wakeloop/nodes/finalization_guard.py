@@ -29,8 +29,13 @@ from wakeloop.settings import LoopSettings
 from wakeloop.state import adopt_list, copy_ledger, list_before
 from wakeloop.stream import EndReason, Session
 from wakeloop.text.marks import make_user_message
-from wakeloop.thread.handing_over import handed_over
-from wakeloop.thread.other_runs import Run, acheck, check, run_of
+from wakeloop.thread.concurrent_runs import (
+    RunPosition,
+    acheck_concurrent_runs,
+    check_concurrent_runs,
+    find_run_position,
+)
+from wakeloop.thread.handoff import build_handoff
 from wakeloop.todos.changes import make_todos_event
 
 
@@ -48,7 +53,7 @@ class FinalizationGuard(Node):
         """Return the update that the ruling brings; the fork reads the ruling in it."""
         update = self.rule_turn(state)
         if session := _find_session(update):
-            check(self.saver, _read_run(state, config))
+            check_concurrent_runs(self.saver, _read_run(state, config))
             emit_event({"type": "parked", "session": session}, copy_ledger(state))
         return update
 
@@ -56,7 +61,7 @@ class FinalizationGuard(Node):
         """Return the same; the saver is awaited where the run ends."""
         update = self.rule_turn(state)
         if session := _find_session(update):
-            await acheck(self.saver, _read_run(state, config))
+            await acheck_concurrent_runs(self.saver, _read_run(state, config))
             emit_event({"type": "parked", "session": session}, copy_ledger(state))
         return update
 
@@ -174,7 +179,7 @@ class FinalizationGuard(Node):
             ledger, state["todos"], case.settings, reason, state.get("waiting_on") or ()
         )
         if reason == "handed_over":
-            return handed_over(state, session)
+            return build_handoff(state, session)
         if ledger.get("asking") == "explain":
             ledger |= {"todo_guard_blocked": None, "todo_guard_suppressed": True}
         messages: list[BaseMessage] = state["messages"]
@@ -184,8 +189,8 @@ class FinalizationGuard(Node):
         return {"todo_session": session, "todo_ledger": rest, **value}
 
 
-def _read_run(state: Any, config: RunnableConfig) -> Run | None:
-    return run_of(config, state["remaining_steps"], copy_ledger(state))
+def _read_run(state: Any, config: RunnableConfig) -> RunPosition | None:
+    return find_run_position(config, state["remaining_steps"], copy_ledger(state))
 
 
 def _find_session(update: Any) -> Session | None:

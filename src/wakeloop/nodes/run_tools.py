@@ -28,7 +28,7 @@ from wakeloop.model.tool_results import (
 from wakeloop.platform.direct_calls import DirectTool, has_no_listeners, takes_injection
 from wakeloop.state import PRIVATE_CHANNELS
 from wakeloop.text.secrets import redact_text
-from wakeloop.thread.reviewing import Reviews
+from wakeloop.thread.tool_reviews import ToolReviews
 from wakeloop.todos.items import OperationRefused, read_list
 
 NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
@@ -48,7 +48,9 @@ class RunTools(TimedNode):
     model: object = None  # whose secrets no error may tell
     clock: Callable[[], float] = monotonic
     todo_tools: frozenset[str] = frozenset()  # which a call to a tool that is gone is told of, too
-    reviews: Reviews = field(default_factory=Reviews)  # the tools whose calls are put to a person first
+    reviews: ToolReviews = field(
+        default_factory=ToolReviews
+    )  # the tools whose calls are put to a person first
     saver: Any = None  # of the graph, where it has one of its own
     stored: frozenset[str] = frozenset()  # the channels of which it is given the values
 
@@ -66,19 +68,19 @@ class RunTools(TimedNode):
     def __call__(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call, as a person has it where one is asked, and return its result as an update."""
         call, answered = self.prepare_call(state)
-        return answered or self.reviews.told(state, call, self.call_tool(call, config))
+        return answered or self.reviews.note_edited_args(state, call, self.call_tool(call, config))
 
     async def acall(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call and return its result as an update; the same, waiting."""
         call, answered = self.prepare_call(state)
-        return answered or self.reviews.told(state, call, await self.acall_tool(call, config))
+        return answered or self.reviews.note_edited_args(state, call, await self.acall_tool(call, config))
 
     def prepare_call(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Return the call that is to run, or the update that answers it without."""
         if fault := self.find_fault(state):
             return state, {"messages": [error_result(state, fault)]}
         call = {key: state[key] for key in ("name", "args", "id", "type")}
-        return self.reviews.put(call, self.tools[call["name"]], due=state.get("review", False))
+        return self.reviews.review_call(call, self.tools[call["name"]], due=state.get("review", False))
 
     def call_tool(self, call: dict[str, Any], config: RunnableConfig) -> Any:
         """Call the tool; what it raises is its result."""

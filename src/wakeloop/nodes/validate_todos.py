@@ -25,8 +25,8 @@ from wakeloop.platform.traces import stream_event
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, adopt_list, copy_ledger
-from wakeloop.thread.asking import Judged, judge
-from wakeloop.thread.verifying import Verifier, Verify
+from wakeloop.thread.interrupts import ReviewedRound, play_reviewed_round
+from wakeloop.thread.verifier import Verifier, Verify
 from wakeloop.todos.changes import changed_ids, diff_lists
 from wakeloop.todos.items import OperationRefused
 from wakeloop.todos.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
@@ -90,8 +90,8 @@ class ValidateTodos(ToolAnsweringNode):
         )
         operations = [self.read_operation(call, board, ledger) for call in calls]
         verified = self.verify is not None
-        judged = yield from judge(board, operations, rules, notes, settings, verified=verified)
-        if not isinstance(judged, Judged):
+        judged = yield from play_reviewed_round(board, operations, rules, notes, settings, verified=verified)
+        if not isinstance(judged, ReviewedRound):
             return {"todo_ledger": judged}
         beside = find_external_calls(ledger, last_calls(state["messages"])) if "plan" in ledger else ()
         return self.write_outcomes(state, calls, board, judged, find_unanswered(beside, state["messages"]))
@@ -113,7 +113,7 @@ class ValidateTodos(ToolAnsweringNode):
         return Replace((), why) if self.dialect.replaces and call["name"] in self.dialect.writes else why
 
     def write_outcomes(
-        self, state: TodoState, calls: list[Any], before: Board, judged: Judged, beside: list[Any]
+        self, state: TodoState, calls: list[Any], before: Board, judged: ReviewedRound, beside: list[Any]
     ) -> dict[str, Any]:
         """Turn the outcomes into tool results, the list's changes, counters and events.
 
@@ -156,12 +156,12 @@ class ValidateTodos(ToolAnsweringNode):
 
     def send_events(self, outcomes: Sequence[Outcome], after: Board, changed: Any) -> None:
         """Stream what the verifier said, and the list where it was written."""
-        for event in self.verifier.told(outcomes, after):
+        for event in self.verifier.make_events(outcomes, after):
             stream_event(event)
         if changed is not None:
             stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
 
-    def mark_rejected(self, judged: Judged, settings: LoopSettings) -> Sequence[Outcome]:
+    def mark_rejected(self, judged: ReviewedRound, settings: LoopSettings) -> Sequence[Outcome]:
         """Say with the calls that a person has refused what the person said."""
         if judged.ruling is None or not judged.rejected:
             return judged.outcomes
@@ -176,7 +176,7 @@ class ValidateTodos(ToolAnsweringNode):
     def apply_plan_ruling(
         self,
         ledger: Ledger,
-        judged: Judged,
+        judged: ReviewedRound,
         results: Sequence[ToolMessage],
         beside: Sequence[Any],
         settings: LoopSettings,

@@ -18,7 +18,7 @@ from wakeloop.sessions.host_rules import make_answer, remove_answered
 from wakeloop.sessions.tool_call import SessionToolCall
 from wakeloop.text.characters import pluralize
 from wakeloop.text.descriptions import describe
-from wakeloop.thread.asking import put
+from wakeloop.thread.interrupts import ask_person
 
 TOOL_NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
 HANDLE_LENGTH = 10  # characters of a handle's own part: the model repeats it
@@ -97,7 +97,7 @@ class SessionTools:
     def ask_user(self, question: str) -> str:
         text = _require_text(question, "question")
         asked = build_approval_request("ask_user", {"question": text}, text, ("respond",), on="human")
-        return put(asked, lambda decision: decision.words)
+        return ask_person(asked, lambda decision: decision.words)
 
     @describe("Ask another agent something. The reply comes as a message after your turn has ended.")
     def talk_to_agent(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:

@@ -13,7 +13,7 @@ from wakeloop.errors import SessionError
 from wakeloop.loop.inbox import WakeEvent, find_event_fault
 from wakeloop.text.characters import find_lone_surrogate, shorten, to_one_line
 from wakeloop.text.secrets import redact_text
-from wakeloop.thread.standing import counted
+from wakeloop.thread.thread_status import read_session
 
 DEFAULT_AGENT = "main"
 THREAD_KEY = "wakeloop"  # in the metadata of a thread whose id is another than the session's name
@@ -76,7 +76,7 @@ class SessionStatus:
         cls, thread: str, agent: str, snapshot: StateSnapshot, queued: int = 0
     ) -> "SessionStatus":
         """Read it from a thread's newest checkpoint."""
-        session = counted(snapshot)
+        session = read_session(snapshot)
         return cls(
             thread=thread,
             agent=agent,

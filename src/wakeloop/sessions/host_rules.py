@@ -18,8 +18,8 @@ from wakeloop.sessions.host import SessionHost, awaited_threads, derive_id
 from wakeloop.sessions.questions import EarlyEvents, answer_fault, find_answered_question, open_questions
 from wakeloop.stream import Session
 from wakeloop.text.characters import shorten, storable_text
-from wakeloop.thread.standing import LAST, answer_of, counted, unfinished
-from wakeloop.thread.stopping import aend_run, end_run
+from wakeloop.thread.end_run import aend_run, end_run
+from wakeloop.thread.thread_status import LAST_NODE, answer_of, is_unfinished, read_session
 from wakeloop.todos.items import MAX_REFUSAL_LENGTH
 
 RUN_KEY = "turn_id"  # in a checkpoint's metadata: the run that wrote it; a stored name
@@ -76,7 +76,7 @@ def choose_next_input(
         early: Which event came before which question (`find_early_events`); None where the host does not know
             the order, so that an answer has to name its question.
     """
-    questions, at_work = open_questions(snapshot), unfinished(snapshot)
+    questions, at_work = open_questions(snapshot), is_unfinished(snapshot)
     at_work = at_work and not (snapshot.values.get("todo_ledger") or {}).get("refused")
     if at_work and not questions:
         return NextInput(run=True, held=tuple(events))
@@ -190,7 +190,7 @@ def close_run(
     if failure is not None:
         end_run(graph, config)
     if letters:
-        graph.update_state(config, {"owed_replies": remove_answered(letters)}, as_node=LAST)
+        graph.update_state(config, {"owed_replies": remove_answered(letters)}, as_node=LAST_NODE)
     return letters
 
 
@@ -207,7 +207,7 @@ async def aclose_run(
     if failure is not None:
         await aend_run(graph, config)
     if letters:
-        await graph.aupdate_state(config, {"owed_replies": remove_answered(letters)}, as_node=LAST)
+        await graph.aupdate_state(config, {"owed_replies": remove_answered(letters)}, as_node=LAST_NODE)
     return letters
 
 
@@ -215,7 +215,7 @@ def send_outstanding(
     snapshot: StateSnapshot, thread_id: str, host: SessionHost, failure: str | None = None
 ) -> list[OutgoingEvent]:
     """Send what is outstanding after a run, and return it."""
-    values, session = snapshot.values or {}, counted(snapshot)
+    values, session = snapshot.values or {}, read_session(snapshot)
     rests = failure is None and session["reason"] == "waiting" and values.get("owed_replies")
     circle = find_waiting_chain(thread_id, values, host) if rests else ()
     letters = list_outstanding(thread_id, values, session, failure, circle)

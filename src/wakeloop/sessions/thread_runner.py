@@ -31,7 +31,7 @@ from wakeloop.sessions.mailbox import Mailbox
 from wakeloop.sessions.questions import find_early_events, open_questions
 from wakeloop.sessions.stored_events import StoredEvent
 from wakeloop.text.secrets import redact_text
-from wakeloop.thread.standing import session_of, unfinished
+from wakeloop.thread.thread_status import is_unfinished, session_of
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 CONNECTION_ERROR_CODES = (
@@ -158,7 +158,7 @@ class ThreadRunner:
         """See how far a run came that was begun before."""
         nothing = PlannedRun(taken[0]["id"], nothing=True)
         if (snapshot.metadata or {}).get(RUN_KEY) == nothing.name:
-            goes_on = unfinished(snapshot) and not snapshot.interrupts
+            goes_on = is_unfinished(snapshot) and not snapshot.interrupts
             return replace(nothing, nothing=False, taken=tuple(taken)) if goes_on else nothing
         chosen = choose_next_input(snapshot, taken)
         if not chosen.run:  # it is answered: elsewhere, or the run came to another question

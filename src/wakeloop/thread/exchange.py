@@ -36,7 +36,7 @@ from wakeloop.todos.changes import make_todos_event
 from wakeloop.todos.items import count_open
 
 
-class Asker(Protocol):
+class RequestContext(Protocol):
     """Who asks: with which words and settings, which tools beside the list's, which model by its name."""
 
     @property
@@ -62,8 +62,8 @@ class Asker(Protocol):
 class Exchange:
     """One request and its reply, from the state to the update. Raises `InputError` for a refused input."""
 
-    def __init__(self, state: Any, asker: Asker) -> None:
-        self.asker, self.state, self.began = asker, state, asker.clock()
+    def __init__(self, state: Any, asker: RequestContext) -> None:
+        self.context, self.state, self.began = asker, state, asker.clock()
         self.ledger = copy_ledger(state)
         if sentence := self.ledger.get("refused"):
             raise InputError(sentence)
@@ -75,9 +75,9 @@ class Exchange:
         self.asking = self.ledger.get("asking")
         self.active = asker.dialect.is_active(self.settings)
 
-    def not_asked(self) -> dict[str, Any] | None:
+    def end_without_request(self) -> dict[str, Any] | None:
         """Return the update of a step that asks nothing: the guard ends the run, or hands it over."""
-        names = self.asker.dialect.tool_names
+        names = self.context.dialect.tool_names
         self.idle = count_idle_rounds(self.messages, self.todos, self.ledger, self.settings, names)
         add_round(self.ledger, self.messages)
         end: EndReason | None = (
@@ -98,32 +98,32 @@ class Exchange:
             self.todos = written
             self.update["todos"] = {"all": written}
         note_list(self.ledger, self.todos, self.settings)
-        note_progress(self.messages, self.ledger, self.asker.dialect.tool_names)
-        request = Request(self.state, self.todos, self.ledger, self.settings, self.asker.dialect)
+        note_progress(self.messages, self.ledger, self.context.dialect.tool_names)
+        request = Request(self.state, self.todos, self.ledger, self.settings, self.context.dialect)
         request.add_reminder(self.idle)
         return request
 
     @computed_once
     def wire(self) -> list[AnyMessage]:
         """The messages that go to the model."""
-        return self.request.build_messages(self.asker.prompt, self.asker.systems)
+        return self.request.build_messages(self.context.prompt, self.context.systems)
 
-    def stored(self, raw: Any, heard: ReplyWatcher, *, may_call: bool) -> dict[str, Any]:
+    def build_update(self, raw: Any, heard: ReplyWatcher, *, may_call: bool) -> dict[str, Any]:
         """Return the update that a reply brings: the message, and what the forks read.
 
         Where it `may_call` nothing, calls in it are taken out.
         """
         lost = heard.unreadable
         if self.asking == "format":
-            self.formatted(lost or raw, heard)
+            self.store_structured(lost or raw, heard)
         elif lost is not None and self.asking != "report":
             self.ledger = note_unreadable_reply(drop_round_notes(self.ledger), self.settings)
         else:
-            self.replied(raw if lost is None else AIMessage(""), heard, may_call=may_call)
+            self.store_reply(raw if lost is None else AIMessage(""), heard, may_call=may_call)
         used = measure_usage(raw if lost is None else lost.message, self.request.count_characters)
-        seconds = self.asker.clock() - self.began
+        seconds = self.context.clock() - self.began
         paid = add_request(
-            self.ledger, [used, *self.overheard.used], seconds, self.settings, self.asker.model_name
+            self.ledger, [used, *self.overheard.used], seconds, self.settings, self.context.model_name
         )
         emit_event(build_spent_event(self.ledger, self.settings, paid), self.ledger)
         if self.request.writes:
@@ -135,29 +135,29 @@ class Exchange:
         """The history, by the ids in it."""
         return self.messages if isinstance(self.messages, Messages) else Messages(self.messages)
 
-    def known(self, key: str) -> bool:
+    def has_message(self, key: str) -> bool:
         """Tell whether a message of this id is there."""
         return self.index.find(key) is not None
 
-    def read(self, raw: AIMessage, heard: ReplyWatcher) -> Reply:
+    def classify_reply(self, raw: AIMessage, heard: ReplyWatcher) -> Reply:
         """Find out what a reply is."""
         return read_reply(
             raw,
-            self.asker.dialect if self.active else None,
-            self.asker.tools,
+            self.context.dialect if self.active else None,
+            self.context.tools,
             used=self.index.has_result,
-            known=self.known,
+            known=self.has_message,
             cut_call=self.request.fill_prompt("cut_call"),
             no_text=self.request.fill_prompt("empty_reply"),
             halves=heard.broken_arguments,
             must_finish=heard.must_finish,
         )
 
-    def replied(self, raw: Any, heard: ReplyWatcher, *, may_call: bool) -> None:
+    def store_reply(self, raw: Any, heard: ReplyWatcher, *, may_call: bool) -> None:
         """Store an ordinary reply, unless it is asked again, or an explanation."""
         message = require_ai_message(raw)
         placeholder = self.request.fill_prompt("empty_reply") if self.asking == "report" else ""
-        reply = self.read(message if may_call else drop_calls(message, placeholder), heard)
+        reply = self.classify_reply(message if may_call else drop_calls(message, placeholder), heard)
         if self.asking in ("explain", "report"):
             self.ledger = (
                 note_refusal(drop_round_notes(self.ledger))
@@ -171,19 +171,21 @@ class Exchange:
                 self.settings,
                 open_count=count_open(self.todos),
                 steps_left=self.state["remaining_steps"],
-                costs=self.asker.costs,
+                costs=self.context.costs,
             )
         if self.ledger.get("again") not in ("empty", "unread"):
-            self.request.writes.append(with_speaker(self.asker.speaker, reply.message))
+            self.request.writes.append(with_speaker(self.context.speaker, reply.message))
 
-    def formatted(self, result: Any, heard: ReplyWatcher) -> None:
+    def store_structured(self, result: Any, heard: ReplyWatcher) -> None:
         """Store a structured result as plain JSON, its text in the history; ask again for an unfit one."""
         no_text = self.request.fill_prompt("empty_reply")
         cut, must_finish = bool(heard.broken_arguments), heard.must_finish
-        read = read_structured_reply(result, no_text, known=self.known, cut=cut, must_finish=must_finish)
+        read = read_structured_reply(
+            result, no_text, known=self.has_message, cut=cut, must_finish=must_finish
+        )
         self.ledger = note_format_reply(
             self.ledger, read.problem, self.settings, cut=read.cut, refused=read.refused
         )
         if read.problem is None and not read.refused:
             self.update["structured_response"] = read.value
-        self.request.writes.append(with_speaker(self.asker.speaker, read.message))
+        self.request.writes.append(with_speaker(self.context.speaker, read.message))

@@ -40,25 +40,25 @@ class Repairs:
 
     closing: list[BaseMessage]
     waiting: list[BaseMessage]
-    behind: list[BaseMessage]
+    appended: list[BaseMessage]
     unmarked: list[BaseMessage]
 
     @property
-    def injected(self) -> list[str]:
+    def injected_ids(self) -> list[str]:
         """The ids of the graph's own among the user messages that wait."""
-        return [m.id or "" for m in (*self.waiting, *self.behind) if kind_of(m)]
+        return [m.id or "" for m in (*self.waiting, *self.appended) if kind_of(m)]
 
-    def by_id(self, messages: Sequence[AnyMessage]) -> list[BaseMessage]:
+    def build_writes(self, messages: Sequence[AnyMessage]) -> list[BaseMessage]:
         """Return the writes for a channel that replaces by id and puts what is added anew at the end."""
         tail = messages[len(messages) - len(self.waiting) :]
         if self.closing:
             moved = [*(RemoveMessage(m.id or "") for m in tail), *self.closing, *self.waiting]
         else:
             moved = [new for new, m in zip(self.waiting, tail, strict=True) if new is not m]
-        return [*self.unmarked, *moved, *self.behind]
+        return [*self.unmarked, *moved, *self.appended]
 
 
-def repairs(
+def plan_repairs(
     state: TodoState,
     old: Ledger,
     arrived: Sequence[BaseMessage],
@@ -76,20 +76,20 @@ def repairs(
     tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]
     head = messages[: len(messages) - len(tail)]
     waiting = [m if m.id in old.get("injected", ()) else make_sendable(remove_mark(m)) for m in tail]
-    behind, closing = list(arrived), closed(head, todo_tools, say, old.get("plan", ""))
-    if not (behind or waiting) and _ends_in_answers(head, closing) and not _is_own(state, old):
+    behind, closing = list(arrived), close_open_calls(head, todo_tools, say, old.get("plan", ""))
+    if not (behind or waiting) and _ends_in_results(head, closing) and not _ends_with_own_message(state, old):
         closing = []
     elif not behind and not any(isinstance(m, HumanMessage) and source_of(m) is None for m in waiting):
         behind = [make_user_message("activate", say("activate") if nudge is None else nudge)]
     return Repairs(
         closing=closing,
         waiting=waiting,
-        behind=behind,
-        unmarked=[new for m in head[_outside(state, old) :] if (new := remove_mark(m)) is not m],
+        appended=behind,
+        unmarked=[new for m in head[_find_first_outside(state, old) :] if (new := remove_mark(m)) is not m],
     )
 
 
-def closed(
+def close_open_calls(
     head: Sequence[AnyMessage], todo_tools: Collection[str], say: Say, plan: str = ""
 ) -> list[BaseMessage]:
     """Answer the calls that a broken run left open, and close it with a line.
@@ -118,18 +118,18 @@ def closed(
     return results
 
 
-def _ends_in_answers(head: Sequence[AnyMessage], closing: Sequence[BaseMessage]) -> bool:
+def _ends_in_results(head: Sequence[AnyMessage], closing: Sequence[BaseMessage]) -> bool:
     """Tell whether results end a history and no call is without one: all that would close it is a line."""
     return bool(head) and isinstance(head[-1], ToolMessage) and len(closing) == 1
 
 
-def _is_own(state: TodoState, old: Ledger) -> bool:
+def _ends_with_own_message(state: TodoState, old: Ledger) -> bool:
     """Tell whether a history ends with the thread's own: of a run that broke off, or that ended."""
     broken = bool(old) and (state.get("todo_session") or {}).get("reason") is None
     return broken or state["messages"][-1].id == old.get("tail")
 
 
-def _outside(state: TodoState, old: Ledger) -> int:
+def _find_first_outside(state: TodoState, old: Ledger) -> int:
     """Return the place from which all messages came with this input, as far as that can be told.
 
     Not where a run broke off: behind its end stands what it wrote itself. Nor on a new thread: a history that

@@ -12,7 +12,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from wakeloop.loop.approval import Decision, build_approval_request, quote_words
 from wakeloop.text.descriptions import describe
 from wakeloop.text.secrets import is_secret_variable
-from wakeloop.thread.asking import put
+from wakeloop.thread.interrupts import ask_person
 from wakeloop.tools import bounded_process
 from wakeloop.tools.bounded_process import BoundedOutput
 
@@ -71,7 +71,7 @@ class Shell:
         if self.stop.is_set():
             raise ToolException("The run is being stopped; the command was not run.")
         if self.ask:
-            decision = put(approval_request(command), lambda decision: decision)
+            decision = ask_person(approval_request(command), lambda decision: decision)
             if decision.kind != "approve":
                 return format_refusal(decision)
         output = BoundedOutput(self.limit)

@@ -8,9 +8,9 @@ from langchain_core.messages import HumanMessage
 from rig import close, write
 
 from wakeloop import create_todo_agent
-from wakeloop.display.live import Live
-from wakeloop.display.plain import Plain
-from wakeloop.display.screen import STREAM, Screen
+from wakeloop.display.live_view import LiveView
+from wakeloop.display.plain_view import PlainView
+from wakeloop.display.screen import STREAM_MODES, Screen
 from wakeloop.testing import ScriptedModel, calls, malformed_call, wire_faults
 
 SENT: dict[str, Any] = {
@@ -26,7 +26,7 @@ SENT: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("view", [Plain, Live])
+@pytest.mark.parametrize("view", [PlainView, LiveView])
 @pytest.mark.parametrize("sent", SENT.values(), ids=SENT)
 def test_c04_no_list_at_all_under_the_views(view: Any, sent: Any) -> None:
     model = ScriptedModel(write("a"), sent, close(1), "Done.", "Second answer.")
@@ -35,7 +35,9 @@ def test_c04_no_list_at_all_under_the_views(view: Any, sent: Any) -> None:
     screen = Screen(todo_tools=frozenset({"todo_write", "todo_update", "todo_list"}))
     with view(screen, out) as shown:
         for text in ("go", "again"):
-            for mode, data in agent.stream({"messages": [HumanMessage(text)]}, stream_mode=list(STREAM)):
+            for mode, data in agent.stream(
+                {"messages": [HumanMessage(text)]}, stream_mode=list(STREAM_MODES)
+            ):
                 shown.feed(mode, data)
     model.assert_done()
     assert wire_faults(model.requests) == []

@@ -10,9 +10,9 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 
 from wakeloop import LoopSettings, create_todo_agent
-from wakeloop.display.live import Live, fits, window
-from wakeloop.display.plain import Plain
-from wakeloop.display.screen import STREAM, Call, Line, Screen
+from wakeloop.display.live_view import LiveView, select_visible, supports_live_view
+from wakeloop.display.plain_view import PlainView
+from wakeloop.display.screen import STREAM_MODES, Line, RunningCall, Screen
 from wakeloop.testing import ScriptedModel, calls, malformed_call, says
 
 EVIL = "\x1b[31mred\x1b[0m [bold]markup[/bold] \u202edne\x07\x9b2J"
@@ -30,7 +30,7 @@ def fed(*script: Any, view: Any = None, settings: Any = "wakeloop") -> tuple[lis
     agent = create_todo_agent(ScriptedModel(*script), [look], settings=settings)
     screen = Screen(todo_tools=TODO_TOOLS, clock=count(step=0.25).__next__)
     lines: list[Line] = []
-    for mode, data in agent.stream(GO, stream_mode=list(STREAM)):
+    for mode, data in agent.stream(GO, stream_mode=list(STREAM_MODES)):
         lines += screen.feed(mode, data)
     return lines, screen
 
@@ -84,13 +84,13 @@ def test_control_codes_and_markup_never_pass() -> None:
     ]
     lines, screen = fed(script)
     out = io.StringIO()
-    live = Live(screen, out)
+    live = LiveView(screen, out)
     live.console.width, live.console.height = 60, 12
-    screen.streamed, screen.running = "", {"1": Call("x", None)}
+    screen.streamed, screen.running = "", {"1": RunningCall("x", None)}
     for line in lines:
         live.say(line)
     live.console.print(live.drawn(), end="")
-    plain = Plain(Screen(), io.StringIO())
+    plain = PlainView(Screen(), io.StringIO())
     for line in lines:
         plain.say(line)
     for text in (out.getvalue(), plain.out.getvalue()):  # type: ignore[attr-defined]
@@ -101,19 +101,19 @@ def test_control_codes_and_markup_never_pass() -> None:
 
 def test_an_output_that_lacks_letters_gets_others() -> None:
     raw = io.BytesIO()
-    view = Plain(Screen(), io.TextIOWrapper(raw, encoding="ascii"))
+    view = PlainView(Screen(), io.TextIOWrapper(raw, encoding="ascii"))
     view.say(Line("model", "schön ✔"))
     assert raw.getvalue() == b"sch?n ?\n"
-    assert not fits(io.TextIOWrapper(raw, encoding="ascii"))
+    assert not supports_live_view(io.TextIOWrapper(raw, encoding="ascii"))
 
 
 def test_the_window_shows_the_item_at_work() -> None:
     todos: Any = [
         {"id": n, "content": "x", "status": "completed" if n < 20 else "pending"} for n in range(40)
     ]
-    assert [todo["id"] for todo in window(todos, 4)] == [19, 20, 21, 22]
-    assert [todo["id"] for todo in window(todos[:22], 4)] == [18, 19, 20, 21]
-    assert window(todos[:3], 4) == todos[:3]
+    assert [todo["id"] for todo in select_visible(todos, 4)] == [19, 20, 21, 22]
+    assert [todo["id"] for todo in select_visible(todos[:22], 4)] == [18, 19, 20, 21]
+    assert select_visible(todos[:3], 4) == todos[:3]
 
 
 def test_a_custom_event_of_a_tool_is_none_of_ours() -> None:

@@ -21,10 +21,10 @@ from wakeloop.cli import execution
 from wakeloop.cli.execution import RunQueue, execute
 from wakeloop.cli.final_state import exit_code
 from wakeloop.cli.questions import make_question_handler
-from wakeloop.display.plain import Plain
+from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Screen
 from wakeloop.testing import ScriptedModel, calls, says
-from wakeloop.thread.standing import session_of
+from wakeloop.thread.thread_status import session_of
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 GO = {"messages": [HumanMessage("go")]}
@@ -50,12 +50,12 @@ def raise_ctrl_c() -> str:
     raise KeyboardInterrupt
 
 
-def made(*script: Any, tools: Any = ()) -> tuple[Any, ScriptedModel, Plain]:
+def made(*script: Any, tools: Any = ()) -> tuple[Any, ScriptedModel, PlainView]:
     model = ScriptedModel(*script)
     return (
         create_todo_agent(model, tools, checkpointer=InMemorySaver()),
         model,
-        Plain(Screen(), io.StringIO()),
+        PlainView(Screen(), io.StringIO()),
     )
 
 
@@ -114,7 +114,7 @@ def test_what_the_model_raises_is_raised_here() -> None:
 def test_a_broken_view_stops_the_run() -> None:
     agent, model, _ = made(calls(("todo_write", {"items": ["a"]})), says("one"), says("two"), says("three"))
 
-    class Broken(Plain):
+    class Broken(PlainView):
         def feed(self, mode: str, data: Any) -> None:
             raise BrokenPipeError
 
@@ -149,7 +149,7 @@ def test_a_parked_thread_takes_an_answer_by_command() -> None:
     model.assert_done()
 
 
-class Slow(Plain):
+class Slow(PlainView):
     """A view that falls behind: 2,000 parts take it a minute and more."""
 
     shown = 0

@@ -22,11 +22,11 @@ from wakeloop.cli.output_formats import OutputFormat, OutputOptions
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import DatabaseFile
 from wakeloop.cli.views import choose_view
-from wakeloop.display import ours
-from wakeloop.display.live import Live
-from wakeloop.display.ours import is_ours
-from wakeloop.display.plain import Plain
-from wakeloop.display.screen import STREAM, Line, Screen
+from wakeloop.display import events
+from wakeloop.display.events import is_wakeloop_event
+from wakeloop.display.live_view import LiveView
+from wakeloop.display.plain_view import PlainView
+from wakeloop.display.screen import STREAM_MODES, Line, Screen
 from wakeloop.stream import Event
 from wakeloop.testing import ScriptedModel, calls, says
 
@@ -92,13 +92,13 @@ def played(view: Any, *script: Any, tools: Any = (look,)) -> None:
     now = [0.0]
     view.screen.clock = lambda: now[0]
     with view:
-        for mode, data in agent.stream(GO, stream_mode=list(STREAM)):
+        for mode, data in agent.stream(GO, stream_mode=list(STREAM_MODES)):
             now[0] += mode == "updates"
             view.feed(mode, data)
 
 
-def live(out: Terminal) -> Live:
-    return Live(Screen(todo_tools=TODO_TOOLS), out)
+def live(out: Terminal) -> LiveView:
+    return LiveView(Screen(todo_tools=TODO_TOOLS), out)
 
 
 REPLY = """
@@ -165,7 +165,7 @@ def test_a_run_in_a_terminal(terminal: Terminal, request: pytest.FixtureRequest)
 
 
 def test_the_same_in_a_pipe() -> None:
-    view = Plain(Screen(todo_tools=TODO_TOOLS), io.StringIO())
+    view = PlainView(Screen(todo_tools=TODO_TOOLS), io.StringIO())
     played(view, SCRIPT)
     *told, _ = view.out.getvalue().split("\nmodel: ")  # type: ignore[attr-defined]
     assert "\n".join(told).split("\n") == [
@@ -184,7 +184,7 @@ def test_the_same_in_a_pipe() -> None:
     ]
 
 
-def region(view: Live) -> list[str]:
+def region(view: LiveView) -> list[str]:
     return [row.plain for row in view.drawn().renderables]  # type: ignore[union-attr]
 
 
@@ -269,7 +269,7 @@ STRANGERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("view", [Plain, Live])
+@pytest.mark.parametrize("view", [PlainView, LiveView])
 def test_an_event_of_a_tool_that_has_a_name_of_ours_is_none_of_ours(view: Any) -> None:
     @tool
     def pay() -> str:
@@ -282,14 +282,14 @@ def test_an_event_of_a_tool_that_has_a_name_of_ours_is_none_of_ours(view: Any) -
     played(view(Screen(todo_tools=TODO_TOOLS), out), [calls(("pay", {})), says("Done.")], tools=[pay])
     told = [line.rstrip() for line in out.getvalue().splitlines() if line.strip()]
     plain = ["tool: pay()", "tool done: pay: paid (1.0 s)", "model: Done."]
-    assert told[:3] == (plain if view is Plain else ["✔ pay()  1.0 s", "    paid", "model: Done."])
+    assert told[:3] == (plain if view is PlainView else ["✔ pay()  1.0 s", "    paid", "model: Done."])
 
 
 def test_every_event_of_the_graph_is_ours() -> None:
     agent = create_todo_agent(ScriptedModel(SCRIPT), [look])
     events = list(agent.stream(GO, stream_mode="custom"))
     assert {event["type"] for event in events} == {"activated", "spent", "todos", "parked"}
-    assert [event for event in events if not is_ours(event)] == []
+    assert [event for event in events if not is_wakeloop_event(event)] == []
 
 
 def test_an_event_that_is_written_as_json_too_is_looked_at_once(
@@ -301,15 +301,15 @@ def test_an_event_that_is_written_as_json_too_is_looked_at_once(
         looked.append(kind)
         return known(kind)
 
-    known = ours._reader
-    monkeypatch.setattr(ours, "_reader", reader)
+    known = events._adapter
+    monkeypatch.setattr(events, "_adapter", reader)
     agent = create_todo_agent(ScriptedModel(SCRIPT), [look], checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     database = DatabaseFile(tmp_path / "threads.sqlite", named=True)
     output = OutputOptions(OutputFormat.STREAM_JSON)
     job = RunSpec(database, "t", AgentSpec(root=str(tmp_path)), "go", "go", output=output)
     view = choose_view(job, agent.get_state(config))
-    for mode, data in agent.stream(GO, config, stream_mode=[*STREAM]):
+    for mode, data in agent.stream(GO, config, stream_mode=[*STREAM_MODES]):
         view.feed(mode, data)
     written, lines = capsys.readouterr()
     assert [json.loads(line)["type"] for line in written.splitlines()] == looked

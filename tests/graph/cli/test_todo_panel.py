@@ -15,7 +15,7 @@ from langgraph.types import Command, interrupt
 
 from wakeloop import answer_of, create_todo_agent, session_of
 from wakeloop.display import TodoPanel, panel, show
-from wakeloop.display.panel import BETWEEN, KEPT, RECENT
+from wakeloop.display.panel import MAX_LINES, REDRAW_SECONDS, VISIBLE_LINES
 from wakeloop.display.screen import Line
 from wakeloop.errors import ArgumentError, EditError, InputError
 from wakeloop.middleware import WakeLoopMiddleware
@@ -170,7 +170,7 @@ def test_what_is_nothing_of_a_thread_is_refused(given: Any) -> None:
 
 @pytest.mark.parametrize("door", ["sync", "async"])
 def test_a_panel_is_drawn_in_its_place(cell: list[list[Any]], door: str) -> None:
-    panel = TodoPanel(agent_of(), AT, title=f"T{EVIL}", clock=ticking(BETWEEN))
+    panel = TodoPanel(agent_of(), AT, title=f"T{EVIL}", clock=ticking(REDRAW_SECONDS))
 
     async def in_a_cell() -> str:  # a loop is running, whatever the door
         return panel.run(GO) if door == "sync" else await panel.arun(GO)
@@ -223,11 +223,13 @@ def test_a_drawing_in_a_run_looks_at_the_lines_that_it_shows_alone(monkeypatch: 
     looked: list[str] = []
     monkeypatch.setattr(panel, "redact_text", lambda text: looked.append(text) or text)
     drawn = TodoPanel(agent_of(), AT)
-    drawn.lines.extend(Line("tool", f"tool: {number}") for number in range(KEPT))
+    drawn.lines.extend(Line("tool", f"tool: {number}") for number in range(MAX_LINES))
     drawn.running = True
     told = drawn._repr_html_()
-    assert re.findall(r"tool: (\d+)", told) == [str(number) for number in range(KEPT - RECENT, KEPT)]
-    assert len(looked) == RECENT + 1  # and the reply on its way
+    assert re.findall(r"tool: (\d+)", told) == [
+        str(number) for number in range(MAX_LINES - VISIBLE_LINES, MAX_LINES)
+    ]
+    assert len(looked) == VISIBLE_LINES + 1  # and the reply on its way
 
 
 def test_the_next_run_has_a_place_of_its_own_and_an_edit_is_drawn_in_the_last(cell: list[list[Any]]) -> None:

@@ -16,7 +16,7 @@ from wakeloop.loop.progress import PRINT_LENGTH, REMEMBERED
 from wakeloop.model.request import REMEMBERED_PROMPTS
 from wakeloop.prompts import _read_prompt
 from wakeloop.testing import ScriptedModel, calls, says
-from wakeloop.thread.opening import REMEMBERED_EVENTS
+from wakeloop.thread.inputs import REMEMBERED_EVENTS
 from wakeloop.todos.verification import KEPT_REFUSALS
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -34,7 +34,7 @@ def size(ledger: dict[str, Any]) -> int:
 
 @pytest.mark.parametrize("bound", [8, REMEMBERED_EVENTS])
 def test_the_ledger_of_an_ended_thread_has_one_size(bound: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakeloop.thread.opening.REMEMBERED_EVENTS", bound)
+    monkeypatch.setattr("wakeloop.thread.inputs.REMEMBERED_EVENTS", bound)
     number = count(1)
     turns = 2 * bound
 

@@ -16,8 +16,8 @@ from langgraph.types import interrupt
 
 from wakeloop import ArgumentError, DamagedError, create_todo_agent, update_todos
 from wakeloop.display import athread_report, thread_report
-from wakeloop.display.folding import picture
-from wakeloop.display.past import past_in, past_of
+from wakeloop.display.checkpoint_history import read_history, read_history_at
+from wakeloop.display.timeline_builder import build_timeline
 from wakeloop.testing import ScriptedModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -59,7 +59,7 @@ def worked() -> Any:
 
 def told(agent: Any, config: Any = THREAD) -> tuple[dict[Any, list[str]], list[str], list[str]]:
     """Lanes, moments and the texts that were said."""
-    shown = picture(past_of(agent, config))
+    shown = build_timeline(read_history(agent, config))
     return (
         {lane.todo["content"]: [span.status for span in lane.spans] for lane in shown.lanes},
         [one.kind for one in shown.moments],
@@ -81,7 +81,7 @@ def test_a_run_is_told_as_it_was() -> None:
 
 
 def test_every_time_lies_between_those_of_the_first_and_the_newest_checkpoint() -> None:
-    shown = picture(past_of(worked(), THREAD))
+    shown = build_timeline(read_history(worked(), THREAD))
     times = [
         *(one.at for one in shown.moments),
         *(one.at for one in shown.said),
@@ -129,7 +129,7 @@ def test_a_fork_tells_its_own_branch_and_a_config_may_name_a_checkpoint() -> Non
     fork.invoke({"messages": [("user", "stop")]}, written.config)
     assert told(fork)[0] == {"a": ["pending"], "b": ["pending"]}
     assert told(fork)[1][:3] == ["request", "failed", "request"]
-    assert past_of(fork, THREAD).beside > 0
+    assert read_history(fork, THREAD).beside > 0
     assert told(fork, written.config)[:2] == ({"a": ["pending"], "b": ["pending"]}, ["request", "failed"])
 
 
@@ -137,7 +137,7 @@ def test_an_edit_of_an_older_checkpoint_is_a_branch_of_its_own() -> None:
     agent = worked()
     written = next(one for one in reversed(list(agent.get_state_history(THREAD))) if one.values.get("todos"))
     agent.update_state(written.config, {"todos": {"drop": [1]}}, as_node="finalization_guard")
-    shown = picture(past_of(agent, THREAD))
+    shown = build_timeline(read_history(agent, THREAD))
     assert [(lane.todo["content"], lane.gone is not None) for lane in shown.lanes] == [
         ("a", True),
         ("b", False),
@@ -240,14 +240,14 @@ def test_a_row_that_cannot_be_read_is_found_by_its_moment(
     apart: int, torn: range, read: int, asked: int
 ) -> None:
     saver = rows(100, apart, torn)
-    past = past_in(saver, {"thread_id": "t"})
+    past = read_history_at(saver, {"thread_id": "t"})
     assert (len(past.steps) + past.beside, past.damaged, saver.asked) == (read, True, asked)
 
 
 def test_rows_between_two_torn_ones_are_read_though_the_thread_rested() -> None:
     """As a crash leaves them: the last row of a run, and of the next."""
     saver = rows(60, 2**17, range(19, 40, 20), pause=2**34)
-    past = past_in(saver, {"thread_id": "t"})
+    past = read_history_at(saver, {"thread_id": "t"})
     assert (len(past.steps) + past.beside, past.damaged) == (58, True)
 
 
@@ -259,7 +259,7 @@ def test_a_thread_of_which_a_subagent_alone_can_be_read_is_damaged() -> None:
     saver.put(within, made, {"source": "loop", "step": 9, "parents": {}}, {})
     saver.storage["t"][""] = saver.storage["t"].pop("")  # behind it
     with pytest.raises(DamagedError):
-        past_in(saver, {"thread_id": "t"})
+        read_history_at(saver, {"thread_id": "t"})
 
 
 def test_what_is_no_thread_is_refused_in_a_sentence() -> None:

@@ -12,7 +12,7 @@ from wakeloop.bench.study import load_study
 from wakeloop.cli import bench_study
 from wakeloop.cli.mcp_tools import MAX_RESULT, cut_middle, format_base64_size
 from wakeloop.cli.sessions.ps import format_status
-from wakeloop.display import words
+from wakeloop.display import formatting
 from wakeloop.display.screen import Screen
 from wakeloop.sessions.host import SessionStatus
 
@@ -48,17 +48,17 @@ def session(count: int) -> str:
 
 SENTENCES: dict[str, Callable[[int], str]] = {
     **{
-        reason: lambda n, reason=reason: words.ending(
+        reason: lambda n, reason=reason: formatting.format_ending(
             {"state": "idle", "reason": reason, "open": n, "budget": n}
         )
-        for reason in words.SENTENCES
+        for reason in formatting.SENTENCES
     },
-    "spending": lambda n: words.spending(spent(n)),  # type: ignore[arg-type]
-    "trouble": lambda n: words.trouble(
+    "spending": lambda n: formatting.format_spent(spent(n)),  # type: ignore[arg-type]
+    "trouble": lambda n: formatting.format_trouble(
         {"spent": spent(n)}, n * [{"id": 1, "content": "a", "status": "blocked"}]
     ),
-    "first line": lambda n: words.first_line("a\n" + n * "b\n"),
-    "unseen": lambda n: "\n".join(words.whole(n * "\x1b")),
+    "first line": lambda n: formatting.format_first_line("a\n" + n * "b\n"),
+    "unseen": lambda n: "\n".join(formatting.format_full_text(n * "\x1b")),
     "wake": event("wake", cycle=1, budget=1, open=int),
     "nag": event("nag", rounds=int, open=int),
     "guard": event("guard", action="correct", reason="stalled", retry=1, retries=1, open=int),

@@ -16,9 +16,9 @@ from wakeloop.cli.plan_editor import format_item, parse_plan
 from wakeloop.cli.show import format_message, message_as_json
 from wakeloop.cli.thread_list import shorten_id
 from wakeloop.cli.thread_lookup import match_prefix
-from wakeloop.display.clean import clean, one_line
-from wakeloop.display.width import cells
-from wakeloop.display.words import SENTENCES, elapsed, ending, question
+from wakeloop.display.formatting import SENTENCES, format_elapsed, format_ending, format_interrupt
+from wakeloop.display.terminal_output import count_columns
+from wakeloop.display.terminal_text import clean_line, strip_controls
 from wakeloop.text.characters import escape_invisible
 
 
@@ -103,7 +103,7 @@ def test_what_a_list_shows_of_a_long_id_stands_for_it_alone(names: list[str], wi
     assert [match_prefix(short, names, "threads") for short in shown if short not in names] == [
         name for name in names if name not in shown
     ]
-    assert (len({*shown}), max(map(cells, shown))) == (len(names), wide)
+    assert (len({*shown}), max(map(count_columns, shown))) == (len(names), wide)
 
 
 def test_secrets_are_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,12 +125,12 @@ def test_every_exception_is_a_sentence() -> None:
 @pytest.mark.parametrize("reason", list(SENTENCES))
 def test_every_reason_has_a_sentence(reason: str) -> None:
     for session in ({"open": 2, "budget": 25}, {"open": 0}):
-        assert ending({"state": "idle", "reason": reason, **session}).endswith(".")
+        assert format_ending({"state": "idle", "reason": reason, **session}).endswith(".")
 
 
 def test_an_unknown_reason_is_named() -> None:
-    assert ending({"reason": "new one", "open": 1}) == "Ended: new one; 1 open."
-    assert ending({"reason": "{odd}", "open": 1}) == "Ended: {odd}; 1 open."
+    assert format_ending({"reason": "new one", "open": 1}) == "Ended: new one; 1 open."
+    assert format_ending({"reason": "{odd}", "open": 1}) == "Ended: {odd}; 1 open."
 
 
 BOUNDED = ("looping", "request_budget", "token_budget", "cost_budget", "time_budget")
@@ -170,25 +170,25 @@ EVIL = (
 
 
 def test_nothing_that_a_terminal_obeys_is_left() -> None:
-    assert clean(EVIL) == "abcdefghi\nj\nk\nl\tmno"
-    assert one_line("a \n b", 3) == "a b"
-    assert one_line("abcdef", 4) == "abc…"
+    assert strip_controls(EVIL) == "abcdefghi\nj\nk\nl\tmno"
+    assert clean_line("a \n b", 3) == "a b"
+    assert clean_line("abcdef", 4) == "abc…"
     assert escape_invisible("rm x\x1b[8m") == "rm x\\x1b[8m"
     assert "\u202e" not in escape_invisible("\u202e")
-    assert clean("\x1b[" + "1" * 5000) == "[" + "1" * 5000
+    assert strip_controls("\x1b[" + "1" * 5000) == "[" + "1" * 5000
 
 
 def test_questions_hide_nothing() -> None:
     unseen = "(1 character of this cannot be seen, spelled out as \\x.. or \\u....)"
-    assert question("a\nb\x1b") == ["a", "b\\x1b", unseen]
+    assert format_interrupt("a\nb\x1b") == ["a", "b\\x1b", unseen]
     told = ["Run?", "  command: x\\ry", f"  | {unseen}", "  to: a", "  | b"]
-    assert question({"question": "Run?", "command": "x\ry", "to": "a\nb"}) == told
+    assert format_interrupt({"question": "Run?", "command": "x\ry", "to": "a\nb"}) == told
     action: Any = {"name": "send", "args": {"to": "a", "text": "x\ry"}, "description": "Send it?", "more": 1}
     asked: Any = {"action_requests": [action], "review_configs": [], "on": "approval", "note": "b"}
     told = ["Send it?", "  tool: send", "  more: 1", "  to: a", "  text: x\\ry", f"  | {unseen}", "  note: b"]
-    assert question(asked) == told
-    assert question([1, 2]) == ["[1, 2]"]
-    assert question({}) == ["{}"]
+    assert format_interrupt(asked) == told
+    assert format_interrupt([1, 2]) == ["[1, 2]"]
+    assert format_interrupt({}) == ["{}"]
 
 
 def test_a_plan_is_shown_item_by_item() -> None:
@@ -199,11 +199,11 @@ def test_a_plan_is_shown_item_by_item() -> None:
     asked: Any = {"action_requests": [action], "review_configs": [], "on": "approval"}
     unseen = "(1 character of this cannot be seen, spelled out as \\x.. or \\u....)"
     lines = ["  [ ]: 1 a", "  | [2] harmless", "  [!]: x b\\x1b (no key)", f"  | {unseen}"]
-    assert question(asked) == ["Go on with this list?", *lines]
+    assert format_interrupt(asked) == ["Go on with this list?", *lines]
     again = {**asked, "error": "No list.", "goal": "g"}
-    assert question(again) == ["No list.", "Go on with this list?", *lines, "  goal: g"]
+    assert format_interrupt(again) == ["No list.", "Go on with this list?", *lines, "  goal: g"]
     args["more"] = "hidden?"
-    assert "  more: hidden?" in question(asked)
+    assert "  more: hidden?" in format_interrupt(asked)
 
 
 def test_the_lines_of_an_editor_are_a_list() -> None:
@@ -223,7 +223,7 @@ def test_the_lines_of_an_editor_are_a_list() -> None:
 
 
 def test_times() -> None:
-    assert [elapsed(s) for s in (4.26, 65, 7500)] == ["4.3 s", "1 min 05 s", "2 h 05 min"]
+    assert [format_elapsed(s) for s in (4.26, 65, 7500)] == ["4.3 s", "1 min 05 s", "2 h 05 min"]
 
 
 @pytest.mark.parametrize(

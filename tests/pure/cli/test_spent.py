@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 import pytest
 
-from wakeloop.display.live import Live
+from wakeloop.display.formatting import format_budget_share, format_ending, format_spent, format_trouble
+from wakeloop.display.live_view import LiveView
 from wakeloop.display.screen import Screen
-from wakeloop.display.words import ending, nearest, spending, trouble
 from wakeloop.loop.gates import LIMITS
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import Budget
@@ -52,7 +52,7 @@ MANY: Any = {
     ],
 )
 def test_what_was_spent(spent: Any, told: str) -> None:
-    assert spending(spent) == told
+    assert format_spent(spent) == told
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_was_spent(spent: Any, told: str) -> None:
     ],
 )
 def test_the_budget_nearest_to_its_end(name: str | None, share: float, told: str) -> None:
-    assert nearest(name, share) == told
+    assert format_budget_share(name, share) == told
 
 
 def test_every_budget_has_its_setting() -> None:
@@ -90,11 +90,11 @@ def items(*statuses: str) -> Any:
     ],
 )
 def test_trouble_on_the_way(failed: int, statuses: tuple[str, ...], told: str) -> None:
-    assert trouble({"spent": {**ONE, "failed_calls": failed}}, items(*statuses)) == told
+    assert format_trouble({"spent": {**ONE, "failed_calls": failed}}, items(*statuses)) == told
 
 
 def test_a_session_without_counts_tells_no_failed_calls() -> None:
-    assert trouble({"state": "idle"}, items("blocked")) == "1 item blocked"
+    assert format_trouble({"state": "idle"}, items("blocked")) == "1 item blocked"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_session_without_counts_tells_no_failed_calls() -> None:
     ],
 )
 def test_the_endings_of_a_bound(reason: str, told: str) -> None:
-    assert ending({"state": "idle", "reason": reason, "open": 2, "spent": MANY}) == told
+    assert format_ending({"state": "idle", "reason": reason, "open": 2, "spent": MANY}) == told
 
 
 # -- events ----------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def test_the_status_in_a_terminal(width: int, rows: list[str], monkeypatch: pyte
     monkeypatch.setattr("time.monotonic", lambda: 105.0)
     screen = Screen(title="t-1", started=100.0, wakes=1, budget=25)
     fed(screen, paid("tokens", 0.12))
-    view = Live(screen, io.StringIO())
+    view = LiveView(screen, io.StringIO())
     view.console.width = width
     drawn = [row.plain for row in view.rows()]
     at = next(place for place, row in enumerate(drawn) if row.startswith("1/26 wakes"))

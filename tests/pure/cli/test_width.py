@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeloop.display.width import GAP, cells, columns, cut, tell, within
+from wakeloop.display.terminal_output import (
+    GAP,
+    count_columns,
+    cut_text,
+    format_columns,
+    wrap_text,
+    write_text,
+)
 
 WORDS = st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=30), min_size=1)
 
@@ -21,37 +28,37 @@ def test_every_word_is_there_and_no_row_is_too_long_but_for_a_word_alone(
     words: list[str], lead: int, width: int
 ) -> None:
     text = " " * lead + " ".join(words)
-    rows = [*within(text, width)]
+    rows = [*wrap_text(text, width)]
     assert " ".join(rows).split() == text.split()
-    assert [row for row in rows if cells(row) > width and len(row.split()) > 1] == []
-    assert [row for row in rows if cells(row) > width and cells(row.strip()) <= width] == []
+    assert [row for row in rows if count_columns(row) > width and len(row.split()) > 1] == []
+    assert [row for row in rows if count_columns(row) > width and count_columns(row.strip()) <= width] == []
 
 
 @given(st.lists(st.text(max_size=20), max_size=8), st.integers(20, 120))
 def test_a_command_in_rows_is_one_command_to_a_shell(words: list[str], width: int) -> None:
     command = shlex.join(["wakeloop", "resume", *(" ".join(word.split()) for word in words)])
-    first, *more = within(f"To go on: {command}", width)
+    first, *more = wrap_text(f"To go on: {command}", width)
     typed = first.removeprefix("To go on: ") if not more else "\n".join(more)
     assert shlex.split(typed.replace("\\\n", "")) == shlex.split(command)
 
 
 def test_a_usage_line_is_no_command_to_copy() -> None:
-    assert [*within("Usage: wakeloop todo [THREAD] [ACTION]", 30)] == [
+    assert [*wrap_text("Usage: wakeloop todo [THREAD] [ACTION]", 30)] == [
         "Usage: wakeloop todo [THREAD]",
         "    [ACTION]",
     ]
 
 
 def test_a_time_span_stays_with_its_unit() -> None:
-    assert [*within("✔ write_file(path='a.md')  1.0 s", 30)] == ["✔ write_file(path='a.md')", "    1.0 s"]
-    assert [*within("it took as much as (0.0 s)", 25)] == ["it took as much as", "    (0.0 s)"]
+    assert [*wrap_text("✔ write_file(path='a.md')  1.0 s", 30)] == ["✔ write_file(path='a.md')", "    1.0 s"]
+    assert [*wrap_text("it took as much as (0.0 s)", 25)] == ["it took as much as", "    (0.0 s)"]
 
 
 def test_words_that_look_like_another_command_stay_in_theirs() -> None:
     words = ["resume", "one: x, then wakeloop rm one", "it's, then wakeloop rm two"]
     for told in ("To go on", "To raise the budget: change max_tokens in the agent's file, then"):
         command = shlex.join(["wakeloop", *words])
-        rows = [*within(f"{told}: {command}".replace("then:", "then"), 40)]
+        rows = [*wrap_text(f"{told}: {command}".replace("then:", "then"), 40)]
         first = rows.index("wakeloop resume \\")
         assert shlex.split("\n".join(rows[first:]).replace("\\\n", "")) == ["wakeloop", *words]
 
@@ -60,14 +67,14 @@ def test_words_that_look_like_another_command_stay_in_theirs() -> None:
 def test_a_number_and_its_unit_share_a_row(took: str) -> None:
     text = f"✔ read_file one.txt  {took}"
     for lack in range(1, len(took) + 1):
-        assert took in [*within(text, len(text) - lack)][1]
-    assert [*within("of 12 sheets", 8)] == ["of 12", "  sheets"]
+        assert took in [*wrap_text(text, len(text) - lack)][1]
+    assert [*wrap_text("of 12 sheets", 8)] == ["of 12", "  sheets"]
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("end", ["", "x"])
 def test_blanks_without_end_take_no_time(end: str) -> None:
-    assert [row.split() for row in within("a" + " " * 300_000 + end, 40)] == [
+    assert [row.split() for row in wrap_text("a" + " " * 300_000 + end, 40)] == [
         ["a"],
         *([[end]] if end else []),
     ]
@@ -88,11 +95,11 @@ ROW = ("t-12345678", "idle", "Say what is in this folder", "Two files and a half
     ],
 )
 def test_a_table_cuts_its_texts_and_then_folds_its_rows(width: int | None, row: str) -> None:
-    told = [*columns([HEAD, ROW], width, texts=(2, 3))]
+    told = [*format_columns([HEAD, ROW], width, texts=(2, 3))]
     lines = row.split("\n")
     assert told[len(lines) :] == lines
     assert [line.startswith(GAP) for line in told] == 2 * [number > 0 for number in range(len(lines))]
-    assert width is None or max(map(cells, told)) <= width
+    assert width is None or max(map(count_columns, told)) <= width
 
 
 @pytest.mark.parametrize(
@@ -106,7 +113,7 @@ def test_a_table_cuts_its_texts_and_then_folds_its_rows(width: int | None, row: 
     ],
 )
 def test_what_may_be_spared_goes_before_a_row_is_folded(width: int | None, row: Sequence[str]) -> None:
-    told = [*columns([HEAD, ROW], width, texts=(2, 3), spare=(1, 0))]
+    told = [*format_columns([HEAD, ROW], width, texts=(2, 3), spare=(1, 0))]
     assert [re.split(" {2,}", line) for line in told[1:]] == [[*row]]
 
 
@@ -123,7 +130,7 @@ def test_what_may_be_spared_goes_before_a_row_is_folded(width: int | None, row: 
     ],
 )
 def test_a_text_is_cut_between_words_where_that_leaves_half_of_it(text: str, wide: int, shown: str) -> None:
-    assert cut(text, wide) == shown
+    assert cut_text(text, wide) == shown
 
 
 class Terminal(io.StringIO):
@@ -144,5 +151,5 @@ def test_only_a_person_at_a_terminal_gets_rows(
     out: io.StringIO, whole: bool, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "16")
-    tell("error:\x1b[31m one two three four", out, whole=whole)
+    write_text("error:\x1b[31m one two three four", out, whole=whole)
     assert out.getvalue() == shown

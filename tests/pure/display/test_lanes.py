@@ -10,12 +10,12 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.types import Interrupt
 
-from wakeloop.display.axis import Axis
-from wakeloop.display.folding import picture
-from wakeloop.display.lanes import Picture
-from wakeloop.display.page import Page, parts_in
-from wakeloop.display.past import Nested, Past, Step
-from wakeloop.display.prose import LONGEST, markdown, room_for, shown
+from wakeloop.display.checkpoint_history import NestedGraph, Step, ThreadHistory
+from wakeloop.display.report_page import ReportPage, split_messages
+from wakeloop.display.report_text import MAX_TEXT, clean_text, limit_per_text, markdown_to_html
+from wakeloop.display.time_axis import TimeAxis
+from wakeloop.display.timeline import Timeline
+from wakeloop.display.timeline_builder import build_timeline
 from wakeloop.loop.approval import build_approval_request
 from wakeloop.text.marks import append_to_result, make_user_message
 
@@ -28,10 +28,10 @@ def item(key: int | str, status: str = "pending", **more: str) -> dict[str, Any]
     return {"id": key, "content": f"item {key}", "status": status, **more}
 
 
-def past(*steps: dict[str, Any], **more: Any) -> Past:
+def past(*steps: dict[str, Any], **more: Any) -> ThreadHistory:
     """Steps a second each: what each wrote, by channel; `stored`, `source`, `into` and `gap` are its own."""
     last = len(steps) - 1
-    return Past(
+    return ThreadHistory(
         "t",
         [
             Step(
@@ -52,18 +52,18 @@ def past(*steps: dict[str, Any], **more: Any) -> Past:
 OWN = ("stored", "source", "into", "gap")
 
 
-def lanes(shown: Picture) -> dict[Any, list[tuple[str, float, float | None]]]:
+def lanes(shown: Timeline) -> dict[Any, list[tuple[str, float, float | None]]]:
     return {
         lane.todo["id"]: [(span.status, span.start, span.end) for span in lane.spans] for lane in shown.lanes
     }
 
 
-def moments(shown: Picture) -> list[tuple[float, str]]:
+def moments(shown: Timeline) -> list[tuple[float, str]]:
     return [(one.at, one.kind) for one in shown.moments]
 
 
 def test_an_item_is_opened_worked_on_blocked_and_closed_with_its_evidence() -> None:
-    shown = picture(
+    shown = build_timeline(
         past(
             {"messages": [ASKED]},
             {"messages": [PLANNED]},
@@ -90,7 +90,7 @@ def test_an_item_is_opened_worked_on_blocked_and_closed_with_its_evidence() -> N
 
 
 def test_an_item_that_goes_and_comes_back_has_one_lane() -> None:
-    shown = picture(
+    shown = build_timeline(
         past(
             {"todos": {"all": [item(1), item(2)]}},
             {"todos": {"drop": [1]}},
@@ -110,7 +110,7 @@ def test_a_snapshot_and_a_plain_channel_count_as_what_was_written() -> None:
     class Snapshot:
         value = (ASKED, PLANNED)
 
-    shown = picture(
+    shown = build_timeline(
         past({}, {"stored": {"messages": Snapshot(), "todos": [item(1)]}}, {"messages": [WRITTEN]})
     )
     assert [(one.at, one.message.id) for one in shown.said] == [(1.0, "u"), (1.0, "p"), (2.0, "r")]
@@ -132,14 +132,14 @@ def test_a_snapshot_and_a_plain_channel_count_as_what_was_written() -> None:
     ],
 )
 def test_the_graphs_own_words_are_told_from_the_others(message: Any, kind: str) -> None:
-    shown = picture(past({"messages": [ASKED]}, {"messages": [message]}, {}))
+    shown = build_timeline(past({"messages": [ASKED]}, {"messages": [message]}, {}))
     assert moments(shown) == [(0.0, "request"), (2.0, kind)]
 
 
 def test_a_reminder_behind_a_result_that_is_there_already_is_one_nag() -> None:
     nagged = append_to_result(WRITTEN, "Update the list.")
     later = nagged.model_copy(update={"artifact": "what a hook has put there"})
-    shown = picture(
+    shown = build_timeline(
         past(
             {"messages": [ASKED, PLANNED]},
             {"messages": [WRITTEN]},
@@ -155,7 +155,7 @@ def test_a_reminder_behind_a_result_that_is_there_already_is_one_nag() -> None:
 
 
 def test_a_message_that_is_taken_out_stays_to_be_read() -> None:
-    shown = picture(
+    shown = build_timeline(
         past(
             {"messages": [ASKED, PLANNED]},
             {"messages": [RemoveMessage("u"), HumanMessage("Sum.", id="s")]},
@@ -171,7 +171,7 @@ def spent(*numbers: Any) -> dict[str, Any]:
 
 
 def test_requests_are_told_by_what_they_added_and_a_new_activation_begins_at_nothing() -> None:
-    shown = picture(
+    shown = build_timeline(
         past(
             spent(1, 100, 40, 10, 500, 0, 2_000_000_000),
             spent(2, 250, 140, 30, 900, 0, 5_000_000_000),
@@ -190,7 +190,7 @@ def test_requests_are_told_by_what_they_added_and_a_new_activation_begins_at_not
 
 def test_ends_refusals_hands_and_questions_are_moments() -> None:
     idle = {"state": "idle", "reason": "stalled"}
-    shown = picture(
+    shown = build_timeline(
         past(
             {"todos": {"put": [item("a")]}},
             {"todo_ledger": {"refusals": {"a": 1}}},
@@ -212,22 +212,22 @@ def test_ends_refusals_hands_and_questions_are_moments() -> None:
 
 def test_what_is_asked_in_the_shape_of_chat_uis_is_told_as_a_person_reads_it() -> None:
     asked = build_approval_request("run_shell", {"command": "ls"}, "Run this command?", ("approve", "reject"))
-    shown = picture(past({"messages": [ASKED]}, {"__interrupt__": [Interrupt(asked)]}))
+    shown = build_timeline(past({"messages": [ASKED]}, {"__interrupt__": [Interrupt(asked)]}))
     assert [one.text for one in shown.moments] == ["", "Run this command? tool: run_shell command: ls"]
 
 
 def test_what_others_have_put_in_is_not_the_persons() -> None:
     summary = HumanMessage("so far", id="s", additional_kwargs={"lc_source": "summarization"})
-    shown = picture(past({"messages": [summary]}, {"messages": [ASKED]}))
+    shown = build_timeline(past({"messages": [summary]}, {"messages": [ASKED]}))
     assert moments(shown) == [(0.0, "event"), (1.0, "request")]
-    told = Page(shown, {}, str).values()
+    told = ReportPage(shown, {}, str).values()
     assert told["request"] == "Do it."
     assert [one["who"] for part in told["parts"] for one in part] == ["Put in by summarization", "You"]
 
 
 def test_subagents_are_at_work_from_their_start_to_their_result() -> None:
-    nested = [Nested("run_tools", 0.5, 1.5, 4)]
-    shown = picture(
+    nested = [NestedGraph("run_tools", 0.5, 1.5, 4)]
+    shown = build_timeline(
         past(
             {"todo_subagents": [{"id": "a:1"}, {"id": "a:2"}]},
             {"todo_subagents": {"drop": [{"id": "a:1"}]}},
@@ -252,7 +252,7 @@ def test_subagents_are_at_work_from_their_start_to_their_result() -> None:
     ],
 )
 def test_a_step_that_cannot_be_read_does_not_hide_the_others(broken: dict[str, Any]) -> None:
-    shown = picture(past({"messages": [ASKED]}, broken, {"todos": {"put": [item(1)]}}, {"gap": True}))
+    shown = build_timeline(past({"messages": [ASKED]}, broken, {"todos": {"put": [item(1)]}}, {"gap": True}))
     assert [(one.at, one.kind) for one in shown.moments] == [(0.0, "request"), (1.0, "gap"), (3.0, "gap")]
     assert lanes(shown) == {1: [("pending", 3.0, None)]}
 
@@ -272,15 +272,15 @@ def test_a_step_that_cannot_be_read_does_not_hide_the_others(broken: dict[str, A
 def test_a_long_step_is_shortened_and_time_never_goes_back(
     times: Sequence[float], places: Sequence[float]
 ) -> None:
-    axis = Axis(times)
+    axis = TimeAxis(times)
     assert [axis.place(time) for time in times] == pytest.approx(places)
 
 
 def test_a_pause_is_told() -> None:
-    assert [(round(a), round(b), took) for a, b, took in Axis([0.0, 1.0, 2.0, 3.0, 1003.0]).pauses] == [
+    assert [(round(a), round(b), took) for a, b, took in TimeAxis([0.0, 1.0, 2.0, 3.0, 1003.0]).pauses] == [
         (33, 100, 1000.0)
     ]
-    assert Axis([0.0, 1.0, 2.0, 3.0, 13.0]).pauses == []
+    assert TimeAxis([0.0, 1.0, 2.0, 3.0, 13.0]).pauses == []
 
 
 # -- the page's values -------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def test_what_looks_like_a_secret_is_nowhere_among_the_values() -> None:
     text = f"{key} https://joe:{password}@example.org/"
     call = {"name": "look", "args": {"text": text}, "id": "c2"}
     listed = {"id": text, "content": text, "status": "blocked", "reason": text, "evidence": text}
-    folded = picture(
+    folded = build_timeline(
         past(
             {
                 "messages": [HumanMessage(text), AIMessage(text, tool_calls=[call])],
@@ -301,7 +301,7 @@ def test_what_looks_like_a_secret_is_nowhere_among_the_values() -> None:
             {"__interrupt__": [text], "todo_subagents": [{"id": text}]},
         )
     )
-    said = repr(Page(folded, {"state": "running", "reason": None}, lambda one: one).values())
+    said = repr(ReportPage(folded, {"state": "running", "reason": None}, lambda one: one).values())
     assert key not in said
     assert password not in said
     assert said.count("https://…@example.org/") >= 9
@@ -309,19 +309,19 @@ def test_what_looks_like_a_secret_is_nowhere_among_the_values() -> None:
 
 def test_a_secret_is_hidden_where_a_long_text_is_cut_too() -> None:
     key = "sk-" + "a" * 40
-    assert "sk-a" not in shown("x" * (LONGEST - 12) + f" {key} " + "y" * 9000, lambda one: one)
+    assert "sk-a" not in clean_text("x" * (MAX_TEXT - 12) + f" {key} " + "y" * 9000, lambda one: one)
 
 
 @pytest.mark.parametrize(("texts", "room"), [(0, 20_000), (300, 20_000), (5_000, 1_200), (10**6, 1_000)])
 def test_of_many_texts_each_has_less_room(texts: int, room: int) -> None:
-    assert room_for(texts) == room
+    assert limit_per_text(texts) == room
 
 
 @pytest.mark.parametrize(
     ("messages", "parts"), [(0, [0]), (1, [1]), (50, [50]), (51, [50, 1]), (120, [50, 50, 20])]
 )
 def test_a_browser_lays_the_conversation_out_in_parts(messages: int, parts: list[int]) -> None:
-    assert [len(part) for part in parts_in([None] * messages)] == parts
+    assert [len(part) for part in split_messages([None] * messages)] == parts
 
 
 @pytest.mark.parametrize(("more", "laid_out"), [(999, True), (1_000, False)])
@@ -329,7 +329,7 @@ def test_what_is_folded_in_a_very_long_thread_is_as_it_was_written(more: int, la
     texts = (f"**bold**{' x' * 400}", "**short**")
     said = [AIMessage(text, id=text[:5]) for text in texts]
     said += [AIMessage("", id=str(number)) for number in range(more - 1)]
-    page = Page(picture(past({"messages": said}, {})), {"state": "running"}, lambda one: one)
+    page = ReportPage(build_timeline(past({"messages": said}, {})), {"state": "running"}, lambda one: one)
     long, short, *_ = page.values()["parts"][0]
     assert ("<strong>bold</strong>" in long["body"], "**bold**" in long["body"]) == (laid_out, not laid_out)
     assert "<strong>short</strong>" in short["body"]
@@ -338,7 +338,7 @@ def test_what_is_folded_in_a_very_long_thread_is_as_it_was_written(more: int, la
 @pytest.mark.parametrize(("more", "room"), [(0, 20_000), (1_999, 3_000)])
 def test_a_long_text_is_cut_with_a_count(more: int, room: int) -> None:
     said = [HumanMessage("x" * 30_000, id="long"), *(HumanMessage("", id=str(n)) for n in range(more))]
-    page = Page(picture(past({"messages": said}, {})), {"state": "running"}, lambda one: one)
+    page = ReportPage(build_timeline(past({"messages": said}, {})), {"state": "running"}, lambda one: one)
     told = page.values()["parts"][0][0]["body"]
     assert (told.count("x"), f"… and {30_000 - room:,} more characters" in told) == (room, True)
 
@@ -359,5 +359,5 @@ def test_markdown_leads_nowhere_and_loads_nothing(text: str) -> None:
     found: list[tuple[str, Any]] = []
     parser = HTMLParser()
     parser.handle_starttag = lambda tag, attrs: found.append((tag, attrs))  # type: ignore[method-assign]
-    parser.feed(markdown(text))
+    parser.feed(markdown_to_html(text))
     assert set(map(str, found)) == {"('p', [])"}

@@ -58,12 +58,12 @@ DOORS: dict[str, Callable[[str], Any]] = {
     "a text": redact_text,
     "a text of the command line": redact,
     "JSON": lambda text: redact_json({"a": [text, {"b": (text,)}]}),
-    "a call's line": lambda text: words.call("look", {"at": text}),
-    "a result's line": words.first_line,
-    "an item's line": lambda text: words.item(
+    "a call's line": lambda text: words.format_call("look", {"at": text}),
+    "a result's line": words.format_first_line,
+    "an item's line": lambda text: words.format_item(
         {"id": 1, "status": "blocked", "content": text, "reason": text}
     ),
-    "a page": lambda text: prose.shown(text, str),
+    "a page": lambda text: prose.clean_text(text, str),
     "an error": lambda text: repr(redact_error(ValueError(text), [])),
     "an error with parts": lambda text: redact_error(ValueError({"body": [text]}), []).args,
     "an error behind an error": lambda text: redact_error(ExceptionGroup("a", [ValueError(text)]), []),

@@ -6,9 +6,9 @@ import unicodedata
 
 from langchain_core.messages import AIMessageChunk
 
-from wakeloop.display.clean import clean
-from wakeloop.display.screen import SHOWN, Screen
-from wakeloop.display.words import question
+from wakeloop.display.formatting import format_interrupt
+from wakeloop.display.screen import MAX_STREAMED, Screen
+from wakeloop.display.terminal_text import strip_controls
 from wakeloop.text.characters import INVISIBLE, escape_invisible, is_visible, to_one_line
 from wakeloop.tools.folder import quote_path
 
@@ -35,7 +35,7 @@ def test_every_character_that_shows_as_nothing_is_spelled_out_where_it_is_approv
 def test_every_character_that_shows_as_nothing_is_taken_out_elsewhere_but_the_joiners() -> None:
     for sign in [*ignorable(), "\u2800"]:
         kept = sign if sign in JOINERS else ""
-        assert clean(f"a{sign}b") == f"a{kept}b", ascii(sign)
+        assert strip_controls(f"a{sign}b") == f"a{kept}b", ascii(sign)
         assert to_one_line(f"a{sign}b") == f"a{kept}b", ascii(sign)
 
 
@@ -50,11 +50,11 @@ def test_the_table_holds_what_unicodedata_tells_of() -> None:
 def test_letters_of_any_script_are_seen() -> None:
     for text in ("é", "漢字", "한국어", "हिन्दी", "ไทย", "العربية", "👍", "a b", "«»", "π≈3"):
         assert is_visible(text)
-        assert escape_invisible(text) == text == clean(text)
+        assert escape_invisible(text) == text == strip_controls(text)
 
 
 def test_a_question_hides_nothing_in_its_keys() -> None:
-    told = question({"question": "Run?", "command": "ls\u3164 -l", "no\u115fte\n": "x"})
+    told = format_interrupt({"question": "Run?", "command": "ls\u3164 -l", "no\u115fte\n": "x"})
     assert told == [
         "Run?",
         "  command: ls\\u3164 -l",
@@ -75,13 +75,13 @@ def test_a_reply_on_its_way_is_kept_in_bounds_and_cleaned_where_it_is_drawn() ->
     screen = Screen()
     for _ in range(2_000):
         screen.token(AIMessageChunk("0123456789\n"))
-    assert len(screen.streamed) == SHOWN
+    assert len(screen.streamed) == MAX_STREAMED
     screen.token(AIMessageChunk("a\x1b]8;;http://x"))
     screen.token(AIMessageChunk("\x1b\\b"))
-    assert clean(screen.streamed).endswith("\nab")
+    assert strip_controls(screen.streamed).endswith("\nab")
 
 
 def test_a_part_of_an_escape_ends_where_the_next_begins() -> None:
-    assert clean("a\x9d\x9d8;;x\x07b") == "ab"
-    assert clean("\x9d" * 10 + "tail") == "tail"
-    assert clean("a\x1b]8;;x\x1b\\b\x1b[31mc\x9b0md") == "abcd"
+    assert strip_controls("a\x9d\x9d8;;x\x07b") == "ab"
+    assert strip_controls("\x9d" * 10 + "tail") == "tail"
+    assert strip_controls("a\x1b]8;;x\x1b\\b\x1b[31mc\x9b0md") == "abcd"

@@ -16,7 +16,7 @@ from chat_server import Reply, Server
 from emulator import Emulator
 from processes import COMMAND, Shell
 
-from wakeloop.display.width import within
+from wakeloop.display.terminal_output import wrap_text
 
 pytestmark = [
     pytest.mark.loopback,
@@ -168,6 +168,6 @@ def test_in_tmux(shell: Shell, tmp_path: Path, serve) -> None:
         tmux("send-keys", "C-u", "/help", "Enter")
         until("exit and quit leave, help lists these; a / before a command will do as well.", ">")
         tmux("send-keys", "exit", "Enter")
-        until("> exit", *within(f"To go on: wakeloop chat --thread mine --db {shell.db}", 80))
+        until("> exit", *wrap_text(f"To go on: wakeloop chat --thread mine --db {shell.db}", 80))
     finally:
         tmux("kill-server")

@@ -23,7 +23,7 @@ from wakeloop.cli import thread_list
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_write
 from wakeloop.cli.thread_lookup import resolve_thread_option
-from wakeloop.display.width import cells
+from wakeloop.display.terminal_output import count_columns
 from wakeloop.testing import ScriptedModel, calls, says
 
 pytestmark = pytest.mark.loopback
@@ -253,7 +253,7 @@ def test_a_thread_has_one_row_at_80_and_two_at_40(
     keep(db, *KEPT, script=script, request=REQUEST)
     monkeypatch.setattr(thread_list, "room", lambda _: width)
     head, *lines = wakeloop("threads")[1].splitlines()[rows - 1 :]
-    assert [cells(line) for line in lines if cells(line) > width] == []
+    assert [count_columns(line) for line in lines if count_columns(line) > width] == []
     assert len(lines) == len(KEPT) * rows
     for name, line in zip(reversed(KEPT), lines[::rows], strict=True):
         shown, _, rest = line.partition("  ")

@@ -23,7 +23,7 @@ from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.cli.stored_state import read_state
 from wakeloop.cli.thread_list import list_threads
 from wakeloop.testing import ScriptedModel, calls, says
-from wakeloop.thread.standing import counted, unfinished
+from wakeloop.thread.thread_status import is_unfinished, read_session
 
 NAMES = ["a", "b", "c"]
 
@@ -127,10 +127,10 @@ def test_rows_read_as_the_graph_reads_them_wherever_a_run_was_killed(tmp_path: P
             nothing = {"todo_handoff": [], "owed_replies": [], "waiting_on": [], "todo_subagents": []}
             known = {**nothing, **told.values} if told.values else {}
             assert ours.values == known
-            assert (session_of(ours), counted(ours)) == (session_of(told), counted(told))
+            assert (session_of(ours), read_session(ours)) == (session_of(told), read_session(told))
             assert (answer_of(ours), ours.interrupts) == (answer_of(told), told.interrupts)
-            assert (ours.created_at, ours.midway) == (told.created_at, unfinished(told))
-            seen.add((bool(told.interrupts), bool(told.tasks), bool(told.next), counted(told)["state"]))
+            assert (ours.created_at, ours.mid_run) == (told.created_at, is_unfinished(told))
+            seen.add((bool(told.interrupts), bool(told.tasks), bool(told.next), read_session(told)["state"]))
             newest = store.connection.execute("SELECT MAX(checkpoint_id) FROM checkpoints").fetchone()
             if newest == (None,):
                 break

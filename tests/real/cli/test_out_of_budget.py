@@ -16,7 +16,7 @@ from wakeloop.cli.agent_spec import AgentSpec, parse_options
 from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import DatabaseFile, open_to_write
-from wakeloop.thread.standing import LAST
+from wakeloop.thread.thread_status import LAST_NODE
 
 SPENT = {
     "requests": 21,
@@ -58,7 +58,7 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]
         with open_to_write(DatabaseFile.of(None)) as store:
             store.remember(name, spec, "look around")
             build_offline_graph(store.saver, spec).update_state(
-                {"configurable": {"thread_id": name}}, values, as_node=LAST
+                {"configurable": {"thread_id": name}}, values, as_node=LAST_NODE
             )
         return name
 

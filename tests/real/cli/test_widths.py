@@ -25,7 +25,7 @@ from wakeloop import create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.commands.app import FIRST, SESSIONS, THREADS
 from wakeloop.cli.store import DatabaseFile, open_to_write
-from wakeloop.display.width import WORD, cells
+from wakeloop.display.terminal_output import WORD, count_columns
 from wakeloop.testing import ScriptedModel, calls, says
 
 WIDE, FOLDER = "100000", "my folder"
@@ -173,7 +173,7 @@ def read(terminal: int) -> Iterator[bytes]:
 
 def on_screen(text: str, columns: int) -> str:
     """What an emulator shows of it, row by row."""
-    rows = sum(1 + cells(ESCAPES.sub("", line)) // columns for line in text.split("\n"))
+    rows = sum(1 + count_columns(ESCAPES.sub("", line)) // columns for line in text.split("\n"))
     screen = pyte.Screen(columns, rows)
     pyte.Stream(screen).feed(text)
     return "\n".join(screen.display)
@@ -185,7 +185,7 @@ def same(words: Iterable[str]) -> set[str]:
 
 def pieces(rows: str, written: set[str], columns: int) -> set[str]:
     """The words on a screen that nobody wrote; what is cut with a sign, or has no room at all, is none."""
-    known, long = same(written), same(word for word in written if cells(word) > columns)
+    known, long = same(written), same(word for word in written if count_columns(word) > columns)
     return {
         word
         for word in same(rows.split()) - known - {"\\"}
@@ -196,7 +196,7 @@ def pieces(rows: str, written: set[str], columns: int) -> set[str]:
 
 def is_over(line: str, columns: int) -> bool:
     """Whether a line is too long, and not for a word that is alone on it."""
-    return cells(line) > columns and len(WORD.findall(line.removesuffix("\\").rstrip())) > 1
+    return count_columns(line) > columns and len(WORD.findall(line.removesuffix("\\").rstrip())) > 1
 
 
 @pytest.fixture(scope="module")

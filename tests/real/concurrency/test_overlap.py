@@ -13,7 +13,7 @@ from langgraph.types import Command
 from wakeloop import ConcurrentRunError, WakeloopError, create_todo_agent, session_of, update_todos
 from wakeloop.cli.failures import FAILED, error_exit_code, format_error
 from wakeloop.testing import ScriptedModel, calls, says
-from wakeloop.thread.other_runs import READS, WINDOW
+from wakeloop.thread.concurrent_runs import READ_ATTEMPTS, WINDOW
 
 pytestmark = pytest.mark.covering("kind", "play")  # each saver, each durability
 
@@ -286,7 +286,7 @@ class Shaken(InMemorySaver):
 SHAKEN = "dictionary changed size during iteration"
 
 
-@pytest.mark.parametrize("times", [1, READS])
+@pytest.mark.parametrize("times", [1, READ_ATTEMPTS])
 def test_a_saver_in_memory_that_is_written_to_meanwhile_is_read_again(times: int) -> None:
     saver = Shaken(times, SHAKEN)
     agent = create_todo_agent(ScriptedModel([says("a")]), checkpointer=saver)
@@ -294,7 +294,7 @@ def test_a_saver_in_memory_that_is_written_to_meanwhile_is_read_again(times: int
     assert (saver.left, out["todo_session"]["reason"]) == (0, "settled")
 
 
-@pytest.mark.parametrize(("times", "said"), [(READS + 1, SHAKEN), (1, "no such table")])
+@pytest.mark.parametrize(("times", "said"), [(READ_ATTEMPTS + 1, SHAKEN), (1, "no such table")])
 def test_other_errors_of_a_saver_are_its_own(times: int, said: str) -> None:
     agent = create_todo_agent(ScriptedModel([says("a")]), checkpointer=Shaken(times, said))
     with pytest.raises(RuntimeError, match=said):

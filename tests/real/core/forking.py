@@ -16,7 +16,7 @@ from langchain_core.tools import StructuredTool
 
 from wakeloop import create_todo_agent, update_todos
 from wakeloop.testing import ScriptedModel, calls, says
-from wakeloop.thread.opening import Opening
+from wakeloop.thread.inputs import ThreadInput
 
 PATIENCE = 15.0  # seconds that a child has for what takes a tenth
 
@@ -67,7 +67,7 @@ def held(forks: int) -> int:
             return super().__iter__()
 
     looking, may = threading.Event(), threading.Event()
-    opening = Opening(new_input=False, events=Held(), known=True)
+    opening = ThreadInput(new_input=False, events=Held(), has_ledger=True)
     thread = threading.Thread(target=lambda: opening.people)
     thread.start()
     looking.wait()

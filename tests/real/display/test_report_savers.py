@@ -17,7 +17,7 @@ from wakeloop import create_todo_agent
 from wakeloop.cli.report import write_report
 from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.display import athread_report, thread_report
-from wakeloop.display.past import past_of
+from wakeloop.display.checkpoint_history import read_history
 from wakeloop.testing import ScriptedModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -68,7 +68,7 @@ def test_postgres_with_a_row_that_is_torn(postgres: str, expected: list[str], ab
         ids = [row.config["configurable"]["checkpoint_id"] for row in saver.list(THREAD)]
         where = ("UPDATE checkpoints SET checkpoint = '[]' WHERE checkpoint_id = %s", [ids[above]])
         assert saver.conn.execute(*where).rowcount == 1
-        past = past_of(agent, THREAD)
+        past = read_history(agent, THREAD)
         page = thread_report(agent, THREAD)
     assert (past.damaged, len(past.steps)) == (True, len(ids) - 1)
     assert "<h1>go</h1>" in page

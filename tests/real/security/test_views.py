@@ -15,11 +15,11 @@ from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.questions import format_question
 from wakeloop.cli.show import format_message
 from wakeloop.cli.store import DatabaseFile, open_to_write
-from wakeloop.display.clean import behind, clean, one_line
-from wakeloop.display.live import Live
-from wakeloop.display.plain import Plain
+from wakeloop.display.formatting import format_interrupt
+from wakeloop.display.live_view import LiveView
+from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Line, Screen
-from wakeloop.display.words import question
+from wakeloop.display.terminal_text import clean_line, indent_continuation, strip_controls
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.text.characters import escape_invisible
 
@@ -36,14 +36,14 @@ OBEYED |= set("\u200f\u200b\u2060\ufeff\u00ad\ufffa\U000e0041\ud800")
 
 
 @pytest.mark.parametrize("code", CODES, ids=ascii)
-@pytest.mark.parametrize("way", [clean, one_line, behind, escape_invisible])
+@pytest.mark.parametrize("way", [strip_controls, clean_line, indent_continuation, escape_invisible])
 def test_no_code_passes(way: Any, code: str) -> None:
     assert not OBEYED & set(way(f"a{code}b{code}"))
 
 
 def test_letters_that_need_joiners_keep_them() -> None:
     for text in ("👩\u200d💻", "\u0645\u06cc\u200c\u062e\u0648", "tab\there", "é", "漢字"):
-        assert clean(text) == text
+        assert strip_controls(text) == text
 
 
 @pytest.fixture
@@ -134,13 +134,13 @@ def test_json_of_what_is_too_deep_or_holds_itself() -> None:
 
 def test_no_line_of_a_text_passes_for_one_of_the_views() -> None:
     outputs = []
-    for view in (Plain(Screen(), io.StringIO()), Live(Screen(), io.StringIO())):
+    for view in (PlainView(Screen(), io.StringIO()), LiveView(Screen(), io.StringIO())):
         script = [calls(("todo_write", {"items": [EVIL]})), *[says(EVIL)] * 7]
         agent = create_todo_agent(ScriptedModel(script))
         with view:
             for mode, data in agent.stream({"messages": [("user", EVIL)]}, stream_mode=["custom", "updates"]):
                 view.feed(mode, data)
-        out: Any = view.out if isinstance(view, Plain) else view.console.file
+        out: Any = view.out if isinstance(view, PlainView) else view.console.file
         outputs.append(out.getvalue())
     for output, deep in zip(outputs, (4, 7), strict=True):
         lines = [line.rstrip() for line in output.splitlines()]
@@ -162,7 +162,7 @@ UNSEEN = "cannot be seen, spelled out as \\x.. or \\u....)"
 def shown(command: str) -> list[str]:
     """The lines in which a plain terminal asks for leave to run a command."""
     out = io.StringIO()
-    view = Plain(Screen(), out)
+    view = PlainView(Screen(), out)
     for line in format_question(Interrupt({"question": "Run this command?", "command": command}, id="1")):
         view.say(line)
     return out.getvalue().split("\n")[:-1]
@@ -208,7 +208,7 @@ def test_a_long_command_is_shown_whole_and_measured() -> None:
     assert len(lines) == 503
     assert lines[-2] == "question:   | (500 lines, 1,499 characters; all above)"
     out = io.StringIO()
-    live = Live(Screen(), out)
+    live = LiveView(Screen(), out)
     for line in format_question(Interrupt({"question": "Run?", "command": long}, id="1")):
         live.say(line)
     assert out.getvalue().count("x") == 100_000
@@ -216,7 +216,7 @@ def test_a_long_command_is_shown_whole_and_measured() -> None:
 
 @pytest.mark.parametrize("key", ["command: ls\nquestion", "\x1b[2J", "a\u2028b"])
 def test_a_key_of_a_question_stays_on_its_line(key: str) -> None:
-    assert [len(line.splitlines()) for line in question({key: "x", "command": "y"})] == [1, 1]
+    assert [len(line.splitlines()) for line in format_interrupt({key: "x", "command": "y"})] == [1, 1]
 
 
 def test_a_line_is_clean_whoever_makes_it() -> None:

@@ -27,9 +27,9 @@ from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.model.chat_models import bind_tools
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.settings import AgentFileSettings, LoopSettings
-from wakeloop.thread.editing import update_todos
-from wakeloop.thread.standing import LAST, unfinished
-from wakeloop.thread.stopping import end_run
+from wakeloop.thread.edits import update_todos
+from wakeloop.thread.end_run import end_run
+from wakeloop.thread.thread_status import LAST_NODE, is_unfinished
 from wakeloop.todos.items import Todo
 
 
@@ -98,7 +98,7 @@ class Conversation:
         ):
             bind_tools(make_model(self.spec, Event()), dialect.tool_schemas(base))
         self.remember_spec()
-        self.graph.update_state(self.config, {"todo_settings": dict(own)}, as_node=LAST)
+        self.graph.update_state(self.config, {"todo_settings": dict(own)}, as_node=LAST_NODE)
 
     def reconfigure(self, given: Mapping[str, Any]) -> None:
         """Take another role or agent; what cannot be built changes nothing."""
@@ -149,7 +149,7 @@ class Conversation:
         snapshot = self.snapshot
         if snapshot.interrupts:
             raise usage_error("The thread waits for your answer: give it, or .stop, and then try again.")
-        if unfinished(snapshot):
+        if is_unfinished(snapshot):
             raise usage_error(
                 "The last run has not finished: .resume goes on, .stop ends it; .clear todo ends it too."
             )

@@ -13,10 +13,10 @@ from wakeloop.cli.show_config import build_view, format_view
 from wakeloop.cli.store import ThreadRecord
 from wakeloop.cli.thread_lookup import find_or_new
 from wakeloop.config.levels import config_folder, list_names
-from wakeloop.display.clean import one_line
-from wakeloop.display.words import ending
+from wakeloop.display.formatting import format_ending
+from wakeloop.display.terminal_text import clean_line
 from wakeloop.text.characters import pluralize
-from wakeloop.thread.standing import counted
+from wakeloop.thread.thread_status import read_session
 
 DotCommand = Callable[[Conversation, Command], Iterable[str]]
 
@@ -76,9 +76,9 @@ def show_info(talk: Conversation, command: Command) -> Iterable[str]:
         yield from format_view(build_view(talk.stack, talk.overrides, talk.thread))
     elif what == "todo":
         if goal := snapshot.values.get("todo_goal"):
-            yield f"goal: {one_line(goal)}"
+            yield f"goal: {clean_line(goal)}"
         yield from format_todos(snapshot.values.get("todos") or [])
-        yield ending(counted(snapshot))
+        yield format_ending(read_session(snapshot))
     elif what in parsing.LEAVABLE:
         yield from list_available(what, getattr(talk.spec, what))
         yield from describe_choice(what, getattr(talk.spec, what), talk)
@@ -125,7 +125,7 @@ def list_available(kind: str, now: str) -> list[str]:
 
 def describe_choice(kind: str, now: str, talk: Conversation) -> Iterable[str]:
     """Who answers from now on."""
-    yield f"{kind}: {now or 'none'}; model: {one_line(talk.spec.model_title)}"
+    yield f"{kind}: {now or 'none'}; model: {clean_line(talk.spec.model_title)}"
     if talk.spec.switched_on:
         yield AUTO_CONTINUE_NOTE
     picture = build_view(talk.stack, talk.overrides, talk.thread)
@@ -139,7 +139,9 @@ def switch_thread(talk: Conversation, command: Command) -> Iterable[str]:
         return [f"thread: {talk.thread}"]
     name, _ = find_or_new(talk.store, command.rest)
     known = talk.switch_to(name)
-    return [f"{'Continuing thread' if known else 'Thread'} {talk.thread} ({one_line(talk.spec.model_title)})"]
+    return [
+        f"{'Continuing thread' if known else 'Thread'} {talk.thread} ({clean_line(talk.spec.model_title)})"
+    ]
 
 
 def stop_run(talk: Conversation, command: Command) -> Iterable[str]:

@@ -21,7 +21,7 @@ from wakeloop.cli.chat.parsing import is_unclosed
 from wakeloop.cli.chat.type_ahead import TypeAhead
 from wakeloop.cli.launch import BYTE_ORDER_MARK
 from wakeloop.cli.terminal_input import read_line
-from wakeloop.display.width import cells, tell
+from wakeloop.display.terminal_output import count_columns, write_text
 
 CONTINUATION = "  "  # before each further row of an entry
 
@@ -76,7 +76,7 @@ class TerminalInput:
             except KeyboardInterrupt:
                 continue
             if session.app.erase_when_done:
-                tell(prompt + typed, sys.stdout, whole=True)
+                write_text(prompt + typed, sys.stdout, whole=True)
             return typed
 
     def capture_ahead(self) -> AbstractContextManager[None]:
@@ -156,7 +156,7 @@ def key_bindings() -> KeyBindings:
 def overflows_screen(text: str, size: Size) -> bool:
     """Whether a text has no room on the screen: prompt_toolkit draws what it shows of it twice at its end."""
     room = max(size.columns - len(CONTINUATION), 1)
-    return sum(1 + cells(line) // room for line in text.expandtabs().split("\n")) >= size.rows - 1
+    return sum(1 + count_columns(line) // room for line in text.expandtabs().split("\n")) >= size.rows - 1
 
 
 def open_history(path: Path) -> History:

@@ -33,12 +33,18 @@ from wakeloop.cli.questions import format_question, resolve_answer
 from wakeloop.cli.run_job import AUTO_CONTINUE_NOTE, explain_at_rest, is_at_rest
 from wakeloop.cli.store import DatabaseFile, ThreadRecord, open_to_write
 from wakeloop.config.levels import config_folder, list_names
-from wakeloop.display.clean import one_line
-from wakeloop.display.live import Live, fits
-from wakeloop.display.plain import Plain
+from wakeloop.display.formatting import (
+    format_ending,
+    format_item,
+    format_list_line,
+    format_progress,
+    format_trouble,
+)
+from wakeloop.display.live_view import LiveView, supports_live_view
+from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Kind, Line, Screen
-from wakeloop.display.words import ending, item, list_of, progress, trouble
-from wakeloop.thread.standing import counted, unfinished
+from wakeloop.display.terminal_text import clean_line
+from wakeloop.thread.thread_status import is_unfinished, read_session
 
 DROPPED = "What you typed meanwhile is dropped"
 
@@ -79,7 +85,7 @@ def choose_input(talk: Conversation) -> ChatInput:
 
 def make_printer(out: TextIO) -> View:
     """Writes lines between the runs."""
-    return Live(Screen(), out) if fits(out) else Plain(Screen(), out)
+    return LiveView(Screen(), out) if supports_live_view(out) else PlainView(Screen(), out)
 
 
 @dataclass
@@ -113,7 +119,7 @@ class Repl:
 
     def read_entries(self) -> int:
         """Take entries until the last."""
-        which = f"Thread {self.talk.thread} ({one_line(self.talk.spec.model_title)}); "
+        which = f"Thread {self.talk.thread} ({clean_line(self.talk.spec.model_title)}); "
         self.say("note", ("" if at_a_terminal() else which) + ".help lists the commands.")
         for told in unused_mcp_notes(self.talk.spec):
             self.say("note", told)
@@ -122,7 +128,7 @@ class Repl:
         self.report_state()
         while True:
             snapshot = self.talk.snapshot
-            waits, beside = bool(snapshot.interrupts), list_of(snapshot.values.get("todos") or ())
+            waits, beside = bool(snapshot.interrupts), format_list_line(snapshot.values.get("todos") or ())
             try:
                 typed = self.source.read_entry(self.prompt(waits=waits), answer=waits, beside=beside)
             except EOFError:
@@ -172,7 +178,7 @@ class Repl:
         if self.worst_code != SETTLED:
             return self.worst_code
         snapshot = self.talk.snapshot
-        return exit_code(counted(snapshot)) if snapshot.values else SETTLED
+        return exit_code(read_session(snapshot)) if snapshot.values else SETTLED
 
     # -- one entry -------------------------------------------------------------------------------------
 
@@ -215,7 +221,7 @@ class Repl:
         if snapshot.interrupts:
             self.report_state()
         elif not snapshot.values or is_at_rest(snapshot):
-            raise usage_error(explain_at_rest(counted(snapshot)))
+            raise usage_error(explain_at_rest(read_session(snapshot)))
         else:
             self.run_thread(None)
 
@@ -239,18 +245,18 @@ class Repl:
     def report_end(self, outcome: Outcome, view: View) -> None:
         """Say how a run ended, with the list where it was drawn, and what it took."""
         snapshot = self.talk.snapshot
-        session, todos = counted(snapshot), snapshot.values.get("todos") or []
-        if isinstance(view, Live):
+        session, todos = read_session(snapshot), snapshot.values.get("todos") or []
+        if isinstance(view, LiveView):
             for todo in todos[:MOST_ITEMS]:
-                self.say("item", f"  {item(todo)}")
+                self.say("item", f"  {format_item(todo)}")
             if len(todos) > MOST_ITEMS:
                 self.say("item", f"  … and {len(todos) - MOST_ITEMS} more: .todo")
         if outcome.stopped is not None:
             self.say("end", f"Stopped, {session['open']} open; your next text begins anew.")
         elif not snapshot.interrupts and (todos or session["reason"] != "settled"):
-            self.say("end", ending(session))
+            self.say("end", format_ending(session))
         self.say("note", view.screen.summary)
-        if wrong := trouble(session, todos):
+        if wrong := format_trouble(session, todos):
             self.say("error", wrong)
         if way := format_set_hint(session, self.talk.spec, snapshot.values.get("todo_settings") or {}):
             self.say("way", way)
@@ -266,7 +272,7 @@ class Repl:
             if self.source.discard_ahead():
                 self.say("note", f"{DROPPED}: it was typed before the question.")
             self.say("note", ".stop leaves the question unanswered and ends the run.")
-        elif unfinished(snapshot):
+        elif is_unfinished(snapshot):
             self.say("note", "Its last run was broken off: .resume finishes it, a text begins anew.")
         elif todos := snapshot.values.get("todos"):
-            self.say("item", f"list: {progress(todos)}")
+            self.say("item", f"list: {format_progress(todos)}")

@@ -8,7 +8,7 @@ from wakeloop.cli.failures import usage_error
 from wakeloop.cli.spec_builder import LIMIT_OPTIONS, require_prices
 from wakeloop.config.levels import NON_SETTINGS, canonical_key, is_thread_setting
 from wakeloop.config.loki_keys import explain_loki_key
-from wakeloop.display.words import as_text
+from wakeloop.display.formatting import to_json
 from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import ALIASES, LoopSettings, check_setting_name, resolve_aliases
 
@@ -77,5 +77,5 @@ def describe_value(base: LoopSettings, own: Mapping[str, Any], given: str) -> st
     """What holds for a key now, in a sentence."""
     key = resolve_key(given)
     if key in own:
-        return f"{key} is {as_text(own[key])} in this thread (else {as_text(getattr(base, key))})."
-    return f"{key} is {as_text(getattr(base, key))}; this thread does not override it."
+        return f"{key} is {to_json(own[key])} in this thread (else {to_json(getattr(base, key))})."
+    return f"{key} is {to_json(getattr(base, key))}; this thread does not override it."

@@ -8,7 +8,7 @@ import typer
 
 from wakeloop.cli.commands.console import print_lines, report_errors
 from wakeloop.cli.commands.help import FittedCommand, FittedGroup
-from wakeloop.display.width import tell
+from wakeloop.display.terminal_output import write_text
 
 bench = typer.Typer(
     name="bench",
@@ -75,7 +75,7 @@ def run(
     if context.invoked_subcommand is not None:
         return
     if sys.stderr.isatty():  # what it needs takes a moment to import, and an estimate plays some cells
-        tell(f"{'Estimating' if estimate else 'Starting'} the study {study} …", sys.stderr)
+        write_text(f"{'Estimating' if estimate else 'Starting'} the study {study} …", sys.stderr)
     from wakeloop.cli.bench_study import format_estimate, run_study, select_study
 
     found = select_study(study, prices, base_url, models=models, agents=agents, tasks=tasks, seeds=seeds)
@@ -84,7 +84,7 @@ def run(
         return
     where = out or Path(f"bench-{found.name.replace(' ', '-')}")
     how = {"workers": workers, "max_cost": max_cost, "timeout": timeout}
-    raise typer.Exit(run_study(found, where, lambda line: tell(line, sys.stderr), **how))
+    raise typer.Exit(run_study(found, where, lambda line: write_text(line, sys.stderr), **how))
 
 
 @bench.command(cls=FittedCommand)

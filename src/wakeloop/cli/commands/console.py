@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from wakeloop.cli.failures import FAILED, INTERRUPTED, CommandError, error_exit_code, format_error
-from wakeloop.display.width import tell
+from wakeloop.display.terminal_output import write_text
 
 STDERR = 2  # the last of the three numbers that a process begins with
 SESSIONS_MODULES = ("dbos", "sqlalchemy", "croniter", "psycopg", "psycopg_pool")  # top modules of that extra
@@ -29,10 +29,10 @@ def report_errors() -> Iterator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except ModuleNotFoundError as error:
-        tell(f"wakeloop: {explain_missing_module(error.name or 'a module')}", sys.stderr)
+        write_text(f"wakeloop: {explain_missing_module(error.name or 'a module')}", sys.stderr)
         raise typer.Exit(FAILED) from None
     except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
-        tell(f"wakeloop: {format_error(error)}", sys.stderr)
+        write_text(f"wakeloop: {format_error(error)}", sys.stderr)
         raise typer.Exit(error_exit_code(error)) from None
 
 
@@ -79,4 +79,4 @@ def explain_missing_module(module: str) -> str:
 def print_lines(lines: Iterable[str], *, whole: bool = False) -> None:
     """Write lines to stdout, `whole` ones for a program."""
     for line in lines:
-        tell(line, sys.stdout, whole=whole)
+        write_text(line, sys.stdout, whole=whole)

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from typer.core import TyperCommand, TyperGroup
 
-from wakeloop.display.width import HANG, room, tell, within
+from wakeloop.display.terminal_output import INDENT, find_width, wrap_text, write_text
 
 MAX_COLUMNS = 78  # columns of help: longer lines are hard to read
 UNBROKEN = 10_000  # columns in which nothing is broken
@@ -34,7 +34,7 @@ class FittedGroup(TyperGroup):
 
 def fit_help(made: Callable[[Any], str], context: Any, out: TextIO) -> str:
     """A text of help, broken between words where it is for a terminal."""
-    if (columns := room(out)) is None:
+    if (columns := find_width(out)) is None:
         return made(context)
     context.terminal_width = UNBROKEN
     width = min(columns, MAX_COLUMNS)
@@ -47,10 +47,10 @@ def wrap_help_line(line: str, width: int) -> Iterator[str]:
     text = found[2] if found else line.lstrip()
     begins = len(line) - len(text)
     if begins <= width // 2:
-        yield from within(line, width, hang=begins - 2 if found else 0 if begins else HANG)
+        yield from wrap_text(line, width, hang=begins - 2 if found else 0 if begins else INDENT)
     else:
         yield from [found[1]] if found else []
-        yield from within(TERM_INDENT + text, width, hang=0)
+        yield from wrap_text(TERM_INDENT + text, width, hang=0)
 
 
 def print_usage_error(error: Any) -> None:
@@ -59,4 +59,4 @@ def print_usage_error(error: Any) -> None:
         context.terminal_width = UNBROKEN
     told = io.StringIO()
     error.show(told)
-    tell(told.getvalue().rstrip("\n"), sys.stderr)
+    write_text(told.getvalue().rstrip("\n"), sys.stderr)

@@ -9,8 +9,8 @@ from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.launch import check_text
 from wakeloop.cli.sessions.storage import SessionStorage, session_errors_as_usage
 from wakeloop.cli.thread_lookup import ELLIPSIS, check_thread_id, match_prefix
-from wakeloop.display.clean import one_line
-from wakeloop.display.width import columns, room
+from wakeloop.display.terminal_output import find_width, format_columns
+from wakeloop.display.terminal_text import clean_line
 
 CRON_USAGE = 'Write: cron add THREAD "MIN HOUR DAY MONTH WEEKDAY" TEXT, cron list, or cron remove ID.'
 COLUMN_TITLES = ("SCHEDULE", "SESSION", "CRON", "DUE", "TEXT")
@@ -38,8 +38,10 @@ def manage_schedules(
             elif not found:
                 yield "Nothing is scheduled."
             else:
-                rows = [(s.id, one_line(s.thread), s.cron, s.due or "-", one_line(s.text, 60)) for s in found]
-                yield from columns([COLUMN_TITLES, *rows], room(sys.stdout), texts=(4,))
+                rows = [
+                    (s.id, clean_line(s.thread), s.cron, s.due or "-", clean_line(s.text, 60)) for s in found
+                ]
+                yield from format_columns([COLUMN_TITLES, *rows], find_width(sys.stdout), texts=(4,))
         case "remove", [key]:
             check_text(key, CRON_USAGE)
             with where.open_post() as post:

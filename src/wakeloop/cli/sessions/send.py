@@ -11,12 +11,12 @@ from wakeloop.cli.launch import check_text
 from wakeloop.cli.sessions.ps import format_status
 from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage, session_errors_as_usage
 from wakeloop.cli.thread_lookup import ELLIPSIS, check_thread_id, match_prefix
-from wakeloop.display.clean import clean, one_line
-from wakeloop.display.width import tell
-from wakeloop.display.words import question, trouble
+from wakeloop.display.formatting import format_interrupt, format_trouble
+from wakeloop.display.terminal_output import write_text
+from wakeloop.display.terminal_text import clean_line, strip_controls
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions.dbos import SessionClient
-from wakeloop.thread.standing import answer_of, counted
+from wakeloop.thread.thread_status import answer_of, read_session
 
 
 def build_event(text: str, kind: str, key: str | None, answers: str | None) -> WakeEvent:
@@ -63,12 +63,14 @@ def send_event(
                 event["correlation_id"] = whole
             key = post.send(thread, event)
         if not wait:
-            line = to_json_line({"thread": thread, "event": key}) if json else f"Sent to {one_line(thread)}."
+            line = (
+                to_json_line({"thread": thread, "event": key}) if json else f"Sent to {clean_line(thread)}."
+            )
             return [line], SETTLED
         if not post.mailbox.list_workers():
-            tell("Waiting for a wakeloop serve: none is up.", sys.stderr)
+            write_text("Waiting for a wakeloop serve: none is up.", sys.stderr)
         elif sys.stderr.isatty():
-            tell(f"Waiting for the run of {one_line(thread)} …", sys.stderr)
+            write_text(f"Waiting for the run of {clean_line(thread)} …", sys.stderr)
         graph = next(iter(post.agents.values()))
         while True:
             left = {letter.id for letter in post.mailbox.list_waiting(thread) if letter.error is None}
@@ -76,15 +78,15 @@ def send_event(
             if key not in left and status.state in ("damaged", "unknown"):
                 return [to_json_line(asdict(status)) if json else format_status(status)], FAILED
             snapshot = graph.get_state({"configurable": {"thread_id": thread}})
-            if key not in left and "running" not in (status.state, counted(snapshot)["state"]):
+            if key not in left and "running" not in (status.state, read_session(snapshot)["state"]):
                 break  # neither in its run nor in one that followed
             time.sleep(POLL_SECONDS)
-    asked = [line for one in snapshot.interrupts for line in question(one.value)]
+    asked = [line for one in snapshot.interrupts for line in format_interrupt(one.value)]
     answer = answer_of(snapshot)
-    code = FAILED if status.error else exit_code(counted(snapshot))
+    code = FAILED if status.error else exit_code(read_session(snapshot))
     if json:
         return [to_json_line({**asdict(status), "answer": answer, "questions": asked})], code
-    said = asked or ([clean(answer)] if answer else [])
-    wrong = trouble(counted(snapshot), snapshot.values.get("todos") or ())
+    said = asked or ([strip_controls(answer)] if answer else [])
+    wrong = format_trouble(read_session(snapshot), snapshot.values.get("todos") or ())
     last = [] if code == SETTLED else [format_status(status)]
-    return [*said, *last, *([f"{one_line(thread)}: {wrong}"] if wrong else [])], code
+    return [*said, *last, *([f"{clean_line(thread)}: {wrong}"] if wrong else [])], code

@@ -22,8 +22,8 @@ from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage
 from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import Store
 from wakeloop.config.levels import config_folder, list_names, read_agent
-from wakeloop.display.clean import one_line
-from wakeloop.display.width import tell
+from wakeloop.display.terminal_output import write_text
+from wakeloop.display.terminal_text import clean_line
 from wakeloop.sessions.communication_tools import session_tools
 from wakeloop.sessions.dbos import DbosHost
 from wakeloop.sessions.host import DEFAULT_AGENT, GRACE, SessionStatus
@@ -137,4 +137,4 @@ def report_status(status: SessionStatus) -> None:
 
 def print_line(text: str) -> None:
     """Write a line at once: a server's output is followed from elsewhere."""
-    tell(one_line(text, 500), sys.stdout)
+    write_text(clean_line(text, 500), sys.stdout)

@@ -23,8 +23,8 @@ from wakeloop.sessions.host_rules import (
 from wakeloop.sessions.langgraph_server.server_store import ServerStore, server_thread_id
 from wakeloop.sessions.questions import open_questions
 from wakeloop.text.secrets import redact_text
-from wakeloop.thread.standing import LAST
-from wakeloop.thread.stopping import as_drained
+from wakeloop.thread.end_run import build_drained_update
+from wakeloop.thread.thread_status import LAST_NODE
 
 POLL_EVERY = 0.2  # seconds between two tries while somebody else's run has the thread
 RECENT_RUNS = 20  # runs among which that of another host is, which noted the same at the same moment
@@ -170,9 +170,11 @@ class ServerRunner:
         letters = send_outstanding(snapshot, thread, self.host, failure)
         if failure is not None:
             self.store.update_state(thread, None, "__end__")
-            self.store.update_state(thread, as_drained(snapshot, self.store.read_state(thread).values), LAST)
+            self.store.update_state(
+                thread, build_drained_update(snapshot, self.store.read_state(thread).values), LAST_NODE
+            )
         if letters:
-            self.store.update_state(thread, {"owed_replies": remove_answered(letters)}, LAST)
+            self.store.update_state(thread, {"owed_replies": remove_answered(letters)}, LAST_NODE)
 
     def give_up(self, thread: str, error: Exception) -> None:
         """Note what was raised around a run; what waits is kept, and tried again with the next event."""

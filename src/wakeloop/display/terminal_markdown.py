@@ -7,10 +7,10 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markdown import Heading, Markdown
 from rich.text import Text
 
-LONGEST = 100_000  # characters that are laid out; more is shown as it came
+MAX_CHARACTERS = 100_000  # characters that are laid out; more is shown as it came
 
 
-class Headline(Heading):
+class LeftHeading(Heading):
     """A heading at the left, as every line of a text."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
@@ -19,20 +19,20 @@ class Headline(Heading):
         yield self.text
 
 
-class Page(Markdown):
+class TerminalMarkdown(Markdown):
     """Markdown with such headings."""
 
-    elements = {**Markdown.elements, "heading_open": Headline}  # noqa: RUF012 - as the class that it is of
+    elements = {**Markdown.elements, "heading_open": LeftHeading}  # noqa: RUF012 - as the class that it is of
 
 
-def marked_up(text: str) -> RenderableType:
+def render_markdown(text: str) -> RenderableType:
     """The text laid out; all that it says is seen: tags stay text, addresses stand behind their links.
 
     An entity stays as it is written: one of a control code would be obeyed.
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_CHARACTERS:
         return Text(text)
-    page = Page("", code_theme="ansi_dark", hyperlinks=False)
+    page = TerminalMarkdown("", code_theme="ansi_dark", hyperlinks=False)
     parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable("entity")
     page.markup, page.parsed = text, parser.parse(text)
     for token in page.parsed:

@@ -3,10 +3,10 @@
 from typing import Any, Self, TextIO
 
 from wakeloop.display.screen import Line, Screen
-from wakeloop.display.width import tell
+from wakeloop.display.terminal_output import write_text
 
 
-class Plain:
+class PlainView:
     """A view that writes each line as it comes, and flushes it."""
 
     def __init__(self, screen: Screen, out: TextIO) -> None:
@@ -25,4 +25,4 @@ class Plain:
 
     def say(self, line: Line) -> None:
         """Write a line."""
-        tell(line.text, self.out)
+        write_text(line.text, self.out)

@@ -7,26 +7,34 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from wakeloop.channels.apply_writes import apply_writes
-from wakeloop.display.lanes import Helper, Lane, Moment, Picture, Said, Span, Spend
-from wakeloop.display.past import Past, Step
-from wakeloop.display.words import question
+from wakeloop.display.checkpoint_history import Step, ThreadHistory
+from wakeloop.display.formatting import format_interrupt
+from wakeloop.display.timeline import (
+    ItemLane,
+    MessageEntry,
+    Moment,
+    RequestUsage,
+    StatusSpan,
+    SubagentSpan,
+    Timeline,
+)
 from wakeloop.loop.spending import BILLION, Totals
 from wakeloop.text.marks import kind_of, source_of
-from wakeloop.thread.held import ASKED
+from wakeloop.thread.thread_views import INTERRUPT_KEY
 from wakeloop.todos.items import Todo
 
 GUARDS = {"guard": "guard", "retry": "guard", "format": "guard", "wake": "wake", "repair": "repair"}
 OPENED = {"activate": "kick", "event": "event"}
 
 
-def picture(past: Past) -> Picture:
+def build_timeline(past: ThreadHistory) -> Timeline:
     """Fold a past, step by step; what cannot be read of a step is a moment of its own."""
-    fold = _folded(past)
-    helpers = [Helper(one.name, one.began, one.ended) for one in past.nested]
+    fold = _build(past)
+    helpers = [SubagentSpan(one.name, one.began, one.ended) for one in past.nested]
     if past.damaged and not any(one.kind == "gap" for one in fold.moments):
         fold.moments.append(Moment(past.steps[-1].began, "gap", "Some steps cannot be read."))
     times = [step.began for step in past.steps]
-    return Picture(
+    return Timeline(
         thread=past.thread,
         began=times[0],
         ended=times[-1],
@@ -39,14 +47,14 @@ def picture(past: Past) -> Picture:
     )
 
 
-def what_is_left(past: Past) -> dict[str, Any]:
+def recover_state(past: ThreadHistory) -> dict[str, Any]:
     """Return the conversation and the list as far as they can be read, of a thread that is damaged."""
-    fold = _folded(past)
+    fold = _build(past)
     return {"messages": list(fold.messages), "todos": list(fold.todos)}
 
 
-def _folded(past: Past) -> "_Fold":
-    fold = _Fold()
+def _build(past: ThreadHistory) -> "_TimelineBuilder":
+    fold = _TimelineBuilder()
     for step in past.steps:
         if step.behind_gap:
             fold.ending = None
@@ -60,27 +68,27 @@ def _folded(past: Past) -> "_Fold":
     return fold
 
 
-class _Fold:
+class _TimelineBuilder:
     """A thread as far as it has been folded."""
 
     def __init__(self) -> None:
         self.messages: Sequence[Any] = []
         self.todos: Sequence[Todo] = []
-        self.said: dict[str, Said] = {}
-        self.lanes: dict[Any, Lane] = {}
+        self.said: dict[str, MessageEntry] = {}
+        self.lanes: dict[Any, ItemLane] = {}
         self.moments: list[Moment] = []
-        self.spends: list[Spend] = []
-        self.helpers: dict[str, Helper] = {}
+        self.spends: list[RequestUsage] = []
+        self.helpers: dict[str, SubagentSpan] = {}
         self.spent = Totals()
         self.refusals: Mapping[str, int] = {}
         self.ending: Any = None
-        self.calls: dict[str, Said] = {}
+        self.calls: dict[str, MessageEntry] = {}
 
     # -- a step ------------------------------------------------------------------------------------------
 
     def found(self, step: Step) -> None:
         """Take over what is stored whole: a snapshot of a channel, or one that keeps no changes."""
-        messages, todos = (_whole(step.stored.get(name)) for name in ("messages", "todos"))
+        messages, todos = (_unwrap_snapshot(step.stored.get(name)) for name in ("messages", "todos"))
         if messages is not None:
             self.converse(apply_writes("messages", messages, []), step.began)
         if todos is not None:
@@ -104,8 +112,10 @@ class _Fold:
             self.help(entries, at)
         for session in writes.get("todo_session", ())[-1:]:
             self.stand(session, at)
-        if ASKED in writes and step.ended is None:
-            self.moments += [Moment(at, "question", _asked(one)) for one in writes[ASKED]]
+        if INTERRUPT_KEY in writes and step.ended is None:
+            self.moments += [
+                Moment(at, "question", _format_first_question(one)) for one in writes[INTERRUPT_KEY]
+            ]
 
     # -- the conversation --------------------------------------------------------------------------------
 
@@ -133,7 +143,7 @@ class _Fold:
         key = str(message.id)
         known = self.said.get(key)
         if known is None:
-            self.said[key] = said = Said(at, message)
+            self.said[key] = said = MessageEntry(at, message)
             self.moments += [Moment(at, kind, text, said) for kind, text in self.meant(said)]
         else:
             known.gone = False
@@ -141,7 +151,7 @@ class _Fold:
                 self.moments.append(Moment(at, "nag", "", known))
             known.message = message
 
-    def meant(self, said: Said) -> Iterator[tuple[str, str]]:
+    def meant(self, said: MessageEntry) -> Iterator[tuple[str, str]]:
         """What a new message is, beside its words."""
         message, kind = said.message, kind_of(said.message)
         if isinstance(message, AIMessage) and kind is None:
@@ -162,7 +172,7 @@ class _Fold:
 
     # -- the list ----------------------------------------------------------------------------------------
 
-    def list_as(self, new: Sequence[Todo], at: float, by: Said | None = None, *, hand: bool) -> None:
+    def list_as(self, new: Sequence[Todo], at: float, by: MessageEntry | None = None, *, hand: bool) -> None:
         """Compare the list with what it was."""
         if hand and list(new) != list(self.todos):
             self.moments.append(Moment(at, "hand"))
@@ -173,17 +183,17 @@ class _Fold:
             there.add(key)
             lane = self.lanes.get(key)
             if lane is None:
-                lane = self.lanes[key] = Lane(todo, [Span(todo["status"], at)], said=by)
+                lane = self.lanes[key] = ItemLane(todo, [StatusSpan(todo["status"], at)], said=by)
             elif todo != lane.todo or lane.gone is not None:
                 if todo["status"] != lane.todo["status"] or lane.gone is not None:
                     lane.spans[-1].end = lane.spans[-1].end or at
-                    lane.spans.append(Span(todo["status"], at))
+                    lane.spans.append(StatusSpan(todo["status"], at))
                 lane.todo, lane.gone, lane.said = todo, None, by or lane.said
         for key, lane in self.lanes.items():
             if key not in there and lane.gone is None:
                 lane.gone = lane.spans[-1].end = at
 
-    def author(self, step: Step) -> Said | None:
+    def author(self, step: Step) -> MessageEntry | None:
         """The message with the call that wrote the list in a step."""
         for channel, value in step.writes:
             for message in value if channel == "messages" and isinstance(value, list) else ():
@@ -201,7 +211,7 @@ class _Fold:
             cost = None if now.cost is None else (now.cost - (was.cost or 0)) / BILLION
             took = (now.milliseconds - was.milliseconds) / 1000
             self.spends.append(
-                Spend(
+                RequestUsage(
                     at,
                     now.input - was.input,
                     now.cached - was.cached,
@@ -228,7 +238,7 @@ class _Fold:
             return
         for entry in entries or ():
             key = str(entry["id"] if isinstance(entry, Mapping) else entry)
-            self.helpers.setdefault(key, Helper(key, at))
+            self.helpers.setdefault(key, SubagentSpan(key, at))
 
     def stand(self, session: Mapping[str, Any], at: float) -> None:
         """Note a run's end."""
@@ -240,12 +250,12 @@ class _Fold:
         self.ending = ending
 
 
-def _whole(stored: Any) -> Any:
+def _unwrap_snapshot(stored: Any) -> Any:
     """A channel's value as it is stored whole: by itself, or as a snapshot among changes."""
     return getattr(stored, "value", stored)
 
 
-def _asked(value: Any) -> str:
+def _format_first_question(value: Any) -> str:
     """The first of the questions of an interrupt, as a person was asked."""
     first = value[0] if isinstance(value, list | tuple) and value else value
-    return " ".join(map(str.strip, question(getattr(first, "value", first))))
+    return " ".join(map(str.strip, format_interrupt(getattr(first, "value", first))))

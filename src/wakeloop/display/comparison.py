@@ -10,15 +10,15 @@ from langchain_core.language_models import BaseChatModel
 from typing_extensions import TypedDict
 
 from wakeloop.agent import create_todo_agent
-from wakeloop.display import words
-from wakeloop.display.clean import one_line
-from wakeloop.display.ours import is_ours
+from wakeloop.display import formatting
+from wakeloop.display.events import is_wakeloop_event
+from wakeloop.display.terminal_text import clean_line
 from wakeloop.errors import BenchError, WakeloopError
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
 from wakeloop.text.plain_html import html_table
 from wakeloop.text.secrets import redact_text
-from wakeloop.thread.standing import session_of
+from wakeloop.thread.thread_status import session_of
 from wakeloop.todos.items import is_closed
 
 Model = str | BaseChatModel | Callable[[LoopSettings], BaseChatModel]
@@ -72,7 +72,7 @@ class Comparison:
     def __str__(self) -> str:
         head, rows = self._table()
         every: list[list[object]] = [[*head], *rows]
-        told = [[one_line(str(cell), 80) for cell in row] for row in every]
+        told = [[clean_line(str(cell), 80) for cell in row] for row in every]
         wide = [max(map(len, column)) for column in zip(*told, strict=True)]
         lines = ("  ".join(map(str.ljust, row, wide)).rstrip() for row in told)
         return "\n".join(lines)
@@ -82,7 +82,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         head, rows = self._table()
-        return html_table(head, [[one_line(c) if isinstance(c, str) else c for c in row] for row in rows])
+        return html_table(head, [[clean_line(c) if isinstance(c, str) else c for c in row] for row in rows])
 
 
 class Plot:
@@ -148,18 +148,18 @@ def compare(
     Raises:
         SettingsError: An unknown preset, before anything is run.
     """
-    pairs = presets.items() if isinstance(presets, Mapping) else [(_name(one), one) for one in presets]
+    pairs = presets.items() if isinstance(presets, Mapping) else [(_name_preset(one), one) for one in presets]
     named = {name: preset(one) if isinstance(one, str) else one for name, one in pairs}
     given = {"messages": [("user", task)]} if isinstance(task, str) else dict(task)
     tools, rows = [*tools], []
     for name, settings in named.items():
         made = model if isinstance(model, str | BaseChatModel) else model(settings)
         agent = create_todo_agent(made, tools, settings=settings, **more)
-        rows.append(_ran(name, agent, given, config))
+        rows.append(_run_preset(name, agent, given, config))
     return Comparison(task if isinstance(task, str) else "", rows)
 
 
-def _ran(name: str, agent: Any, given: Any, config: Any) -> Row:
+def _run_preset(name: str, agent: Any, given: Any, config: Any) -> Row:
     """Run an agent and count; what it raised is told in the row, so that the others are compared."""
     told: dict[str, int] = {"wake": 0, "nag": 0, "guard": 0}
     result: dict[str, Any] = {}
@@ -170,7 +170,7 @@ def _ran(name: str, agent: Any, given: Any, config: Any) -> Row:
         for mode, data in agent.stream(given, config, **what):
             if mode == "values":
                 result = data
-            elif not is_ours(data):
+            elif not is_wakeloop_event(data):
                 continue  # of a tool
             elif data["type"] == "spent":
                 spent = data["spent"]
@@ -186,7 +186,7 @@ def _ran(name: str, agent: Any, given: Any, config: Any) -> Row:
         "preset": name,
         "items": len(todos),
         "closed": sum(map(is_closed, todos)),
-        "blocked": words.count_blocked(todos),
+        "blocked": formatting.count_blocked(todos),
         "requests": spent.get("requests", 0),
         "wakes": told["wake"],
         "reminders": told["nag"],
@@ -201,7 +201,7 @@ def _ran(name: str, agent: Any, given: Any, config: Any) -> Row:
     }
 
 
-def _name(one: str | LoopSettings) -> str:
+def _name_preset(one: str | LoopSettings) -> str:
     """A preset's name; settings are named as the nearest one, and what differs."""
     if isinstance(one, str):
         return one

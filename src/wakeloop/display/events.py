@@ -11,18 +11,18 @@ from wakeloop.stream import Event
 _BY_TYPE: Mapping[str, type] = {get_args(get_type_hints(kind)["type"])[0]: kind for kind in get_args(Event)}
 
 
-def is_ours(data: object) -> TypeGuard[Event]:
+def is_wakeloop_event(data: object) -> TypeGuard[Event]:
     """Tell an event of this schema from what a tool of the caller's streams, whatever it calls itself."""
     kind = data.get("type") if isinstance(data, dict) else None
     if not isinstance(kind, str) or kind not in _BY_TYPE:
         return False
     try:
-        _reader(kind).validate_python(data, strict=True)
+        _adapter(kind).validate_python(data, strict=True)
     except ValidationError:
         return False
     return True
 
 
 @cache
-def _reader(kind: str) -> TypeAdapter[Any]:
+def _adapter(kind: str) -> TypeAdapter[Any]:
     return TypeAdapter(_BY_TYPE[kind])

@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from wakeloop.display import words
-from wakeloop.display.clean import behind, clean, one_line
+from wakeloop.display import formatting
+from wakeloop.display.terminal_text import clean_line, indent_continuation, strip_controls
 from wakeloop.text.characters import pluralize
 from wakeloop.text.plain_html import escape_html, html_table
 from wakeloop.text.secrets import redact_json, redact_text
-from wakeloop.thread.held import held, nothing_of
-from wakeloop.thread.standing import answer_of, session_of
+from wakeloop.thread.thread_status import answer_of, session_of
+from wakeloop.thread.thread_views import make_input_error, read_thread
 from wakeloop.todos.items import Todo, count_open
 
-LONG = 2_000  # characters of an item
+MAX_ITEM = 2_000  # characters of an item
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,68 +46,76 @@ def show(given: object) -> View:
     """
     if isinstance(given, list):
         if not all(isinstance(todo, Mapping) and {"content", "status"} <= todo.keys() for todo in given):
-            raise nothing_of(given)
-        return View(list_html(given), list_text(given))
+            raise make_input_error(given)
+        return View(render_list_html(given), render_list_text(given))
     if isinstance(given, Mapping) and {"state", "reason"} <= given.keys():
-        told = standing(given)
-        return View(paragraph(told), told)
-    values = held(given).values
+        told = format_session(given)
+        return View(make_paragraph(told), told)
+    values = read_thread(given).values
     todos: list[Todo] = values.get("todos") or []
-    told = standing({"open": count_open(todos)} | cast(dict[str, Any], session_of(given)))
+    told = format_session({"open": count_open(todos)} | cast(dict[str, Any], session_of(given)))
     goal, answer = (
-        one_line(redact_text(values.get("todo_goal") or ""), LONG),
-        clean(redact_text(answer_of(given))),
+        clean_line(redact_text(values.get("todo_goal") or ""), MAX_ITEM),
+        strip_controls(redact_text(answer_of(given))),
     )
-    html = [list_html(todos), paragraph(told)]
-    text = [list_text(todos), told]
+    html = [render_list_html(todos), make_paragraph(told)]
+    text = [render_list_text(todos), told]
     if goal:
         html.insert(0, f"<p><b>{escape_html(goal)}</b></p>")
         text.insert(0, goal)
     if answer:
-        html.append(preformatted(answer))
-        text.append("model: " + behind(answer))
+        html.append(make_preformatted(answer))
+        text.append("model: " + indent_continuation(answer))
     return View("\n".join(html), "\n".join(text))
 
 
-def standing(session: Mapping[str, Any]) -> str:
+def format_session(session: Mapping[str, Any]) -> str:
     """How a thread stands, what it took, and what went wrong on the way."""
-    told = [words.ending(session)]
+    told = [formatting.format_ending(session)]
     took = [pluralize(session["wakes"], "wake")] if session.get("wakes") else []
     if spent := session.get("spent"):
-        took.append(words.spending(spent))
-    if failed := words.failed_calls(session):
+        took.append(formatting.format_spent(spent))
+    if failed := formatting.count_failed_calls(session):
         took.append(f"{pluralize(failed, 'call')} failed")
     return " ".join([*told, *([", ".join(took) + "."] if took else [])])
 
 
-def list_html(todos: Sequence[Todo], bar: str = "") -> str:
+def render_list_html(todos: Sequence[Todo], bar: str = "") -> str:
     """A list as a table, how far it is above it; legible without its style."""
     if not todos:
         return "<p>The list is empty.</p>"
-    rows = ((str(t.get("id", "")), one_line(t["content"], LONG), _status(t)) for t in redact_json(todos))
-    return f"<p>{bar}{words.progress(todos)}</p>\n{html_table(('id', 'item', 'status'), rows)}"
+    rows = (
+        (str(t.get("id", "")), clean_line(t["content"], MAX_ITEM), _format_status(t))
+        for t in redact_json(todos)
+    )
+    return f"<p>{bar}{formatting.format_progress(todos)}</p>\n{html_table(('id', 'item', 'status'), rows)}"
 
 
-def list_text(todos: Sequence[Todo]) -> str:
+def render_list_text(todos: Sequence[Todo]) -> str:
     """A list as lines."""
     if not todos:
         return "The list is empty."
     rows = ({"id": "-", **todo} for todo in todos)
-    return "\n".join([*(words.item(cast(Todo, row)) for row in rows), f"list: {words.progress(todos)}"])
+    return "\n".join(
+        [
+            *(formatting.format_item(cast(Todo, row)) for row in rows),
+            f"list: {formatting.format_progress(todos)}",
+        ]
+    )
 
 
-def _status(todo: Todo) -> str:
+def _format_status(todo: Todo) -> str:
     """A status by its sign and its word, and why an item is held or what shows that it is done."""
-    told = f"{words.SIGNS.get(todo['status'], '?')} {todo['status'].replace('_', ' ')}"
+    told = f"{formatting.SIGNS.get(todo['status'], '?')} {todo['status'].replace('_', ' ')}"
     why = todo.get("reason") or todo.get("evidence")
-    return f"{told}: {one_line(str(why), LONG)}" if why else told
+    return f"{told}: {clean_line(str(why), MAX_ITEM)}" if why else told
 
 
-def paragraph(text: str) -> str:
+def make_paragraph(text: str) -> str:
     """A paragraph of text."""
-    return f"<p>{escape_html(clean(text))}</p>"
+    return f"<p>{escape_html(strip_controls(text))}</p>"
 
 
-def preformatted(text: str) -> str:
+def make_preformatted(text: str) -> str:
     """Lines of text as they are, broken where the page is too narrow."""
-    return f'<pre style="white-space:pre-wrap">{escape_html(clean(text))}</pre>'
+    return f'<pre style="white-space:pre-wrap">{escape_html(strip_controls(text))}</pre>'

@@ -15,8 +15,8 @@ from wakeloop.errors import EditError
 from wakeloop.loop.ledger import read_notes
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.text.characters import is_blank
-from wakeloop.thread.edited import Edited, refuse_unfinished
-from wakeloop.thread.standing import counted
+from wakeloop.thread.edit_target import EditTarget, refuse_unfinished
+from wakeloop.thread.thread_status import read_session
 from wakeloop.todos.changes import diff_lists
 from wakeloop.todos.items import Todo, count_open
 from wakeloop.todos.items import assign_ids as numbered
@@ -49,14 +49,14 @@ def update_todos(
     reason, `edit` to its new text. The verifier is not asked. Raises `EditError` with one sentence for an
     unknown id, a blank text, or a thread that is parked at an interrupt or has not finished its run.
     """
-    edited = Edited.of(graph, config)
+    edited = EditTarget.find(graph, config)
     wanted = _Edit(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
-    todos, update = wanted.applied(graph.get_state(config), edited)
+    todos, update = wanted.apply_to(graph.get_state(config), edited)
     if update:
         try:
-            graph.update_state(config, edited.written(update, todos), as_node=edited.node)
+            graph.update_state(config, edited.build_update(update, todos), as_node=edited.node)
         except InvalidUpdateError as error:
-            raise edited.refused(error) from None
+            raise edited.make_update_error(error) from None
     return todos
 
 
@@ -77,14 +77,14 @@ async def aupdate_todos(
     goal: str | None = None,
 ) -> list[Todo]:
     """Edit the list of a thread that has ended: `update_todos` for asynchronous savers."""
-    edited = Edited.of(graph, config)
+    edited = EditTarget.find(graph, config)
     wanted = _Edit(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
-    todos, update = wanted.applied(await graph.aget_state(config), edited)
+    todos, update = wanted.apply_to(await graph.aget_state(config), edited)
     if update:
         try:
-            await graph.aupdate_state(config, edited.written(update, todos), as_node=edited.node)
+            await graph.aupdate_state(config, edited.build_update(update, todos), as_node=edited.node)
         except InvalidUpdateError as error:
-            raise edited.refused(error) from None
+            raise edited.make_update_error(error) from None
     return todos
 
 
@@ -119,7 +119,7 @@ class _Edit:
             *(Change(key, "pending") for key in read_ids(self.reopen, "reopen")),
         ]
 
-    def applied(self, snapshot: StateSnapshot, edited: Edited) -> tuple[list[Todo], dict[str, Any]]:
+    def apply_to(self, snapshot: StateSnapshot, edited: EditTarget) -> tuple[list[Todo], dict[str, Any]]:
         """Return the new list and the update that writes it, or refuse."""
         check_goal_and_clear(self.clear, self.goal)
         refuse_unfinished(snapshot)
@@ -135,8 +135,8 @@ class _Edit:
         if anew:
             number, refusals = 1, {}
         board = Board(() if self.clear else tuple(old), next_id=number, refusals=refusals)
-        board = self.played(board)
-        todos = self.reworded(board)
+        board = self.play(board)
+        todos = self.apply_texts(board)
         update: dict[str, Any] = {}
         if difference := diff_lists(old, todos):
             whole = any("id" not in todo for todo in stored)  # a hand may write a list without ids
@@ -145,15 +145,15 @@ class _Edit:
             update["todo_goal"] = self.goal or ""
         if not update and not (anew and ledger.get("next_id", 1) > 1):
             return todos, {}
-        writes = counted(snapshot)["list"] + ("todos" in update)  # a parent has no notes of its own
+        writes = read_session(snapshot)["list"] + ("todos" in update)  # a parent has no notes of its own
         update["todo_ledger"] = {**ledger, "next_id": board.next_id, "writes": writes}
         if "refusals" in ledger or refusals:
             update["todo_ledger"]["refusals"] = refusals
         if values.get("todo_session"):
-            update["todo_session"] = self.session(snapshot, todos, writes)
+            update["todo_session"] = self.build_session(snapshot, todos, writes)
         return todos, update
 
-    def played(self, board: Board) -> Board:
+    def play(self, board: Board) -> Board:
         """Apply the operations, or refuse them all; nobody is asked."""
         play = play_round(board, self.operations, Rules())
         try:
@@ -165,27 +165,27 @@ class _Edit:
                 raise EditError(f"Nothing was changed: {why}.") from None
             return after  # type: ignore[no-any-return]
 
-    def reworded(self, board: Board) -> list[Todo]:
+    def apply_texts(self, board: Board) -> list[Todo]:
         """Give items their new texts and take away those that are to go."""
         for key, text in read_texts_by_id(self.edit, "edit", "text").items():
-            todo = self.found(board, key)
+            todo = self.find_item(board, key)
             if is_blank(text):
                 raise EditError(f"Nothing was changed: item {key} needs a text that is not blank.")
             board = board.with_item({**todo, "content": text.strip()})
-        gone = [self.found(board, key)["id"] for key in read_ids(self.remove, "remove")]
+        gone = [self.find_item(board, key)["id"] for key in read_ids(self.remove, "remove")]
         return [todo for todo in board.todos if todo["id"] not in gone]
 
     @staticmethod
-    def found(board: Board, key: Id) -> Todo:
+    def find_item(board: Board, key: Id) -> Todo:
         """Return an item, or refuse."""
         if (todo := board.find(key)) is None:
             raise EditError(f"Nothing was changed: there is no item {key!r}.")
         return todo
 
     @staticmethod
-    def session(snapshot: StateSnapshot, todos: list[Todo], writes: int) -> dict[str, Any]:
+    def build_session(snapshot: StateSnapshot, todos: list[Todo], writes: int) -> dict[str, Any]:
         """Let the session match the list: what is open now decides whether the thread is idle."""
-        before = counted(snapshot)
+        before = read_session(snapshot)
         session: dict[str, Any] = {**before, "open": count_open(todos), "list": writes}
         if session["state"] in ("idle", "dormant"):
             session["state"] = "idle" if session["open"] else "dormant"

@@ -10,17 +10,17 @@ from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.spending import report_spent
 from wakeloop.stream import Session
 from wakeloop.text.marks import is_model_reply, is_user_message, opens_activation, text_of
-from wakeloop.thread.held import Held, held, messages_of
+from wakeloop.thread.thread_views import ThreadView, read_messages, read_thread
 from wakeloop.todos.items import count_open
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.types import StateSnapshot
 
-LAST = "finalization_guard"
-AFTER_AGENT = ".after_agent"
-NUMBERS = ("open", "wakes", "budget", "list", "items", "spent")
-WORDS = frozenset(("state", "reason", "on", "error", *NUMBERS))
+LAST_NODE = "finalization_guard"
+AFTER_AGENT_SUFFIX = ".after_agent"
+NUMBER_KEYS = ("open", "wakes", "budget", "list", "items", "spent")
+SESSION_KEYS = frozenset(("state", "reason", "on", "error", *NUMBER_KEYS))
 
 
 def session_of(given: object) -> Session:
@@ -41,22 +41,22 @@ def session_of(given: object) -> Session:
         ArgumentError: Something else.
         DamagedError: What is stored is nothing that a run of the graph has left.
     """
-    if isinstance(given, Mapping) and {"state", "reason"} <= given.keys() <= WORDS:
+    if isinstance(given, Mapping) and {"state", "reason"} <= given.keys() <= SESSION_KEYS:
         return cast(Session, dict(given))  # a session itself
-    view = held(given)
-    session = cast(dict[str, Any], counted(view))
+    view = read_thread(given)
+    session = cast(dict[str, Any], read_session(view))
     if refused := read_notes(view.values).get("refused"):
         session["error"] = refused
-    if session["state"] == "running" or not view.whole:
-        return cast(Session, {key: session[key] for key in session if key not in NUMBERS})
+    if session["state"] == "running" or not view.is_agent:
+        return cast(Session, {key: session[key] for key in session if key not in NUMBER_KEYS})
     if session["reason"] == "interrupted" and "todo_ledger" not in view.values:  # a result has no counters
-        return cast(Session, {key: session[key] for key in session if key not in NUMBERS[1:]})
+        return cast(Session, {key: session[key] for key in session if key not in NUMBER_KEYS[1:]})
     return cast(Session, session)
 
 
-def counted(given: "Held | StateSnapshot") -> Session:
+def read_session(given: "ThreadView | StateSnapshot") -> Session:
     """Read how a thread stands, with its numbers also while it is running."""
-    view = given if isinstance(given, Held) else held(given)
+    view = given if isinstance(given, ThreadView) else read_thread(given)
     todos, ledger = view.values.get("todos") or [], read_notes(view.values)
     stored: Mapping[str, Any] = view.values.get("todo_session") or {}
     left = count_open(todos)
@@ -72,32 +72,32 @@ def counted(given: "Held | StateSnapshot") -> Session:
     }
     session: Session = {**fresh, **stored, "open": left, "items": len(todos)}  # type: ignore[typeddict-item]
     refused = ledger.get("refused")  # such an input leaves the session as it was
-    if (view.midway and not refused) or session["state"] == "running":
+    if (view.mid_run and not refused) or session["state"] == "running":
         session |= {"state": "running", "reason": None, "wakes": fresh["wakes"], "list": fresh["list"]}
         session["spent"] = fresh["spent"]
     if view.parked:
-        session |= {"state": "waiting", "reason": "interrupted", "on": view.on}
+        session |= {"state": "waiting", "reason": "interrupted", "on": view.waiting_on}
     return session
 
 
-def last_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> tuple[str, Any] | None:
+def find_last_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> tuple[str, Any] | None:
     """Return the node after which a run ends, and what has its rules; None for a graph that has none.
 
     In an agent with the middleware that is the last of its hooks.
     """
     for name, spec in graph.builder.nodes.items():
         owner = getattr(getattr(spec.runnable, "func", None), "__self__", spec.runnable)
-        if name == LAST or (name.endswith(AFTER_AGENT) and hasattr(owner, "dialect")):
+        if name == LAST_NODE or (name.endswith(AFTER_AGENT_SUFFIX) and hasattr(owner, "dialect")):
             return name, owner
     return None
 
 
-def resting_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> str:
+def find_resting_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> str:
     """Return the node that an ended thread is written as: the one after which a run ends.
 
     Raises `EditError` for a graph that has none, such as the parent of an agent.
     """
-    if (last := last_node(graph)) is None:
+    if (last := find_last_node(graph)) is None:
         raise EditError(
             f"The graph {graph.name!r} is no todo agent: edit the list by the agent's own graph, or the "
             "parent's channel by its own update_state."
@@ -105,7 +105,7 @@ def resting_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> str:
     return last[0]
 
 
-def unfinished(snapshot: "StateSnapshot") -> bool:
+def is_unfinished(snapshot: "StateSnapshot") -> bool:
     """Tell whether a thread is in mid-run.
 
     `next` would not: it leaves out tasks whose results are stored, as after a kill between two supersteps.
@@ -125,7 +125,9 @@ def answer_of(given: object) -> str:
         ArgumentError: Something else.
     """
     messages: list[AnyMessage] = (
-        messages_of(given) if isinstance(given, list) else list(held(given).values.get("messages") or ())
+        read_messages(given)
+        if isinstance(given, list)
+        else list(read_thread(given).values.get("messages") or ())
     )
     for message in reversed(messages):
         if is_user_message(message) or opens_activation(message):

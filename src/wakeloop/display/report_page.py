@@ -10,22 +10,31 @@ from typing import Any
 from langchain_core.messages import AIMessage, ToolMessage
 from markupsafe import Markup
 
-from wakeloop.display import words
-from wakeloop.display.axis import Axis
-from wakeloop.display.clean import one_line
-from wakeloop.display.lanes import Lane, Moment, Picture, Said, Spend
-from wakeloop.display.prose import SHORTEST, Hide, markdown, plain, room_for, shown
+from wakeloop.display import formatting
+from wakeloop.display.report_text import (
+    MIN_LIMIT,
+    Hide,
+    clean_text,
+    limit_per_text,
+    markdown_to_html,
+    text_to_html,
+)
+from wakeloop.display.terminal_text import clean_line
+from wakeloop.display.time_axis import TimeAxis
+from wakeloop.display.timeline import ItemLane, MessageEntry, Moment, RequestUsage, Timeline
 from wakeloop.text.characters import pluralize
 from wakeloop.text.marks import call_duration_ms, kind_of, source_of, split_result_text
 from wakeloop.text.secrets import redact_json
 
-FOLDED = 700  # characters: a longer text is folded
-FOLDED_LINES = 14
-PART = 50  # messages
-MANY = 1_000  # messages: what is folded is shown as it was written, since laying it out takes seconds
-SECOND = 1000  # milliseconds
-BARS = 300  # of tokens and cost: more would not be seen
-GRAPH = {
+FOLD_AT = 700  # characters: a longer text is folded
+FOLD_AT_LINES = 14
+MESSAGES_PER_PART = 50  # messages
+MANY_MESSAGES = (
+    1_000  # messages: what is folded is shown as it was written, since laying it out takes seconds
+)
+SECOND_MS = 1000  # milliseconds
+MAX_BARS = 300  # of tokens and cost: more would not be seen
+GRAPH_SPEAKERS = {
     "wake": "wake",
     "guard": "correction",
     "nag": "reminder",
@@ -36,7 +45,7 @@ GRAPH = {
     "format": "asked for the format",
 }
 SPEAKERS = {"user": "You", "model": "Model", "system": "System"}
-MOMENTS = {
+MOMENT_LABELS = {
     "request": "asked",
     "kick": "went on without a message",
     "event": "event",
@@ -52,7 +61,7 @@ MOMENTS = {
     "end": "end of a run",
 }
 """The kinds of what happened, in the order of the legend."""
-STATUS = {
+STATUS_LABELS = {
     "pending": "open",
     "in_progress": "worked on",
     "completed": "closed",
@@ -61,9 +70,9 @@ STATUS = {
 }
 
 
-def parts_in(said: Sequence[Said]) -> list[Sequence[Said]]:
+def split_messages(said: Sequence[MessageEntry]) -> list[Sequence[MessageEntry]]:
     """The conversation in parts that a browser lays out when they come into view; at least one."""
-    return [said[at : at + PART] for at in range(0, len(said), PART)] or [said]
+    return [said[at : at + MESSAGES_PER_PART] for at in range(0, len(said), MESSAGES_PER_PART)] or [said]
 
 
 @dataclass(frozen=True)
@@ -77,12 +86,12 @@ class Bar:
     told: str
 
 
-class Page:
+class ReportPage:
     """A picture as plain values and safe HTML; every text of the thread goes through `hide`."""
 
-    def __init__(self, picture: Picture, session: Mapping[str, Any], hide: Hide) -> None:
+    def __init__(self, picture: Timeline, session: Mapping[str, Any], hide: Hide) -> None:
         self.picture, self.session, self.hide = picture, session, hide
-        self.axis, self.room = Axis(picture.times), room_for(len(picture.said))
+        self.axis, self.room = TimeAxis(picture.times), limit_per_text(len(picture.said))
         self.numbers = {id(said): number for number, said in enumerate(picture.said, 1)}
 
     def values(self) -> dict[str, Any]:
@@ -93,16 +102,18 @@ class Page:
             "request": self.request(),
             "facts": list(self.facts(todos)),
             "ticks": list(self.axis.ticks()),
-            "pauses": [(a, b, words.elapsed(took)) for a, b, took in self.axis.pauses],
+            "pauses": [(a, b, formatting.format_elapsed(took)) for a, b, took in self.axis.pauses],
             "moments": list(map(self.moment, picture.moments)),
             "legend": [
-                (kind, told) for kind, told in MOMENTS.items() if any(m.kind == kind for m in picture.moments)
+                (kind, told)
+                for kind, told in MOMENT_LABELS.items()
+                if any(m.kind == kind for m in picture.moments)
             ],
             "helpers": [self.helper(one) for one in picture.helpers],
             "tokens": list(self.tokens()),
             "costs": list(self.costs()),
             "lanes": list(map(self.lane, picture.lanes)),
-            "parts": [list(map(self.message, part)) for part in parts_in(picture.said)],
+            "parts": [list(map(self.message, part)) for part in split_messages(picture.said)],
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         }
 
@@ -117,8 +128,11 @@ class Page:
         """What is known of the whole thread, each with its name."""
         spends, moments = self.picture.spends, self.picture.moments
         damaged = self.session.get("state") == "damaged"
-        yield "State", "What is stored of it is damaged." if damaged else words.ending(self.session)
-        yield "List", words.progress(todos) if todos else "none was written"
+        yield (
+            "State",
+            "What is stored of it is damaged." if damaged else formatting.format_ending(self.session),
+        )
+        yield "List", formatting.format_progress(todos) if todos else "none was written"
         yield "Wakes", f"{sum(one.kind == 'wake' for one in moments):,}"
         yield "Requests", f"{len(spends):,}"
         read, cached, written = (
@@ -129,12 +143,12 @@ class Page:
         if costs := [one.cost for one in spends if one.cost is not None]:
             whole = "" if len(costs) == len(spends) else f" of {pluralize(len(costs), 'request')}"
             yield "Cost", f"{sum(costs):,.4f}{whole}"
-        yield "Time", words.elapsed(self.picture.ended - self.picture.began)
+        yield "Time", formatting.format_elapsed(self.picture.ended - self.picture.began)
         names = {m.response_metadata.get("model_name") for m in (one.message for one in self.picture.said)}
         if named := ", ".join(sorted(self.line(str(name), 60) for name in names if name)):
             yield "Model", named
         failed = sum(one.kind == "failed" for one in moments)
-        if trouble := words.failed_and_blocked(failed, words.count_blocked(todos)):
+        if trouble := formatting.format_failures(failed, formatting.count_blocked(todos)):
             yield "Trouble", trouble
         yield "Began", datetime.fromtimestamp(self.picture.began, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
@@ -142,7 +156,7 @@ class Page:
 
     def moment(self, one: Moment) -> dict[str, Any]:
         """Something that happened: where, what, and the message it belongs to."""
-        told = MOMENTS.get(one.kind, one.kind)
+        told = MOMENT_LABELS.get(one.kind, one.kind)
         if one.kind == "end":
             told = f"end of a run ({self.line(one.text)})"
         elif one.text:
@@ -151,7 +165,7 @@ class Page:
             told = f"{told}: {self.line(one.said.message.text, 80)}"
         return {
             "x": self.axis.place(one.at),
-            "kind": one.kind if one.kind in MOMENTS else "event",
+            "kind": one.kind if one.kind in MOMENT_LABELS else "event",
             "told": told,
             "time": self.since(one.at),
             "number": self.number(one.said),
@@ -192,23 +206,23 @@ class Page:
                 told = f"{self.since(group[-1].at)}: {so_far:,.4f} so far"
                 yield Bar(x, max(end - x, 0.0), so_far / whole * 100, "cost", told)
 
-    def grouped(self) -> list[tuple[float, float, list[Spend]]]:
+    def grouped(self) -> list[tuple[float, float, list[RequestUsage]]]:
         """The requests by where they are on the axis, each with its place and the width of its bar."""
         spends = self.picture.spends
-        every = max(1, -(-len(spends) // BARS))
+        every = max(1, -(-len(spends) // MAX_BARS))
         groups = [spends[at : at + every] for at in range(0, len(spends), every)]
         places = [self.axis.place(group[0].at) for group in groups]
         rooms = [b - a for a, b in pairwise(places) if b > a]
         width = max(min(median(rooms or [4.0]) / 2, 2.5), 0.2)
         return [(min(x, 100 - width), width, group) for x, group in zip(places, groups, strict=True)]
 
-    def lane(self, lane: Lane) -> dict[str, Any]:
+    def lane(self, lane: ItemLane) -> dict[str, Any]:
         """One item: its text, its bars, what became of it in words."""
         todo, bars, story = lane.todo, [], []
         for span in lane.spans:
             end = self.picture.ended if span.end is None else span.end
             x, width = self.between(span.start, end)
-            name = STATUS.get(span.status, span.status)
+            name = STATUS_LABELS.get(span.status, span.status)
             story.append(f"{name} {self.since(span.start)}")
             bars.append(Bar(x, width, 100, span.status, f"{name} from {self.since(span.start)}"))
         story += [f"not accepted as done {self.since(at)}" for at in lane.refused]
@@ -218,7 +232,7 @@ class Page:
             "id": self.line(str(todo.get("id", ""))),
             "text": self.line(todo["content"], 300),
             "status": "gone" if lane.gone is not None else todo["status"],
-            "state": "gone" if lane.gone is not None else STATUS.get(todo["status"], todo["status"]),
+            "state": "gone" if lane.gone is not None else STATUS_LABELS.get(todo["status"], todo["status"]),
             "reason": self.line(todo.get("reason") or "", 300),
             "evidence": self.line(todo.get("evidence") or "", 300),
             "bars": bars,
@@ -229,7 +243,7 @@ class Page:
 
     # -- the conversation --------------------------------------------------------------------------------
 
-    def message(self, said: Said) -> dict[str, Any]:
+    def message(self, said: MessageEntry) -> dict[str, Any]:
         """One message: who, when, its parts."""
         message, kind, source = said.message, kind_of(said.message), source_of(said.message)
         whose = {"human": "user", "ai": "model"}.get(message.type, message.type)
@@ -240,7 +254,7 @@ class Page:
             "time": self.since(said.at),
             "stamp": datetime.fromtimestamp(said.at, UTC).isoformat(timespec="seconds"),
             "whose": whose,
-            "who": f"wakeloop: {GRAPH[str(kind)]}" if whose == "graph" else who,
+            "who": f"wakeloop: {GRAPH_SPEAKERS[str(kind)]}" if whose == "graph" else who,
             "gone": said.gone,
             "added": "",
             "calls": [],
@@ -250,46 +264,48 @@ class Page:
         if isinstance(message, ToolMessage):
             text, added = split_result_text(message)
             told["who"] = f"Result of {self.line(message.name or 'a tool', 60)}"
-            told["added"] = shown(added, self.hide, self.room).strip()
+            told["added"] = clean_text(added, self.hide, self.room).strip()
             told["whose"] = "failed" if message.status == "error" else "tool"
             told["answers"] = self.number(said.answers)
             if took := call_duration_ms(message):
                 told["notes"].append(
-                    f"took {took:,} ms" if took < SECOND else f"took {words.elapsed(took / 1000)}"
+                    f"took {took:,} ms"
+                    if took < SECOND_MS
+                    else f"took {formatting.format_elapsed(took / 1000)}"
                 )
         elif isinstance(message, AIMessage):
             told["calls"] = [self.call(call) for call in message.tool_calls]
             if usage := message.usage_metadata:
                 read = pluralize(usage["input_tokens"], "token")
                 told["notes"].append(f"{read} in, {usage['output_tokens']:,} out")
-        text = shown(text, self.hide, self.room).strip()
-        told["text"] = one_line(text, 160)
-        told["long"] = len(text) > FOLDED or text.count("\n") >= FOLDED_LINES
-        laid_out = whose in ("user", "model") and not (told["long"] and len(self.numbers) > MANY)
-        told["body"] = markdown(text) if laid_out else plain(text)
+        text = clean_text(text, self.hide, self.room).strip()
+        told["text"] = clean_line(text, 160)
+        told["long"] = len(text) > FOLD_AT or text.count("\n") >= FOLD_AT_LINES
+        laid_out = whose in ("user", "model") and not (told["long"] and len(self.numbers) > MANY_MESSAGES)
+        told["body"] = markdown_to_html(text) if laid_out else text_to_html(text)
         return told
 
     def call(self, made: Mapping[str, Any]) -> dict[str, str | Markup]:
         """A call: its name, its arguments on a line, and all of them where the line is too short."""
-        args = shown(words.as_text(redact_json(made["args"])), self.hide, self.room)
-        short = one_line(args, 140)
+        args = clean_text(formatting.to_json(redact_json(made["args"])), self.hide, self.room)
+        short = clean_line(args, 140)
         return {
             "name": self.line(made["name"], 60),
             "short": short,
-            "args": "" if short == args else plain(args),
+            "args": "" if short == args else text_to_html(args),
         }
 
     # -- small things ------------------------------------------------------------------------------------
 
     def line(self, text: str, limit: int = 160) -> str:
         """A text on one line."""
-        return one_line(shown(text, self.hide, SHORTEST), limit)
+        return clean_line(clean_text(text, self.hide, MIN_LIMIT), limit)
 
     def since(self, time: float) -> str:
         """A time, as what had passed since the beginning."""
-        return words.elapsed(max(time - self.picture.began, 0.0))
+        return formatting.format_elapsed(max(time - self.picture.began, 0.0))
 
-    def number(self, said: Said | None) -> int | None:
+    def number(self, said: MessageEntry | None) -> int | None:
         """The number of a message on the page."""
         return None if said is None else self.numbers.get(id(said))
 

@@ -40,7 +40,7 @@ class Verifier:
         except GraphBubbleUp:  # it asks a person
             raise
         except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
-            return self.failed(error)
+            return self.format_failure(error)
         if isawaitable(verdict):
             if hasattr(verdict, "close"):
                 verdict.close()
@@ -57,15 +57,15 @@ class Verifier:
         except GraphBubbleUp:
             raise
         except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
-            return self.failed(error)
+            return self.format_failure(error)
         return read_verdict(verdict)
 
-    def failed(self, error: Exception) -> str:
+    def format_failure(self, error: Exception) -> str:
         """Name what a verifier raised; it may have asked a model of the same key."""
         said = f"the verifier failed: {type(error).__name__}: {error_text(error)}"
         return redact_text(said, collect_secrets(self.model))
 
-    def told(self, outcomes: Sequence[Outcome], after: Board) -> Iterator[VerifyEvent]:
+    def make_events(self, outcomes: Sequence[Outcome], after: Board) -> Iterator[VerifyEvent]:
         """Yield what it said of each item that it was asked about, as events."""
         if self.verify is None:
             return

@@ -10,20 +10,20 @@ ESCAPES = re.compile(  # each part ends where another begins, so that no text is
     r"|\x9b[0-?]*+[ -/]*+[@-~]"
 )
 CODES = re.compile(f"[{INVISIBLE}]")
-ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 
 
-def clean(text: str) -> str:
+def strip_controls(text: str) -> str:
     """The text without anything that a terminal would obey; every kind of line end becomes a newline."""
-    return CODES.sub("", ENDS.sub("\n", ESCAPES.sub("", text)))
+    return CODES.sub("", LINE_ENDS.sub("\n", ESCAPES.sub("", text)))
 
 
-def one_line(text: str, limit: int = 200) -> str:
+def clean_line(text: str, limit: int = 200) -> str:
     """The text on one line, cut where it is longer than `limit` characters."""
-    joined = " ".join(clean(text).split())
+    joined = " ".join(strip_controls(text).split())
     return joined if len(joined) <= limit else joined[: limit - 1] + "…"
 
 
-def behind(text: str) -> str:
+def indent_continuation(text: str) -> str:
     """The text with its later lines set off further than any line of a view's own."""
-    return clean(text).replace("\n", "\n    ")
+    return strip_controls(text).replace("\n", "\n    ")

@@ -26,7 +26,7 @@ from wakeloop.todos.rounds import play_round
 T = TypeVar("T")
 
 
-def put(asked: Mapping[str, Any], read: Callable[[Decision], T]) -> T:
+def ask_person(asked: Mapping[str, Any], read: Callable[[Decision], T]) -> T:
     """Park the run until a request is answered, and return what `read` makes of the decision.
 
     An answer that cannot be taken (`OperationRefused`) loses nothing: the request is put again, with a
@@ -42,7 +42,7 @@ def put(asked: Mapping[str, Any], read: Callable[[Decision], T]) -> T:
 
 
 @dataclass(frozen=True)
-class Judged:
+class ReviewedRound:
     """What a round came to: the list, an outcome a call, and what a person made of its plan, if asked.
 
     `rejected` are the places of the calls that the person has refused.
@@ -54,7 +54,7 @@ class Judged:
     rejected: Sequence[int] = ()
 
 
-def judge(
+def play_reviewed_round(
     board: Board,
     operations: Sequence[Operation | str],
     rules: Rules,
@@ -62,7 +62,7 @@ def judge(
     settings: LoopSettings,
     *,
     verified: bool,
-) -> Generator[Question, str | None, Judged | Ledger]:
+) -> Generator[Question, str | None, ReviewedRound | Ledger]:
     """Play a round, and put the plan that it makes to the person where that is due.
 
     Yields what `play_round` yields. Where items are `verified` and one was asked about, it returns notes in
@@ -72,12 +72,12 @@ def judge(
     verdicts = read_verdicts(notes)
     after, outcomes = yield from play_round(board, operations, rules, verdicts)
     if not needs_approval(notes, settings, board, after):
-        return Judged(after, outcomes)
+        return ReviewedRound(after, outcomes)
     if verified and verdicts and notes.get("plan") == "due":
         return note_verdicts(notes, verdicts)
-    ruling = put(build_plan_request(after), partial(rule_on_plan, before=board, after=after))
+    ruling = ask_person(build_plan_request(after), partial(rule_on_plan, before=board, after=after))
     if ruling.kind != "rejected":
-        return Judged(ruling.board, outcomes, ruling)
+        return ReviewedRound(ruling.board, outcomes, ruling)
     rejected = find_plan_calls(board, outcomes)
     after, outcomes = yield from play_round(board, operations, rules, verdicts, rejected)
-    return Judged(after, outcomes, ruling, rejected)
+    return ReviewedRound(after, outcomes, ruling, rejected)

@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import TextIO
 from unicodedata import category, east_asian_width
 
-from wakeloop.display.clean import clean
+from wakeloop.display.terminal_text import strip_controls
 
-HANG = 4  # columns that a further row is set off
-LEAST = 12  # columns of a text in a table: where there are fewer, it has a row of its own
+INDENT = 4  # columns that a further row is set off
+MIN_TEXT_COLUMNS = 12  # columns of a text in a table: where there are fewer, it has a row of its own
 GAP = "  "  # between columns, and before the further rows of a table's row
 COMMAND = re.compile(  # what stands before one to copy
     r"""(?:|\s*(?:\S+: )?(?:… and \d+ more|(?!Usage)[A-Z][a-z ]+): (?:(?:[^'"]|(?<=\w)')*, then )?)"""
@@ -23,20 +23,20 @@ WORD = re.compile(  # a path in quotes is one, the name of a command, too; a num
 ARGUMENT = re.compile(r"""\s*(?:'[^']*'|"[^"]*"|\S)+""")  # a quoted text stays whole
 
 
-def tell(text: str, out: TextIO, *, whole: bool = False, end: str = "\n") -> None:
+def write_text(text: str, out: TextIO, *, whole: bool = False, end: str = "\n") -> None:
     """Write a text without control codes; what the output's encoding lacks is replaced.
 
     On a terminal its lines are broken between words, but of a `whole` one, which is for a program.
     """
-    text, width = clean(text), None if whole else room(out)
+    text, width = strip_controls(text), None if whole else find_width(out)
     if width is not None:
-        text = "\n".join(within(text, width))
+        text = "\n".join(wrap_text(text, width))
     encoding = getattr(out, "encoding", None) or "utf-8"
     out.write(text.encode(encoding, "replace").decode(encoding) + end)
     out.flush()
 
 
-def room(out: TextIO) -> int | None:
+def find_width(out: TextIO) -> int | None:
     """The columns of a terminal; None for any other output, and for one that does not tell."""
     if not out.isatty():
         return None
@@ -48,7 +48,7 @@ def room(out: TextIO) -> int | None:
     return None
 
 
-def cells(text: str) -> int:
+def count_columns(text: str) -> int:
     """The columns that a text takes."""
     if text.isascii():
         return len(text)
@@ -58,41 +58,43 @@ def cells(text: str) -> int:
     )
 
 
-def within(text: str, width: int, hang: int = HANG) -> Iterator[str]:
+def wrap_text(text: str, width: int, hang: int = INDENT) -> Iterator[str]:
     """A text's rows; each further one of a line is set off. A word that is longer than a row stays whole.
 
     A command to copy has rows of its own, which a shell takes for one line.
     """
     for line in text.expandtabs().split("\n"):
-        if cells(line) <= width:
+        if count_columns(line) <= width:
             yield line
         elif found := COMMAND.match(line):
             if found[0]:
-                yield from within(found[0].rstrip(), width, hang)
-            yield from _broken(ARGUMENT.findall(line[found.end() :].rstrip()), 0, width, hang, joint=" \\")
+                yield from wrap_text(found[0].rstrip(), width, hang)
+            yield from _break_words(
+                ARGUMENT.findall(line[found.end() :].rstrip()), 0, width, hang, joint=" \\"
+            )
         else:
             lead = min(len(line) - len(line.lstrip(" ")), width // 2)
-            yield from _broken(WORD.findall(line.rstrip()), lead, width, hang)
+            yield from _break_words(WORD.findall(line.rstrip()), lead, width, hang)
 
 
-def _broken(words: Iterable[str], lead: int, width: int, hang: int, joint: str = "") -> Iterator[str]:
+def _break_words(words: Iterable[str], lead: int, width: int, hang: int, joint: str = "") -> Iterator[str]:
     row = ""
     for word in words:
-        if row and cells(row + word) + len(joint) <= width:
+        if row and count_columns(row + word) + len(joint) <= width:
             row += word
             continue
         bare = word.lstrip()
         if row:
             yield row + joint
         deeper = min(lead + hang, width // 2) if row else lead
-        row = " " * max(min(deeper, width - cells(bare) - len(joint)), 0) + bare
+        row = " " * max(min(deeper, width - count_columns(bare) - len(joint)), 0) + bare
     yield row
 
 
 # -- tables ----------------------------------------------------------------------------------------------
 
 
-def columns(
+def format_columns(
     rows: Sequence[Sequence[str]],
     width: int | None = None,
     texts: Collection[int] = (),
@@ -103,28 +105,32 @@ def columns(
     Where `width` is less, the columns `spare` are left out, in this order, for as long as that is needed; the
     columns `texts` are cut, and what has no room then goes to a further line.
     """
-    wide = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    wide = [max(map(count_columns, column)) for column in zip(*rows, strict=True)]
     kept = [*range(len(wide))]
     for place in spare:
-        if width is None or sum(_needs(wide, kept, texts), -len(GAP)) <= width:
+        if width is None or sum(_needed_widths(wide, kept, texts), -len(GAP)) <= width:
             break
         kept.remove(place)
-    lines = [kept] if width is None else _lines(wide, kept, width, texts)
-    shown = [_widths(line, wide, width, texts, first=line is lines[0]) for line in lines]
+    lines = [kept] if width is None else _split_columns(wide, kept, width, texts)
+    shown = [_share_width(line, wide, width, texts, first=line is lines[0]) for line in lines]
     for row in rows:
         for line in shown:
             lead = "" if line is shown[0] else GAP
-            yield (lead + GAP.join(fitted(row[place], most) for place, most in line.items())).rstrip()
+            yield (lead + GAP.join(pad_text(row[place], most) for place, most in line.items())).rstrip()
 
 
-def _needs(wide: Sequence[int], kept: Iterable[int], texts: Collection[int]) -> list[int]:
+def _needed_widths(wide: Sequence[int], kept: Iterable[int], texts: Collection[int]) -> list[int]:
     """What each column takes at least, with the gap before it."""
-    return [len(GAP) + (min(wide[place], LEAST) if place in texts else wide[place]) for place in kept]
+    return [
+        len(GAP) + (min(wide[place], MIN_TEXT_COLUMNS) if place in texts else wide[place]) for place in kept
+    ]
 
 
-def _lines(wide: Sequence[int], kept: Sequence[int], width: int, texts: Collection[int]) -> list[list[int]]:
+def _split_columns(
+    wide: Sequence[int], kept: Sequence[int], width: int, texts: Collection[int]
+) -> list[list[int]]:
     """Which columns share a line; texts at the end have one for themselves where not all can."""
-    needs = _needs(wide, kept, texts)
+    needs = _needed_widths(wide, kept, texts)
     apart = next((p for n, p in enumerate(kept) if all(q in texts for q in kept[n:])), None)
     lines: list[list[int]] = [[]]
     taken = -len(GAP)
@@ -139,7 +145,7 @@ def _lines(wide: Sequence[int], kept: Sequence[int], width: int, texts: Collecti
     return lines
 
 
-def _widths(
+def _share_width(
     line: Sequence[int], wide: Sequence[int], width: int | None, texts: Collection[int], *, first: bool
 ) -> dict[int, int]:
     """How wide each column of a line is: the texts share what the others leave."""
@@ -155,18 +161,18 @@ def _widths(
     return found
 
 
-def fitted(text: str, wide: int) -> str:
+def pad_text(text: str, wide: int) -> str:
     """A text in as many columns: filled up, or without its end."""
-    text = cut(text, wide)
-    return text + " " * (wide - cells(text))
+    text = cut_text(text, wide)
+    return text + " " * (wide - count_columns(text))
 
 
-def cut(text: str, wide: int) -> str:
+def cut_text(text: str, wide: int) -> str:
     """A text in as many columns at most: cut between words, or in one that takes more than half of them."""
-    if cells(text) <= wide:
+    if count_columns(text) <= wide:
         return text
     last = ""
-    while cells(text) >= wide:
+    while count_columns(text) >= wide:
         text, last = text[:-1], text[-1]
     head = text if last == " " else text.rpartition(" ")[0]
-    return (head if cells(head) * 2 >= wide - 1 else text).rstrip() + "…"
+    return (head if count_columns(head) * 2 >= wide - 1 else text).rstrip() + "…"

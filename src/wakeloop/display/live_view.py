@@ -11,11 +11,11 @@ from rich.console import Console, Group
 from rich.live import Live as Region
 from rich.text import Text
 
-from wakeloop.display import words
-from wakeloop.display.clean import clean
-from wakeloop.display.marked_up import marked_up
+from wakeloop.display import formatting
 from wakeloop.display.screen import Line, Screen
-from wakeloop.display.width import within
+from wakeloop.display.terminal_markdown import render_markdown
+from wakeloop.display.terminal_output import wrap_text
+from wakeloop.display.terminal_text import strip_controls
 from wakeloop.text.characters import pluralize
 from wakeloop.todos.items import Todo, is_open
 
@@ -33,16 +33,16 @@ STYLES = {
 ITEMS = {"in_progress": "bold cyan", "completed": "green", "cancelled": "dim", "blocked": "red"}
 OUTCOMES = {"done": "✔", "error": "✘"}  # marks of a call that has ended
 REPLY = "model: "
-PER_SECOND = 8  # times that the region is drawn
+FRAMES_PER_SECOND = 8  # times that the region is drawn
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 BAR = 24  # characters of the progress bar
-AROUND = 9  # rows of the region beside list and text
+OTHER_ROWS = 9  # rows of the region beside list and text
 TEXT_ROWS = 4
-AHEAD = "next> "  # before what is typed meanwhile
+TYPED_PROMPT = "next> "  # before what is typed meanwhile
 STATUS_ROWS = 2  # in a terminal too narrow for one
 
 
-class Live:
+class LiveView:
     """A view that redraws a region at the bottom; lines that stay scroll by above it."""
 
     def __init__(self, screen: Screen, out: TextIO) -> None:
@@ -69,7 +69,7 @@ class Live:
     def redrawn(self, region: Region, over: Event) -> None:
         """Draw the region again and again; rich's own thread may do so in the midst of a line that stays."""
         with suppress(OSError):  # the terminal is gone: who writes a line there will tell
-            while not over.wait(1 / PER_SECOND):
+            while not over.wait(1 / FRAMES_PER_SECOND):
                 with self.drawing:
                     region.refresh()
 
@@ -96,7 +96,7 @@ class Live:
     def reply(self, text: str) -> Iterator[Text]:
         """The model's text, laid out, set off further than any line of the view's own."""
         room = self.console.options.update(width=max(self.console.width - len(REPLY), 10))
-        for number, drawn in enumerate(self.console.render_lines(marked_up(text), room, pad=False)):
+        for number, drawn in enumerate(self.console.render_lines(render_markdown(text), room, pad=False)):
             head = " " * len(REPLY) if number else REPLY
             told = Text.assemble(head, *((part.text, part.style or "") for part in drawn if not part.control))
             told.rstrip()
@@ -111,7 +111,7 @@ class Live:
             text += f"\n    {told}" if told else ""
         for number, part in enumerate(text.split("\n")):
             style = "dim" if line.parts and number else STYLES.get(line.kind, "")
-            yield from (Text(told, style) for told in within(part, self.console.width))
+            yield from (Text(told, style) for told in wrap_text(part, self.console.width))
 
     # -- the region ------------------------------------------------------------------------------------
 
@@ -122,31 +122,36 @@ class Live:
     def rows(self) -> Iterator[Text]:
         """Its rows: list, progress, text, running tools, counts; never more than the terminal has."""
         screen = self.screen
-        yield row("")
-        room = max(self.console.height - AROUND - TEXT_ROWS, 3)
+        yield make_row("")
+        room = max(self.console.height - OTHER_ROWS - TEXT_ROWS, 3)
         todos = screen.todos
-        yield from (drawn_item(todo) for todo in window(todos, room))
+        yield from (format_item_row(todo) for todo in select_visible(todos, room))
         if len(todos) > room:
-            yield row(f"  … {len(todos)} items in all", "dim")
+            yield make_row(f"  … {len(todos)} items in all", "dim")
         if todos:
-            yield bar(todos)
-        yield from (row(line, "italic") for line in last_rows(clean(screen.streamed), self.console.width))
+            yield format_progress_bar(todos)
+        yield from (
+            make_row(line, "italic")
+            for line in take_last_rows(strip_controls(screen.streamed), self.console.width)
+        )
         spinner = SPINNER[int(self.console.get_time() * 8) % len(SPINNER)]
         for told in self.at_work()[:3]:
-            yield row(f"{spinner} {told}", "cyan")
+            yield make_row(f"{spinner} {told}", "cyan")
         status = f"{screen.so_far}  {screen.title}"
-        told_in = within(status, max(self.console.width, 10), hang=0)
-        yield from (row(told, "dim") for told in islice(told_in, STATUS_ROWS))
-        if ahead := clean(screen.ahead()).replace("\n", " "):
-            room = max(self.console.width - len(AHEAD), 1)
-            yield row(AHEAD + (ahead if len(ahead) <= room else f"…{ahead[1 - room :]}"))
+        told_in = wrap_text(status, max(self.console.width, 10), hang=0)
+        yield from (make_row(told, "dim") for told in islice(told_in, STATUS_ROWS))
+        if ahead := strip_controls(screen.ahead()).replace("\n", " "):
+            room = max(self.console.width - len(TYPED_PROMPT), 1)
+            yield make_row(TYPED_PROMPT + (ahead if len(ahead) <= room else f"…{ahead[1 - room :]}"))
 
     def at_work(self) -> list[str]:
         """What is going on: calls and how long each has run, else the reply that comes."""
         screen = self.screen
         now = screen.clock()
         told = [
-            f"{words.elapsed(now - call.since)}  {call.told}" if call.since is not None else call.told
+            f"{formatting.format_elapsed(now - call.since)}  {call.told}"
+            if call.since is not None
+            else call.told
             for call in list(screen.running.values())
         ]
         name, length = screen.calling
@@ -155,18 +160,20 @@ class Live:
         return told or ["writing" if screen.streamed else "waiting for the model"]
 
 
-def row(text: str, style: str = "") -> Text:
+def make_row(text: str, style: str = "") -> Text:
     """One row that never wraps."""
-    return Text(clean(text), style=style, no_wrap=True, overflow="ellipsis")
+    return Text(strip_controls(text), style=style, no_wrap=True, overflow="ellipsis")
 
 
-def drawn_item(todo: Todo) -> Text:
+def format_item_row(todo: Todo) -> Text:
     """One item with its mark."""
     status = todo["status"]
-    return row(f"  {words.item(todo, words.SIGNS.get(status, '?'))}", ITEMS.get(status, ""))
+    return make_row(
+        f"  {formatting.format_item(todo, formatting.SIGNS.get(status, '?'))}", ITEMS.get(status, "")
+    )
 
 
-def window(todos: list[Todo], room: int) -> list[Todo]:
+def select_visible(todos: list[Todo], room: int) -> list[Todo]:
     """As much of the list as fits, from the item before the first open one."""
     if len(todos) <= room:
         return todos
@@ -175,20 +182,20 @@ def window(todos: list[Todo], room: int) -> list[Todo]:
     return todos[start : start + room]
 
 
-def bar(todos: list[Todo]) -> Text:
+def format_progress_bar(todos: list[Todo]) -> Text:
     """How much of the list is no longer open."""
     full = BAR * sum(not is_open(todo) for todo in todos) // len(todos)
-    drawn = row("  ").append("━" * full, "green").append("━" * (BAR - full), "dim")
-    return drawn.append(f" {words.progress(todos)}")
+    drawn = make_row("  ").append("━" * full, "green").append("━" * (BAR - full), "dim")
+    return drawn.append(f" {formatting.format_progress(todos)}")
 
 
-def last_rows(text: str, width: int) -> list[str]:
+def take_last_rows(text: str, width: int) -> list[str]:
     """The end of a text, wrapped: a few rows of it."""
     lines = [line for line in text.splitlines() if line.strip()][-TEXT_ROWS:]
-    return [row for line in lines for row in within(line, max(width - 2, 10), hang=0)][-TEXT_ROWS:]
+    return [row for line in lines for row in wrap_text(line, max(width - 2, 10), hang=0)][-TEXT_ROWS:]
 
 
-def fits(out: TextIO) -> bool:
+def supports_live_view(out: TextIO) -> bool:
     """Whether an output can show a region: a terminal that obeys, with letters for the marks."""
     if not out.isatty() or os.environ.get("TERM", "") in ("dumb", "unknown"):
         return False

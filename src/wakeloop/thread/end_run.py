@@ -12,7 +12,7 @@ from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.run_end import choose_state, drop_run_notes
 from wakeloop.loop.spending import add_round
 from wakeloop.loop.spending import report_spent as spent_of
-from wakeloop.thread.standing import counted, resting_node, unfinished
+from wakeloop.thread.thread_status import find_resting_node, is_unfinished, read_session
 from wakeloop.todos.items import count_open
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -24,11 +24,11 @@ def end_run(graph: Graph, config: RunnableConfig) -> bool:
     What its finished calls brought is kept; the next message closes the others.
     """
     before = graph.get_state(config)
-    if not unfinished(before):
+    if not is_unfinished(before):
         return False
     graph.update_state(config, None, as_node=END)
     graph.update_state(
-        config, as_drained(before, graph.get_state(config).values), as_node=resting_node(graph)
+        config, build_drained_update(before, graph.get_state(config).values), as_node=find_resting_node(graph)
     )
     return True
 
@@ -36,15 +36,17 @@ def end_run(graph: Graph, config: RunnableConfig) -> bool:
 async def aend_run(graph: Graph, config: RunnableConfig) -> bool:
     """End a run that waits or was broken off: `end_run` for asynchronous savers."""
     before = await graph.aget_state(config)
-    if not unfinished(before):
+    if not is_unfinished(before):
         return False
     await graph.aupdate_state(config, None, as_node=END)
     after = await graph.aget_state(config)
-    await graph.aupdate_state(config, as_drained(before, after.values), as_node=resting_node(graph))
+    await graph.aupdate_state(
+        config, build_drained_update(before, after.values), as_node=find_resting_node(graph)
+    )
     return True
 
 
-def as_drained(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, Any]:
+def build_drained_update(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run that is ended from outside leaves in its thread."""
     notes: Ledger = {**read_notes(values)}
     add_round(notes, values.get("messages") or ())
@@ -56,6 +58,6 @@ def as_drained(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, An
         still = count_open(values.get("todos") or ())
         told: dict[str, Any] = {"open": still, "reason": "drained", "state": choose_state("drained", still)}
         told |= {"list": rest.get("writes", 0), "spent": spent_of(rest)}
-        update["todo_session"] = {k: v for k, v in {**counted(before), **told}.items() if k != "on"}
+        update["todo_session"] = {k: v for k, v in {**read_session(before), **told}.items() if k != "on"}
         rest["tail"] = values["messages"][-1].id or ""
     return update

@@ -15,9 +15,9 @@ from wakeloop.errors import ArgumentError, DamagedError
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 LAST_ID = str(UUID(int=2**128 - 1))
-MOST_TORN = 32  # places of a thread with rows that cannot be read: each is looked for
-MOMENT = 2**64  # what ids of two moments differ by, at least: the low half of one is no time
-WHOLE = frozenset(("messages", "todos"))  # where these are stored, they are not changes
+MAX_DAMAGED = 32  # places of a thread with rows that cannot be read: each is looked for
+MIN_ID_STEP = 2**64  # what ids of two moments differ by, at least: the low half of one is no time
+SNAPSHOT_CHANNELS = frozenset(("messages", "todos"))  # where these are stored, they are not changes
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Nested:
+class NestedGraph:
     """The steps of a graph inside of the thread, such as a subagent: their place, and when they were."""
 
     name: str
@@ -49,7 +49,7 @@ class Nested:
 
 
 @dataclass(frozen=True)
-class Past:
+class ThreadHistory:
     """A thread from its first checkpoint to its newest.
 
     `beside` counts those on other branches; `damaged` says that some could not be read.
@@ -57,12 +57,12 @@ class Past:
 
     thread: str
     steps: Sequence[Step]
-    nested: Sequence[Nested] = ()
+    nested: Sequence[NestedGraph] = ()
     beside: int = 0
     damaged: bool = False
 
 
-def past_of(graph: Graph, config: RunnableConfig) -> Past:
+def read_history(graph: Graph, config: RunnableConfig) -> ThreadHistory:
     """Read the checkpoints of a thread with one listing of its saver, through which the past is not replayed.
 
     A state rebuilt at each checkpoint, as `get_state_history` does it, takes time with the square of the
@@ -77,24 +77,24 @@ def past_of(graph: Graph, config: RunnableConfig) -> Past:
         raise ArgumentError("This graph keeps no threads: pass one that was made with a checkpointer.")
     if "thread_id" not in place:
         raise ArgumentError('The config names no thread: pass {"configurable": {"thread_id": …}}.')
-    return past_in(saver, place)
+    return read_history_at(saver, place)
 
 
-def past_in(saver: BaseCheckpointSaver[Any], place: Mapping[str, Any]) -> Past:
+def read_history_at(saver: BaseCheckpointSaver[Any], place: Mapping[str, Any]) -> ThreadHistory:
     """Read the checkpoints of the thread at a place; the same, and raises the same."""
     thread, ours = str(place["thread_id"]), str(place.get("checkpoint_ns", ""))
-    rows, damaged = _rows(saver, thread)
-    mine = {_id(row): row for row in rows if _space(row) == ours}
+    rows, damaged = _read_rows(saver, thread)
+    mine = {_get_id(row): row for row in rows if _get_namespace(row) == ours}
     newest = place.get("checkpoint_id") or max(mine, default="")
     if damaged and not mine:
         raise DamagedError("nothing of its rows can be read")
     if newest not in mine:
         raise ArgumentError(f"There is no thread {thread!r}, or not that checkpoint of it.")
-    path = _path(mine, newest)
-    return Past(thread, _steps(path), _nested(rows, ours), len(mine) - len(path), damaged)
+    path = _follow_parents(mine, newest)
+    return ThreadHistory(thread, _build_steps(path), _find_nested(rows, ours), len(mine) - len(path), damaged)
 
 
-def _rows(saver: BaseCheckpointSaver[Any], thread: str) -> tuple[list[CheckpointTuple], bool]:
+def _read_rows(saver: BaseCheckpointSaver[Any], thread: str) -> tuple[list[CheckpointTuple], bool]:
     """Return the rows that can be read, of every namespace, and whether there are others.
 
     They are read at once; behind one that cannot be read, by one and more, since a saver may raise for all.
@@ -104,13 +104,15 @@ def _rows(saver: BaseCheckpointSaver[Any], thread: str) -> tuple[list[Checkpoint
     before, many = LAST_ID, 0  # how many at once; 0 for all
     torn = 0
     fault: Exception | None = None
-    while torn < MOST_TORN:
+    while torn < MAX_DAMAGED:
         known = len(rows)
         try:
-            for row in saver.list(config, before=_at(before) if fault else None, limit=many or None):
-                _look_at(row)
+            for row in saver.list(
+                config, before=_checkpoint_config(before) if fault else None, limit=many or None
+            ):
+                _check_row(row)
                 rows.append(row)
-                before = min(before, _id(row))
+                before = min(before, _get_id(row))
             if not many or len(rows) == known:
                 break
             many *= 2
@@ -118,19 +120,19 @@ def _rows(saver: BaseCheckpointSaver[Any], thread: str) -> tuple[list[Checkpoint
             fault, alone, many = error, many == 1, 1
             if alone:
                 torn += 1
-                if (before := _torn(saver, config, before, rows) or "") == "":
+                if (before := _find_damaged_row(saver, config, before, rows) or "") == "":
                     break
     if fault is not None and not rows:
         raise DamagedError("nothing of its rows can be read") from fault
     return rows, fault is not None
 
 
-def _look_at(row: CheckpointTuple) -> None:
+def _check_row(row: CheckpointTuple) -> None:
     """Raise where a row is read, and is none."""
-    _time(row), _source(row), row.checkpoint["channel_values"].keys()
+    _get_time(row), _get_source(row), row.checkpoint["channel_values"].keys()
 
 
-def _torn(
+def _find_damaged_row(
     saver: BaseCheckpointSaver[Any], config: RunnableConfig, before: str, rows: Sequence[CheckpointTuple]
 ) -> str | None:
     """Return an id right before the next row before an id, which cannot be read; None where none is found.
@@ -142,34 +144,34 @@ def _torn(
 
     def is_read(number: int) -> bool:
         try:
-            for row in saver.list(config, before=_at(str(UUID(int=number))), limit=1):
-                _look_at(row)
+            for row in saver.list(config, before=_checkpoint_config(str(UUID(int=number))), limit=1):
+                _check_row(row)
         except Exception:  # noqa: BLE001 - as above
             return False
         return True
 
-    parent = rows[-1].parent_config if rows and _id(rows[-1]) == before else None
+    parent = rows[-1].parent_config if rows and _get_id(rows[-1]) == before else None
     try:
         above = UUID(before).int
         known = UUID(parent["configurable"]["checkpoint_id"]).int if parent else above
     except ValueError:  # ids of a caller's own
         return None
-    below, step = above, max(above - known, MOMENT)
+    below, step = above, max(above - known, MIN_ID_STEP)
     while not is_read(below := max(0, above - step)):
         if below == 0:
             return None
         step *= 2
-    while above - below > MOMENT:
+    while above - below > MIN_ID_STEP:
         middle = (above + below) // 2
         above, below = (above, middle) if is_read(middle) else (middle, below)
     return str(UUID(int=below))
 
 
-def _at(checkpoint: str) -> RunnableConfig:
+def _checkpoint_config(checkpoint: str) -> RunnableConfig:
     return {"configurable": {"checkpoint_id": checkpoint}}
 
 
-def _path(rows: Mapping[str, CheckpointTuple], newest: str) -> list[tuple[CheckpointTuple, bool]]:
+def _follow_parents(rows: Mapping[str, CheckpointTuple], newest: str) -> list[tuple[CheckpointTuple, bool]]:
     """Follow the parents; a row whose parent is not there stands behind a gap. Oldest first."""
     ordered, path = sorted(rows), []
     here: str | None = newest
@@ -186,23 +188,23 @@ def _path(rows: Mapping[str, CheckpointTuple], newest: str) -> list[tuple[Checkp
     return path[::-1]
 
 
-def _steps(path: Sequence[tuple[CheckpointTuple, bool]]) -> list[Step]:
+def _build_steps(path: Sequence[tuple[CheckpointTuple, bool]]) -> list[Step]:
     behind: list[CheckpointTuple | None] = [*(row for row, _ in path[1:]), None]
     return [
         Step(
-            began=_time(row),
-            ended=_time(after) if after else None,
-            source=_source(row),
-            into=_source(after) if after else "",
+            began=_get_time(row),
+            ended=_get_time(after) if after else None,
+            source=_get_source(row),
+            into=_get_source(after) if after else "",
             stored=row.checkpoint["channel_values"],
-            writes=_writes(row, after),
+            writes=_select_writes(row, after),
             behind_gap=gap,
         )
         for (row, gap), after in zip(path, behind, strict=True)
     ]
 
 
-def _writes(row: CheckpointTuple, after: CheckpointTuple | None) -> list[tuple[str, Any]]:
+def _select_writes(row: CheckpointTuple, after: CheckpointTuple | None) -> list[tuple[str, Any]]:
     """What was written at a checkpoint on the way to the one behind it.
 
     Where a fork goes off, or an input came in the middle of a run, what is written there is of the branch
@@ -210,39 +212,43 @@ def _writes(row: CheckpointTuple, after: CheckpointTuple | None) -> list[tuple[s
     """
     written = [(channel, value) for _, channel, value in row.pending_writes or ()]
     if after is not None:
-        source, stored = _source(after), after.checkpoint["channel_values"]
+        source, stored = _get_source(after), after.checkpoint["channel_values"]
         if source in ("input", "fork"):
             return []
-        if source == "update" and not WHOLE.isdisjoint(stored):
-            return [(channel, value) for channel, value in written if channel in WHOLE.difference(stored)]
+        if source == "update" and not SNAPSHOT_CHANNELS.isdisjoint(stored):
+            return [
+                (channel, value)
+                for channel, value in written
+                if channel in SNAPSHOT_CHANNELS.difference(stored)
+            ]
     return written
 
 
-def _source(row: CheckpointTuple) -> str:
+def _get_source(row: CheckpointTuple) -> str:
     return str(row.metadata.get("source", ""))
 
 
-def _nested(rows: Sequence[CheckpointTuple], ours: str) -> list[Nested]:
+def _find_nested(rows: Sequence[CheckpointTuple], ours: str) -> list[NestedGraph]:
     """Return the graphs within, by their namespaces, in the order in which they began."""
     spans: dict[str, list[float]] = {}
     for row in rows:
-        space = _space(row)
+        space = _get_namespace(row)
         if space != ours and space.startswith(ours):
-            spans.setdefault(space, []).append(_time(row))
+            spans.setdefault(space, []).append(_get_time(row))
     found = [
-        Nested(space[len(ours) :].strip("|").partition(":")[0], min(times), max(times), len(times))
+        NestedGraph(space[len(ours) :].strip("|").partition(":")[0], min(times), max(times), len(times))
         for space, times in spans.items()
     ]
     return sorted(found, key=lambda one: one.began)
 
 
-def _id(row: CheckpointTuple) -> str:
+def _get_id(row: CheckpointTuple) -> str:
     return str(row.config["configurable"]["checkpoint_id"])
 
 
-def _space(row: CheckpointTuple) -> str:
+def _get_namespace(row: CheckpointTuple) -> str:
     return str(row.config["configurable"].get("checkpoint_ns", ""))
 
 
-def _time(row: CheckpointTuple) -> float:
+def _get_time(row: CheckpointTuple) -> float:
     return datetime.fromisoformat(row.checkpoint["ts"]).timestamp()

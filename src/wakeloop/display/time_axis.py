@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from statistics import median
 
-from wakeloop.display.words import elapsed
+from wakeloop.display.formatting import format_elapsed
 
-LEAST, MOST = 0.4, 6.0  # how wide a step is drawn, by the width of the middle one
-PAUSE = 60.0  # seconds: a shortened step that took as long is told as a pause
-WHOLE = 100.0
+NARROWEST, WIDEST = 0.4, 6.0  # how wide a step is drawn, by the width of the middle one
+PAUSE_SECONDS = 60.0  # seconds: a shortened step that took as long is told as a pause
+FULL_WIDTH = 100.0
 
 
-class Axis:
+class TimeAxis:
     """Places in percent for times in seconds.
 
     A step is drawn as wide as it took, within bounds: what took very long is shortened, so that a night
@@ -23,13 +23,13 @@ class Axis:
         self.times = sorted(set(times)) or [0.0]
         took = [b - a for a, b in zip(self.times, self.times[1:], strict=False)]
         middle = median(took) if took else 1.0
-        drawn = [min(max(one, LEAST * middle), MOST * middle) for one in took]
+        drawn = [min(max(one, NARROWEST * middle), WIDEST * middle) for one in took]
         total = sum(drawn) or 1.0
-        self.places = [place / total * WHOLE for place in accumulate(drawn, initial=0.0)]
+        self.places = [place / total * FULL_WIDTH for place in accumulate(drawn, initial=0.0)]
         self.pauses = [
             (self.places[place], self.places[place + 1], one)
             for place, one in enumerate(took)
-            if one > max(MOST * middle, PAUSE)
+            if one > max(WIDEST * middle, PAUSE_SECONDS)
         ]
 
     def place(self, time: float) -> float:
@@ -47,9 +47,9 @@ class Axis:
         """Some places with the time since the beginning; none is told twice."""
         told = None
         for number in range(most):
-            place = WHOLE * number / most
+            place = FULL_WIDTH * number / most
             at = min(bisect_right(self.places, place) - 1, len(self.times) - 1)
-            text = elapsed(self.times[at] - self.times[0])
+            text = format_elapsed(self.times[at] - self.times[0])
             if text != told:
                 yield self.places[at], text
             told = text

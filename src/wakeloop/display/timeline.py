@@ -11,13 +11,13 @@ from wakeloop.todos.items import Todo
 
 
 @dataclass
-class Said:
+class MessageEntry:
     """A message, when it came, and whether it was taken out of the conversation later."""
 
     at: float
     message: BaseMessage
     gone: bool = False
-    answers: "Said | None" = None  # of a result: the message with its call
+    answers: "MessageEntry | None" = None  # of a result: the message with its call
 
 
 @dataclass
@@ -30,11 +30,11 @@ class Moment:
     at: float
     kind: str
     text: str = ""
-    said: Said | None = None
+    said: MessageEntry | None = None
 
 
 @dataclass
-class Span:
+class StatusSpan:
     """How long an item had a status; `end` is None where it has it still."""
 
     status: str
@@ -43,18 +43,18 @@ class Span:
 
 
 @dataclass
-class Lane:
+class ItemLane:
     """One item: as it stands, or stood before it went away, and all that became of it."""
 
     todo: Todo
-    spans: list[Span]
+    spans: list[StatusSpan]
     refused: list[float] = field(default_factory=list)
     gone: float | None = None
-    said: Said | None = None  # the message that wrote it last
+    said: MessageEntry | None = None  # the message that wrote it last
 
 
 @dataclass
-class Spend:
+class RequestUsage:
     """One request to the model: what it took; `cost` is None where it had no price."""
 
     at: float
@@ -66,7 +66,7 @@ class Spend:
 
 
 @dataclass
-class Helper:
+class SubagentSpan:
     """A subagent or another graph within: when it was at work."""
 
     name: str
@@ -75,15 +75,15 @@ class Helper:
 
 
 @dataclass
-class Picture:
+class Timeline:
     """All that is shown of a thread."""
 
     thread: str
     began: float
     ended: float
-    lanes: list[Lane]
+    lanes: list[ItemLane]
     moments: list[Moment]
-    said: list[Said]
-    spends: list[Spend]
-    helpers: list[Helper]
+    said: list[MessageEntry]
+    spends: list[RequestUsage]
+    helpers: list[SubagentSpan]
     times: list[float]

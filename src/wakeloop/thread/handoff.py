@@ -7,7 +7,7 @@ from langgraph.types import Command, Send
 from wakeloop.stream import Session
 
 
-def handed_over(state: Any, session: Session) -> Command[Any]:
+def build_handoff(state: Any, session: Session) -> Command[Any]:
     """Send a tool's way to the parent with all of this run: history, siblings, list, session."""
     goto: list[Any] = []
     update: dict[str, Any] = {}
