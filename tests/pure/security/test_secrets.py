@@ -1,5 +1,6 @@
 """Redaction: what is certainly a secret leaves by no door, and everything else stays as it is."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,9 @@ def test_the_table_has_every_service_whose_keys_are_named() -> None:
     services = [key.service for key in KEY_FORMATS]
     assert set(NAMED.split(", ")) <= set(services)
     assert len(services) == len(set(services))
+    page = (Path(__file__).parents[3] / "docs" / "security.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| keys in the form of .*\| (.*) \|$", page, re.MULTILINE)
+    assert sorted(row.replace("; ", ", ").split(", ")) == sorted(", ".join(services).split(", "))
 
 
 @pytest.mark.parametrize("service", KEYS)
