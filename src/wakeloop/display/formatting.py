@@ -177,7 +177,7 @@ def format_interrupt(value: Any) -> list[str]:
     lines = format_full_text(asked) if isinstance(asked, str) else []
     known = {"question"} if lines else set()
     if plan is not None:  # its description shows the list as well, but not where an item ends
-        lines = [*format_full_text(f"{error}\nGo on with this list?".lstrip())]
+        lines = [*format_full_text(f"{error}\nContinue with this list?".lstrip())]
         lines += [
             line
             for todo in plan

@@ -1,4 +1,4 @@
-"""What a person is asked first, and what an answer says."""
+"""What a person is asked to approve, and how answers are read."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ NO = ("", "n", "no")
 
 @dataclass(frozen=True)
 class Decision:
-    """What a person decided: `args` of an edit, `words` of a refusal or of an answer in a tool's place."""
+    """What a person decided: `args` of an edit, `words` of a refusal or of an answer in place of a tool."""
 
     kind: DecisionKind
     args: Mapping[str, Any] | None = None
@@ -26,13 +26,13 @@ class Decision:
 
 @dataclass(frozen=True)
 class Review:
-    """How a tool's calls are put to a person."""
+    """How a person is asked about a tool's calls."""
 
     allowed: tuple[DecisionKind, ...] = KINDS
     description: str = ""
 
     def build_request(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the value of a call's interrupt."""
+        """Return the value of the interrupt for a call."""
         return build_approval_request(
             call["name"], call["args"], self.description or f"Run {call['name']}?", self.allowed
         )
@@ -45,7 +45,7 @@ def build_approval_request(
     allowed: Sequence[DecisionKind],
     on: str = "approval",
 ) -> dict[str, Any]:
-    """Return the value of an interrupt: LangChain's shape, which chat UIs render, and on whom it waits."""
+    """Return the value of an interrupt, in the shape that chat UIs of LangChain render."""
     return {
         "action_requests": [{"name": name, "args": dict(args), "description": description}],
         "review_configs": [{"action_name": name, "allowed_decisions": list(allowed)}],
@@ -54,19 +54,19 @@ def build_approval_request(
 
 
 def repeat_request(asked: Mapping[str, Any], fault: str) -> dict[str, Any]:
-    """Return a request that is put once more, with a sentence on why its answer was not taken."""
+    """Return a request to ask again, with a sentence on why its answer was not accepted."""
     [action] = asked["action_requests"]
-    error = f"The answer was not taken: {fault}."
+    error = f"The answer was not accepted: {fault}."
     described = {**action, "description": f"{error}\n\n{action['description']}"}
     return {**asked, "action_requests": [described], "error": error}
 
 
 def read_decision(answer: object, asked: Mapping[str, Any]) -> Decision:
-    """Read an answer to a request: a decision as LangChain has it, or plain words.
+    """Read the answer to a request: a decision in LangChain's shape, also as JSON, or plain words.
 
-    A plain yes (`True`, "y", "yes", `{"approved": True}`) approves, and anything else that is no decision is
-    a no in the person's words, or the answer itself where one is due. A text may hold a decision as JSON.
-    Raises `OperationRefused` for a decision that cannot be taken.
+    A plain yes (`True`, "y", "yes", `{"approved": True}`) approves. Anything else that is not a decision is a
+    no in the person's words, or the answer itself if the tool asked for one: nothing runs on a misreading.
+    Raises `OperationRefused` for a decision that is not allowed or not complete.
     """
     [action], [config] = asked["action_requests"], asked["review_configs"]
     allowed: Sequence[str] = config["allowed_decisions"]
@@ -88,20 +88,14 @@ def read_decision(answer: object, asked: Mapping[str, Any]) -> Decision:
 
 
 def quote_words(decision: Decision) -> str:
-    """Return a person's words as they are told to the model behind a refusal; "" where there are none."""
+    """Return a person's words as the model reads them after a refusal; "" without any."""
     return f' They said: "{decision.words}"' if decision.words else ""
 
 
 def _find_decision(answer: object) -> Mapping[str, Any] | None:
-    """Return the one decision that an answer holds; None where it is in plain words."""
+    """Return the one decision that an answer holds; None if it is in plain words."""
     if isinstance(answer, str) and answer.lstrip().startswith(("{", "[")):
-        try:
-            read = json.loads(answer)
-        except (ValueError, RecursionError):
-            return None
-        one = read[0] if isinstance(read, list) and read else read
-        meant = isinstance(one, Mapping) and ("decisions" in one or one.get("type") in KINDS)
-        return _find_decision(read) if meant else None
+        answer = _read_json_decision(answer)
     if isinstance(answer, list) and answer and isinstance(answer[0], Mapping) and "type" in answer[0]:
         answer = {"decisions": answer}
     if not isinstance(answer, Mapping):
@@ -114,8 +108,19 @@ def _find_decision(answer: object) -> Mapping[str, Any] | None:
     return decisions[0]
 
 
+def _read_json_decision(answer: str) -> object:
+    """Return what a text in JSON holds if it is meant as a decision; else None, since it is plain words."""
+    try:
+        read = json.loads(answer)
+    except (ValueError, RecursionError):
+        return None
+    first = read[0] if isinstance(read, list) and read else read
+    is_meant = isinstance(first, Mapping) and ("decisions" in first or first.get("type") in KINDS)
+    return read if is_meant else None
+
+
 def _read_plain_answer(answer: object, allowed: Sequence[str]) -> Decision:
-    """Read a plain answer as a yes, a no, or what a tool that asks is told."""
+    """Read a plain answer as a yes, a no, or the answer for a tool that asks."""
     if "approve" in allowed and _is_yes(answer):
         return Decision("approve")
     if "respond" in allowed and "approve" not in allowed:
@@ -123,13 +128,13 @@ def _read_plain_answer(answer: object, allowed: Sequence[str]) -> Decision:
     if "reject" not in allowed:
         raise OperationRefused(f"it needs a decision, such as {{'type': {allowed[0]!r}}}")
     if isinstance(answer, Mapping):
-        answer = next((answer[key] for key in ("message", "reason", "text") if answer.get(key)), "")
+        answer = answer.get("message") or answer.get("reason") or answer.get("text")
     words = fix_surrogates(answer.strip()) if isinstance(answer, str) else ""
     return Decision("reject", words="" if words.lower() in NO else words)
 
 
 def _is_yes(answer: object) -> bool:
-    """Whether the person said yes, and not something that could be taken for it."""
+    """Tell whether the person clearly said yes."""
     if isinstance(answer, Mapping):
         return answer.get("approved") is True
     return answer is True or (isinstance(answer, str) and answer.strip().lower() in YES)
@@ -140,10 +145,9 @@ def _read_edited_args(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if not isinstance(action, Mapping) or not isinstance(action.get("args"), Mapping):
         raise OperationRefused(f"a decision to edit needs edited_action, with the name {name!r} and args")
     if action.get("name", name) != name:
-        told = shorten(to_one_line(str(action["name"])))
-        raise OperationRefused(f"an edit changes the arguments of {name}, and cannot turn it into {told}")
-    if strange := [key for key in action["args"] if not isinstance(key, str)]:
-        raise OperationRefused(
-            f"an edit gives each argument by its name, and {shorten(repr(strange[0]))} is none"
-        )
+        other = shorten(to_one_line(str(action["name"])))
+        raise OperationRefused(f"an edit changes the arguments of {name}, and cannot turn it into {other}")
+    for key in action["args"]:
+        if not isinstance(key, str):
+            raise OperationRefused(f"an edit names each argument by a string, not by {shorten(repr(key))}")
     return cast(Mapping[str, Any], fix_surrogates(dict(action["args"])))

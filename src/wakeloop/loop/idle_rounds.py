@@ -24,21 +24,29 @@ def count_idle_rounds(
     settings: LoopSettings,
     todo_tools: Collection[str],
 ) -> int:
-    """Count the last round, and return how many idle ones in a row it makes; 0 where it brought something.
+    """Count the last round, and return how many idle ones in a row it makes; 0 if it brought something.
 
-    A round is counted once: where its notes are gone already, nothing is. Nor is one whose plan a person
-    has rejected: what follows it is asked for.
+    A round is counted once: when its notes are gone, nothing is. A round whose plan a person rejected does
+    not count, since what follows it was asked for.
     """
     if not settings.max_idle_rounds or "nag" not in ledger or ledger.get("plan") == "rejected":
         return 0
     behind = activation_messages(messages)
-    if not (made := find_last_round(behind)):
+    made = find_last_round(behind)
+    if not made:
         return 0
     todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", {})
-    pairs = [(call, result) for call, result in made if call["id"] not in todo and call["id"] not in faults]
-    written = [result.artifact for call, result in made if call["id"] in todo]
-    new = _has_new_result(messages, ledger, pairs, behind, todo_tools)
-    if _has_grown(ledger, todos, written) or new:
+    pairs: list[Pair] = []
+    written: list[Any] = []
+    for call, result in made:
+        if call["id"] in todo:
+            written.append(result.artifact)
+        elif call["id"] not in faults:
+            pairs.append((call, result))
+    # both are asked in any case: each keeps notes of what it has seen
+    is_new = _has_new_result(messages, ledger, pairs, behind, todo_tools)
+    has_grown = _has_grown(ledger, todos, written)
+    if is_new or has_grown:
         ledger.pop("idle_rounds", None)
         return 0
     ledger["idle_rounds"] = ledger.get("idle_rounds", 0) + 1
@@ -46,30 +54,33 @@ def count_idle_rounds(
 
 
 def end_if_looping(idle: int, settings: LoopSettings) -> Literal["looping"] | None:
-    """Name the end of a run whose last round was one idle round in a row too many."""
+    """Return the end of a run whose last round was one idle round in a row too many."""
     return "looping" if 0 < settings.max_idle_rounds <= idle else None
 
 
 def needs_idle_reminder(idle: int, ledger: Ledger, settings: LoopSettings) -> bool:
-    """Tell whether the model is told of its idle rounds: half way, unless an escalation keeps it quiet."""
+    """Tell whether the model is reminded of its idle rounds: half way, unless the guard is suppressed."""
     return 0 < idle == settings.max_idle_rounds // 2 and not ledger.get("todo_guard_suppressed", False)
 
 
 def describe_repeats(messages: Sequence[AnyMessage], idle: int) -> dict[str, Any]:
-    """Return the blanks of what is said of idle rounds: how many, and the newest different calls in them."""
-    rounds = (
-        m.tool_calls for m in activation_messages(messages) if isinstance(m, AIMessage) and m.tool_calls
-    )
-    names = dict.fromkeys(_format_call(call) for made in islice(rounds, idle) for call in reversed(made))
-    newest = ", ".join(list(names)[:MOST_NAMED][::-1])
+    """Return the blanks for a text about idle rounds: how many, and the newest different calls in them."""
+    replies = (m for m in activation_messages(messages) if isinstance(m, AIMessage) and m.tool_calls)
+    names: list[str] = []
+    for reply in islice(replies, idle):
+        for call in reversed(reply.tool_calls):
+            name = _format_call(call)
+            if name not in names:
+                names.append(name)
+    newest = ", ".join(reversed(names[:MOST_NAMED]))
     more = len(names) - MOST_NAMED
     return {"rounds": idle, "repeated": f"{newest} and {more} more" if more > 0 else newest}
 
 
 def _format_call(call: ToolCall) -> str:
-    args = (
-        f"{key}={json.dumps(value, ensure_ascii=False, default=str)}" for key, value in call["args"].items()
-    )
+    args = []
+    for key, value in call["args"].items():
+        args.append(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}")
     return shorten(to_one_line(f"{call['name']}({', '.join(args)})"), 80)
 
 
@@ -79,34 +90,41 @@ def measure_reach(todos: Sequence[Todo]) -> list[int]:
 
 
 def reach_unless_grown(before: Sequence[Todo], after: Sequence[Todo]) -> list[int] | None:
-    """Return how far a list had come before a round; None where that brought it further, and back in nothing.
+    """Return how far a list had come before a round; None if the round only brought it further.
 
-    It goes with the round's first todo result, as its artifact: a round that brings the list further stores
-    nothing for this.
+    It is stored as the artifact of the round's first todo result. So the usual round, which brings the list
+    further, stores nothing for this.
     """
     was, now = measure_reach(before), measure_reach(after)
-    return was if now == was or any(n < w for n, w in zip(now, was, strict=True)) else None
+    fell_back = now[0] < was[0] or now[1] < was[1]
+    return was if now == was or fell_back else None
 
 
 def _has_grown(ledger: Ledger, todos: Sequence[Todo], written: Sequence[Any]) -> bool:
     """Tell whether the list has come further than ever before in the activation.
 
-    How far it had come is noted while it is no longer there; else it is what it was before the round, or
-    before a tool or a hand wrote it.
+    While a list is behind its best, the best is noted. Otherwise the best is what the list was before the
+    round, or before a tool or a person wrote it.
     """
-    over = getattr(todos, "before", None)
-    was = next((w for w in written if isinstance(w, list) and [type(n) for n in w] == [int, int]), None)
-    further = bool(written) and was is None and "best" not in ledger
-    best = ledger.get("best") or was or (None if over is None else measure_reach(over))
+    replaced = getattr(todos, "before", None)
+    was = next(filter(_is_reach, written), None)
+    only_further = bool(written) and was is None and "best" not in ledger
+    best = ledger.get("best") or was
+    if best is None and replaced is not None:
+        best = measure_reach(replaced)
     if best is None:
-        return further
+        return only_further
     now = measure_reach(todos)
-    most = [max(pair) for pair in zip(best, now, strict=True)]
+    most = list(map(max, best, now))
     if most != now:
         ledger["best"] = most
     else:
         ledger.pop("best", None)
-    return further or most != best
+    return only_further or most != best
+
+
+def _is_reach(artifact: Any) -> bool:
+    return isinstance(artifact, list) and list(map(type, artifact)) == [int, int]
 
 
 def _has_new_result(
@@ -118,7 +136,7 @@ def _has_new_result(
 ) -> bool:
     """Tell whether a call came with a result that is not among the last pairs of the activation.
 
-    Until a call comes a second time nothing is noted: the pairs are read off the history `behind`.
+    Nothing is noted until a call comes a second time: the pairs are then read off the history `behind`.
     """
     if not made:
         return False
@@ -131,14 +149,15 @@ def _has_new_result(
         known = _fingerprint_history(messages, earlier)
     there = [known[i : i + PRINT_LENGTH] for i in range(0, len(known), PRINT_LENGTH)]
     prints = list(dict.fromkeys(_fingerprint_pair(*pair) for pair in made))
-    ledger["pairs"] = "".join([*(p for p in there if p not in prints), *prints][-REMEMBERED:])
+    kept = [p for p in there if p not in prints]
+    ledger["pairs"] = "".join([*kept, *prints][-REMEMBERED:])
     return not set(there).issuperset(prints)
 
 
 def note_pairs(
     messages: Sequence[AnyMessage], ledger: Ledger, settings: LoopSettings, todo_tools: Collection[str]
 ) -> None:
-    """Note the pairs of a history of which a hook takes something away."""
+    """Note the pairs of a history before a hook takes something away from it."""
     if settings.max_idle_rounds and "pairs" not in ledger:
         earlier = list(islice(_iterate_calls(activation_messages(messages), todo_tools), REMEMBERED))
         ledger["pairs"] = _fingerprint_history(messages, earlier)
@@ -155,14 +174,17 @@ def _iterate_calls(messages: Iterable[AnyMessage], todo_tools: Collection[str]) 
 
 def _fingerprint_history(messages: Sequence[AnyMessage], newest_first: Sequence[ToolCall]) -> str:
     results = {m.tool_call_id: m for m in reversed(messages) if isinstance(m, ToolMessage)}
-    return "".join(
-        _fingerprint_pair(c, results[c["id"] or ""]) for c in reversed(newest_first) if c["id"] in results
-    )
+    prints = []
+    for call in reversed(newest_first):
+        if call["id"] in results:
+            prints.append(_fingerprint_pair(call, results[call["id"]]))
+    return "".join(prints)
 
 
 def _fingerprint_pair(call: ToolCall, result: ToolMessage) -> str:
     """Return a short print of a call and what it brought: the tool's own part, blocks of any kind too."""
     own: Any = split_result_text(result)[0]
     if isinstance(result.content, list):
-        own = [own, *(b for b in result.content if isinstance(b, dict) and b.get("type") != "text")]
+        blocks = (block for block in result.content if isinstance(block, dict))
+        own = [own, *(block for block in blocks if block.get("type") != "text")]
     return fingerprint_call(call["name"], {"args": call["args"], "result": own})

@@ -19,7 +19,7 @@ RECENT_MESSAGES = 20  # messages
 def shorten_nudge(
     dialect: Dialect, settings: LoopSettings, messages: Sequence[BaseMessage], todos: Sequence[Todo]
 ) -> tuple[Dialect, LoopSettings]:
-    """Return what a nudge is made with: few words and items where the model has just seen the list."""
+    """Return what a nudge is made with: short, and with few items, if the model has just seen the list."""
     if not dialect.next_items or not count_open(todos) or not _has_seen_list(dialect, messages, todos):
         return dialect, settings
     few = min(dialect.next_items, settings.nudge_items)
@@ -28,7 +28,7 @@ def shorten_nudge(
 
 
 def _has_seen_list(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Todo]) -> bool:
-    """Tell whether the history shows every open item, and the last messages something of the list."""
+    """Tell whether the history shows every open item, and the last messages show something of the list."""
     near = any(_may_show_list(dialect, message) for message in messages[-RECENT_MESSAGES:])
     return near and not find_unseen_lines(dialect, messages, todos)
 
@@ -36,24 +36,28 @@ def _has_seen_list(dialect: Dialect, messages: Sequence[BaseMessage], todos: Seq
 def find_unseen_lines(
     dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Todo], shown: str = ""
 ) -> set[str]:
-    """Return the lines of open items that a history does not show; the message `shown` showed the list."""
+    """Return the lines of open items that a history does not show; the message `shown` shows the list.
+
+    The history is read backwards, since the newest messages usually show every item.
+    """
     lines = {(todo["id"], todo["content"]): _plain_line(dialect, todo) for todo in open_items(todos)}
     left, results = set(lines.values()), dict[str, str]()
-    for message in reversed(messages):  # what shows them is most often near
+    for message in reversed(messages):
         if not left:
             break
-        told = f"{text_of(message)}\n" if shown and message.id == shown else ""
+        text = f"{text_of(message)}\n" if shown and message.id == shown else ""
         if isinstance(message, ToolMessage):
             results[message.tool_call_id] = text_of(message) if _is_todo_result(dialect, message) else ""
-        elif isinstance(message, AIMessage):  # a result without its call is not sent
+        elif isinstance(message, AIMessage):  # a result without its call is not sent, so it shows nothing
             for call in message.tool_calls:
                 result = results.pop(call["id"] or "", "")
-                left.difference_update(lines.get(item, "") for item in _items_of_call(dialect, call, result))
-                told += f"{result}\n"
+                for item in _items_of_call(dialect, call, result):
+                    left.discard(lines.get(item, ""))
+                text += f"{result}\n"
         elif _may_show_list(dialect, message):
-            told = f"{text_of(message)}\n"
-        if told:
-            left.difference_update(told.split("\n"), told.replace(" (in progress)\n", "\n").split("\n"))
+            text = f"{text_of(message)}\n"
+        if text:
+            left.difference_update(text.split("\n"), text.replace(" (in progress)\n", "\n").split("\n"))
     return left
 
 
@@ -62,20 +66,18 @@ def _plain_line(dialect: Dialect, todo: Todo) -> str:
 
 
 def _items_of_call(dialect: Dialect, call: ToolCall, result: str) -> list[tuple[int, str]]:
-    """Return what a reply's own call put on the list, where its result says the numbers alone."""
+    """Return what a call of the model put on the list, where its result names only the numbers."""
     numbers = dialect.numbers_in(result)
-    lists = [texts for texts in call["args"].values() if isinstance(texts, list)]
-    return [
-        (key, text)
-        for texts in lists
-        if len(texts) == len(numbers)
-        for key, text in zip(numbers, texts, strict=True)
-        if isinstance(text, str)
-    ]
+    found: list[tuple[int, str]] = []
+    for texts in call["args"].values():
+        if isinstance(texts, list) and len(texts) == len(numbers):
+            pairs = zip(numbers, texts, strict=True)
+            found += [(key, text) for key, text in pairs if isinstance(text, str)]
+    return found
 
 
 def _may_show_list(dialect: Dialect, message: BaseMessage) -> bool:
-    """Tell whether a message is the graph's own that may show the list: to the model, or as a result."""
+    """Tell whether a message is the graph's own and may show the list: a user message, or a result."""
     return _is_todo_result(dialect, message) or kind_of(message) in ("wake", "guard", "activate")
 
 
@@ -86,10 +88,10 @@ def show_list_once(
     goal: str,
     messages: Sequence[BaseMessage],
 ) -> list[BaseMessage]:
-    """Return the message that shows a list from outside once; none where nothing is open.
+    """Return the message that shows a list from outside once; none if nothing is open.
 
-    Nor where a history that came with it has shown a list before: an agent without a thread of its own gets
-    both back with every call.
+    Nor if a history that came with it shows a list already: an agent without a thread of its own gets both
+    back with every call.
     """
     if any(_may_show_list(dialect, message) for message in messages) or not count_open(todos):
         return []
@@ -110,7 +112,10 @@ def _is_todo_result(dialect: Dialect, message: BaseMessage) -> bool:
 def close_round(
     messages: Sequence[BaseMessage], dialect: Dialect, settings: LoopSettings
 ) -> list[BaseMessage]:
-    """Return the line that closes a round whose results the graph's own user message would stand behind."""
+    """Return the line of the model that closes a round after which the graph's own user message follows.
+
+    Some providers refuse a user message directly after tool results.
+    """
     if not messages or not isinstance(messages[-1], ToolMessage):
         return []
     return [make_assistant_message("repair", fill_prompt("run_interrupted", dialect.name, settings.prompts))]
@@ -124,13 +129,10 @@ def build_nudge(
     owed: Sequence[Any] = (),
     results: str = "",
 ) -> tuple[str, list[str]]:
-    """Return one text for all that asks for a turn, and the reasons, in the order reply, subagent, todos."""
+    """Return one text for everything that asks for a turn, and the reasons: reply, subagent, todos."""
     parts: dict[str, str] = {}
     if owed:
-        told = owed[: settings.nudge_items]
-        names = (str(o.get("sender") or o.get("id")) if isinstance(o, dict) else str(o) for o in told)
-        peers = ", ".join(shorten(to_one_line(name)) for name in names)
-        peers += f" and {len(owed) - len(told):,} more" if len(owed) > len(told) else ""
+        peers = _name_peers(owed, settings.nudge_items)
         parts["reply"] = fill_prompt("nudge_reply", dialect.prompt_folder, settings.prompts, peers=peers)
     if results:
         parts["subagent"] = fill_prompt(
@@ -139,3 +141,13 @@ def build_nudge(
     if count_open(todos):
         parts["todos"] = dialect.render_nudge(todos, goal, settings)
     return "\n\n".join(parts.values()), list(parts)
+
+
+def _name_peers(owed: Sequence[Any], most: int) -> str:
+    """Return the senders that wait for a reply, in one line."""
+    names = []
+    for entry in owed[:most]:
+        name = entry.get("sender") or entry.get("id") if isinstance(entry, dict) else entry
+        names.append(shorten(to_one_line(str(name))))
+    more = len(owed) - len(names)
+    return ", ".join(names) + (f" and {more:,} more" if more else "")

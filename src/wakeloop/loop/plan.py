@@ -1,7 +1,7 @@
-"""The plan, before the work: when and how a person is asked.
+"""Approval of a plan: when and how a person is asked.
 
-A plan is what is on the list, item by item, whatever their statuses. Which one is put to a person the setting
-`approve_plan` says; the model waits for the answer, and so do the calls beside the one that wrote the list.
+A plan is what is on the list, item by item, whatever the statuses. The setting `approve_plan` says which
+plans a person approves. Until the answer is there the model waits, and so do the other calls of that round.
 """
 
 import json
@@ -20,21 +20,21 @@ PLAN_DECISIONS: Any = ("approve", "edit", "reject")
 
 
 def may_need_approval(notes: Ledger, settings: LoopSettings) -> bool:
-    """Tell whether a round that writes the list may bring a plan to approve: what stands beside it waits."""
+    """Tell whether a round that writes the list may bring a plan to approve; its other calls then wait."""
     if settings.approve_plan == "first":
         return not notes.get("planned", False)
     return settings.approve_plan == "changes"
 
 
 def needs_approval(notes: Ledger, settings: LoopSettings, before: Board, after: Board) -> bool:
-    """Tell whether a round's list is put to the person: its items have changed; a first one is not empty."""
+    """Tell whether a round's list goes to the person: its items changed, and a first list is not empty."""
     if notes.get("plan") not in ("due", "judged") or _item_texts(before) == _item_texts(after):
         return False
     return settings.approve_plan == "changes" or bool(after.todos)
 
 
 def find_plan_calls(before: Board, outcomes: Sequence[Outcome]) -> list[int]:
-    """Return the places of the calls that added or dropped items, or set the goal."""
+    """Return the positions of the calls that added or dropped items, or set the goal."""
     found: list[int] = []
     for place, outcome in enumerate(outcomes):
         if (before.goal, _item_texts(before)) != (outcome.board.goal, _item_texts(outcome.board)):
@@ -48,13 +48,15 @@ def _item_texts(board: Board) -> set[tuple[str, str]]:
 
 
 def build_plan_request(board: Board) -> dict[str, Any]:
-    """Return the value of the interrupt that puts a list: whole, to be read and to be edited."""
-    lines = [_format_item(todo) for todo in board.todos] or ["(an empty list)"]
-    goal = [f"Goal: {board.goal}"] if board.goal else []
-    text = "\n".join(["Go on with this list?", "", *goal, *lines])
-    asked = build_approval_request(
-        PLAN_ACTION, {"todos": [dict(todo) for todo in board.todos]}, text, PLAN_DECISIONS
-    )
+    """Return the value of the interrupt that shows a plan: the whole list, to be read and to be edited."""
+    text = ["Continue with this list?", ""]
+    if board.goal:
+        text.append(f"Goal: {board.goal}")
+    text += map(_format_item, board.todos)
+    if not board.todos:
+        text.append("(an empty list)")
+    todos = [dict(todo) for todo in board.todos]
+    asked = build_approval_request(PLAN_ACTION, {"todos": todos}, "\n".join(text), PLAN_DECISIONS)
     return {**asked, "goal": board.goal} if board.goal else asked
 
 
@@ -65,7 +67,7 @@ def _format_item(todo: Todo) -> str:
 
 @dataclass(frozen=True)
 class PlanRuling:
-    """What a person makes of a plan: the list that stands (the one before, where it is rejected), words."""
+    """What a person decided about a plan: the list from now on (the earlier one, if rejected), and words."""
 
     kind: Literal["stands", "edited", "rejected"]
     board: Board
@@ -73,9 +75,9 @@ class PlanRuling:
 
 
 def rule_on_plan(decision: Decision, before: Board, after: Board) -> PlanRuling:
-    """Return what a decision makes of a plan. Raises `OperationRefused` for an edit that is no list.
+    """Return what a decision makes of a plan. Raises `OperationRefused` for an edit that holds no list.
 
-    The list of an edit is the person's: what it says is not verified, and `max_items` does not bound it.
+    The list of an edit is the person's own: nothing in it is verified, and `max_items` does not limit it.
     """
     if decision.kind == "reject":
         return PlanRuling("rejected", before, quote_words(decision))
@@ -84,38 +86,42 @@ def rule_on_plan(decision: Decision, before: Board, after: Board) -> PlanRuling:
     todos, next_id = _read_edited_list(decision.args or {}, before, after)
     if todos == list(after.todos):
         return PlanRuling("stands", after)
-    was = {str(todo["id"]): todo["status"] for todo in after.todos}
-    overruled = {str(todo["id"]) for todo in todos if was.get(str(todo["id"])) != todo["status"]}
-    refusals = {key: count for key, count in after.refusals.items() if key not in overruled}
+    # the verifier's refusals are forgotten for an item whose status the person has set
+    earlier = {str(todo["id"]): todo["status"] for todo in after.todos}
+    refusals = dict(after.refusals)
+    for todo in todos:
+        if earlier.get(str(todo["id"])) != todo["status"]:
+            refusals.pop(str(todo["id"]), None)
     return PlanRuling("edited", replace(after, todos=todos, next_id=next_id, refusals=refusals))
 
 
 def _read_edited_list(args: Mapping[str, Any], before: Board, after: Board) -> tuple[list[Todo], int]:
-    """Read the list of an edit: texts or items, in JSON or not; those without an id of the list are new."""
+    """Read the list of an edit, texts or items, in JSON or not. An item without a known id is new."""
     given = args.get("todos")
     if isinstance(given, str):
         try:
             given = json.loads(given)
         except (ValueError, RecursionError):
-            raise OperationRefused("todos is a text that is no JSON; send a list of texts or items") from None
+            raise OperationRefused("todos is not valid JSON; send a list of texts or items") from None
     if not isinstance(given, list):
         raise OperationRefused("an edit needs the list as todos, a list of texts or items")
-    items = read_list([{"content": one} if isinstance(one, str) else one for one in given])
+    items = []
+    for one in given:
+        items.append({"content": one} if isinstance(one, str) else one)
     known = {str(todo["id"]): todo["id"] for todo in (*before.todos, *after.todos)}
     listed: list[dict[str, Any]] = []
-    for item in items:
-        key = known.get(str(item.get("id")))
-        own = {name: value for name, value in item.items() if name != "id"}
-        listed.append(own if key is None else {"id": key, **own})
+    for item in map(dict, read_list(items)):
+        key = known.get(str(item.pop("id", None)))
+        listed.append(item if key is None else {"id": key, **item})
     return assign_ids(listed, next_free_number(after.todos, after.next_id))
 
 
 def read_verdicts(notes: Ledger) -> Verdicts:
-    """Return what the verifier has said of a judged round, as it was noted."""
+    """Return what the verifier said of a round, as it was noted."""
     return {(place, key): why or None for place, key, why in notes.get("verdicts", ())}
 
 
 def note_verdicts(notes: Ledger, verdicts: Verdicts) -> Ledger:
-    """Return the notes of a round that is judged, so that no item is asked about again."""
-    told = [[place, key, why or ""] for (place, key), why in verdicts.items()]
-    return {**notes, "plan": "judged", "verdicts": told}
+    """Return the notes of a round whose items are verified, so that no item is verified again."""
+    rows = [[place, key, why or ""] for (place, key), why in verdicts.items()]
+    return {**notes, "plan": "judged", "verdicts": rows}

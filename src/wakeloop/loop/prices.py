@@ -7,7 +7,7 @@ from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings, Price
 
 DEFAULT_KEY = "default"
-PER_TOKEN = 1_000  # of a price for a million tokens: the billionths of its unit that one token costs
+PER_TOKEN = 1_000  # a price is for a million tokens, a cost in billionths: 1e9 / 1e6
 
 
 class Usage(NamedTuple):
@@ -29,10 +29,10 @@ def find_price(model: str, prices: Mapping[str, Price]) -> Price | None:
 def compute_cost(usage: Usage, prices: Mapping[str, Price], configured: str) -> int | None:
     """Return what a request cost, in billionths; None without a price.
 
-    The reply's own name for the model counts. One that has no price costs what the `configured` name does:
-    the money is spent, and nothing may be raised for it.
+    The name in the reply counts. If that has no price, the `configured` name does: the money is spent, and
+    raising an error now would not help.
     """
-    price = prices and (find_price(usage.model or configured, prices) or find_price(configured, prices))
+    price = find_price(usage.model or configured, prices) or find_price(configured, prices)
     if not price:
         return None
     cached = price.input if price.cached is None else price.cached
@@ -41,10 +41,10 @@ def compute_cost(usage: Usage, prices: Mapping[str, Price], configured: str) -> 
 
 
 def check_price(settings: LoopSettings, model: str) -> None:
-    """Refuse a bound on what costs nobody knows. Raises `SettingsError`."""
+    """Refuse a limit on a cost that cannot be computed. Raises `SettingsError`."""
     if settings.max_cost is not None and find_price(model, settings.prices) is None:
-        named = f"the model {model!r}" if model else "a model whose client does not tell its name"
+        named = f"model {model!r}" if model else "a model whose client does not give its name"
         raise SettingsError(
-            f"max_cost needs a price, and prices has none for {named}: give one under a key that begins the "
+            f"max_cost needs a price, and prices has none for {named}. Add one under a key that begins the "
             f"model's name, or under {DEFAULT_KEY!r}."
         )

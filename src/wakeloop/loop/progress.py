@@ -14,21 +14,20 @@ from wakeloop.todos.items import Todo, is_open
 
 Pair = tuple[ToolCall, ToolMessage]
 REMEMBERED = 64  # calls of an activation that count as seen; the oldest are forgotten
-PRINT_LENGTH = (
-    3  # characters of a call's print: they stand in every row; one call in 4,000 is taken for a seen one
-)
+# Prints stand in every row, so they are short: one call in some 4,000 is wrongly taken for a seen one.
+PRINT_LENGTH = 3
 
 
 def begin_measuring(notes: Ledger, todos: Sequence[Todo]) -> Ledger:
-    """Return the notes at the beginning of a turn that is measured: what its progress is held against."""
+    """Return the notes at the beginning of a turn whose progress is measured."""
     left = [todo["id"] for todo in todos if is_open(todo)]
     return {**notes, "waking": True, "worked": False, "open_at_wake": left}
 
 
 def judge_wake(notes: Ledger, todos: Sequence[Todo]) -> None:
-    """Count a wake whose turn has ended: among the idle ones in a row, or as the end of their row.
+    """Count a wake whose turn has ended: as one more idle wake in a row, or as the end of that row.
 
-    A correction is none of them. Where its turn is measured and made progress, what called it has passed.
+    A correction is not a wake, and never idle. If its turn made progress, what called the guard has passed.
     """
     if notes.pop("waking", False):
         before, peak = notes.pop("open_at_wake", []), notes.get("peak", 0)
@@ -44,8 +43,9 @@ def has_progressed(
 ) -> bool:
     """Tell whether a wake's turn brought the work on.
 
-    Either a call not seen before succeeded (`worked`), or an item that was open when the wake began is
-    settled and more are settled than ever before in this activation (`peak`).
+    Either a call not seen before succeeded (`worked`). Or an item that was open when the wake began is
+    settled, and more items are settled than ever before in this activation (`peak`): closing what was just
+    added, or reopening and closing an item again, is not progress.
     """
     if worked:
         return True
@@ -59,40 +59,42 @@ def count_settled(todos: Sequence[Todo]) -> int:
 
 
 def note_progress(messages: Sequence[AnyMessage], ledger: Ledger, todo_tools: Collection[str]) -> None:
-    """See whether the last round's calls brought a wake anything new: successful ones not seen before.
+    """Note whether the last round's calls brought a wake anything new: a successful call not seen before.
 
-    Nothing asks before the first wake, so until a round of it has ended nothing is noted (0.2 of the bytes of
-    a row); what came before is then read off the history.
+    Nothing asks for this before the first wake, so nothing is noted until a round of it has ended, which
+    saves bytes in every row. What came before is then read off the history.
     """
     if "nag" not in ledger or not (ledger.get("waking") or "seen" in ledger):
         return
     earlier = reversed(messages)
-    if made := find_last_round(earlier):
-        todo = set(ledger.get("todo_calls", ()))
-        calls = [(call, result.status != "error") for call, result in made if call["id"] not in todo]
-        prints = {
-            fingerprint_call(call["name"], call["args"]): went_well for call, went_well in reversed(calls)
-        }
-        before = ledger.get("seen")
-        before = fingerprint_earlier_calls([*earlier][::-1], todo_tools) if before is None else before
-        ledger["seen"], new = remember_prints(before, list(prints))
-        if any(prints[p] for p in new):
-            ledger["worked"] = True
+    made = find_last_round(earlier)
+    if not made:
+        return
+    todo = set(ledger.get("todo_calls", ()))
+    succeeded: dict[str, bool] = {}
+    for call, result in reversed(made):
+        if call["id"] not in todo:
+            succeeded[fingerprint_call(call["name"], call["args"])] = result.status != "error"
+    before = ledger.get("seen")
+    if before is None:
+        before = fingerprint_earlier_calls([*earlier][::-1], todo_tools)
+    ledger["seen"], new = remember_prints(before, list(succeeded))
+    if any(succeeded[p] for p in new):
+        ledger["worked"] = True
 
 
 def find_last_round(newest_first: Iterable[AnyMessage]) -> list[Pair]:
-    """Return the calls of the newest round that have results, with these; an iterator goes on before it.
+    """Return the calls of the newest round that have results, with these.
 
-    A tool may add messages of its own behind its result.
+    An iterator is left just before that round. Other messages may stand after a result: a tool may add some.
     """
     results: dict[str, ToolMessage] = {}
     for message in newest_first:
         if isinstance(message, ToolMessage):
             results[message.tool_call_id] = message
         elif isinstance(message, AIMessage) and message.tool_calls:
-            return [
-                (call, results[key]) for call in message.tool_calls if (key := call["id"] or "") in results
-            ]
+            answered = (call for call in message.tool_calls if call["id"] in results)
+            return [(call, results[call["id"] or ""]) for call in answered]
     return []
 
 
@@ -102,15 +104,14 @@ def fingerprint_earlier_calls(messages: Sequence[AnyMessage], todo_tools: Collec
     for message in reversed(messages):
         if len(found) >= REMEMBERED or is_user_message(message) or opens_activation(message):
             break
-        calls = message.tool_calls if isinstance(message, AIMessage) else []
-        found += [
-            fingerprint_call(c["name"], c["args"]) for c in reversed(calls) if c["name"] not in todo_tools
-        ]
+        for call in reversed(message.tool_calls) if isinstance(message, AIMessage) else ():
+            if call["name"] not in todo_tools:
+                found.append(fingerprint_call(call["name"], call["args"]))
     return remember_prints("", found[::-1])[0]
 
 
 def fingerprint_call(name: str, args: Mapping[str, Any]) -> str:
-    """Return a short print of a call, the same for the same name and arguments."""
+    """Return a short print of a call: the same for the same name and arguments."""
     return urlsafe_b64encode(_digest(name, args, 3)).decode()[:PRINT_LENGTH]
 
 
@@ -120,7 +121,7 @@ def _digest(name: str, args: Mapping[str, Any], size: int) -> bytes:
 
 
 def remember_prints(seen: str, prints: Sequence[str]) -> tuple[str, set[str]]:
-    """Remember the prints of calls, bounded, and return those that were not known before."""
+    """Remember the prints of calls, within a bound; return all, and those that were new."""
     known = [seen[i : i + PRINT_LENGTH] for i in range(0, len(seen), PRINT_LENGTH)]
     there = set(known)
     new = [p for p in dict.fromkeys(prints) if p not in there]

@@ -4,7 +4,7 @@ from wakeloop.settings import LoopSettings
 
 
 def count_stale_rounds(stale: int, *, wrote: bool, open_count: int, settings: LoopSettings) -> int:
-    """Count rounds without a todo write while items are open; a write, also a rejected one, begins anew."""
+    """Count rounds without a todo write while items are open; a write resets them, even a refused one."""
     if wrote:
         return 0
     return stale + 1 if open_count or settings.nag_when == "always" else stale

@@ -1,4 +1,4 @@
-"""What a reply means: a round, a turn's end, or again."""
+"""What a reply means: a round, the end of a turn, or a retry."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -16,9 +16,9 @@ BAD_REPLIES: frozenset[EndReason | None] = frozenset(("truncated", "empty_reply"
 class ReplyFacts(Protocol):
     """What a reply alone shows.
 
-    `todo_calls` are the ids of its todo calls, `faults` the error results of calls that will not be run,
-    `wrote` tells whether a todo call that writes is among them, well-formed or not. A `refused` one is the
-    last word of a run, an `unfit` one held a call that the provider could not read.
+    `todo_calls` holds the ids of its todo calls, `faults` the error results of calls that will not run;
+    `wrote` tells whether a todo call that writes is among them, well-formed or not. A `refused` reply ends
+    the run; an `unfit` one held a call that the provider could not read.
     """
 
     @property
@@ -48,9 +48,9 @@ def note_reply(
     steps_left: int,
     costs: Costs | None = None,
 ) -> Ledger:
-    """Return the notes behind an ordinary reply: the end of a turn, a round, or one that is asked again.
+    """Return the notes after an ordinary reply: the end of a turn, a round, or a reply to request again.
 
-    A reply of which nothing is to be stored is noted as `again: "empty"` or `again: "unread"`.
+    A reply of which nothing is stored is noted as `again: "empty"` or `again: "unread"`.
     """
     new, bad = drop_round_notes(notes), notes.get("bad_replies", 0) + 1
     if reply.refused:
@@ -74,50 +74,50 @@ def note_reply(
 
 
 def drop_round_notes(notes: Ledger) -> Ledger:
-    """Return the notes when a reply is there: the round before it and the wish for it are over."""
+    """Return the notes once a reply is there: the round before it, and the retry, are over."""
     return drop_keys(notes, ROUND_KEYS | {"again", "ruling"})
 
 
 def find_external_calls(notes: Ledger, calls: Sequence[Any]) -> list[Any]:
     """Return a round's calls outside the todo tools, each with what is to be done with it.
 
-    That is the fault for which it is not run, or the `review` that it waits for.
+    That is the `fault` for which it does not run, or the `review` that it waits for.
     """
     todo, faults, reviewed = notes.get("todo_calls", ()), notes.get("faults", {}), notes.get("reviewed", ())
-    outside = [call for call in calls if call["id"] not in todo]
-    if reviewed:
-        outside = [{**call, "review": True} if call["name"] in reviewed else call for call in outside]
-    return [{**c, "fault": faults[c["id"]]} if c["id"] in faults else c for c in outside]
+    outside = []
+    for call in calls:
+        if call["id"] not in todo:
+            more: dict[str, Any] = {"review": True} if call["name"] in reviewed else {}
+            if call["id"] in faults:
+                more["fault"] = faults[call["id"]]
+            outside.append({**call, **more})
+    return outside
 
 
 def note_refusal(notes: Ledger) -> Ledger:
-    """Return the notes of a run whose model refused: nothing more is asked of it."""
+    """Return the notes of a run whose model refused: nothing more is requested."""
     return {**notes, "end": "refused"}
 
 
 def note_format_reply(
-    notes: Ledger,
-    problem: str | None,
-    settings: LoopSettings,
-    *,
-    cut: bool,
-    refused: bool,
+    notes: Ledger, problem: str | None, settings: LoopSettings, *, cut: bool, refused: bool
 ) -> Ledger:
-    """Return the notes behind a reply in a format: fine, or asked again for its problem, or refused."""
+    """Return the notes after a reply in the caller's format: sound, refused, or with a problem to retry."""
     new = drop_round_notes(notes)
     if refused:
-        return {**new, "end": "refused"}
-    kind: EndReason = "truncated" if cut else "malformed_calls"
-    return new if problem is None else note_retry(new, f"format: {problem}", kind, settings)
+        return note_refusal(new)
+    if problem is None:
+        return new
+    return note_retry(new, f"format: {problem}", "truncated" if cut else "malformed_calls", settings)
 
 
 def note_unreadable_reply(notes: Ledger, settings: LoopSettings) -> Ledger:
-    """Return the notes for a reply whose calls were lost before they could be seen: a malformed one."""
+    """Return the notes for a reply whose calls were lost before they could be read: a malformed one."""
     return note_retry(notes, "unread", "malformed_calls", settings)
 
 
 def take_bad_reply_end(notes: Ledger, settings: LoopSettings, open_count: int) -> EndReason | None:
-    """Take the end by the last of bad replies off the notes where it ends its turn alone; return its name."""
+    """Take the end by the last bad reply off the notes, if it ends only its turn; return that end."""
     falls = settings.retries_fall and open_count and not notes.get("asking")
     if not falls or notes.get("end") not in BAD_REPLIES:
         return None
@@ -131,7 +131,7 @@ def is_malformed(reply: ReplyFacts) -> bool:
 
 
 def note_retry(notes: Ledger, why: str, kind: EndReason, settings: LoopSettings) -> Ledger:
-    """Return the notes for a reply that is asked again, or that ends the run as one too many in a row."""
+    """Return the notes for a reply to request again, or for one bad reply too many in a row."""
     bad = notes.get("bad_replies", 0) + 1
     new: Ledger = {**notes, "bad_replies": bad, "again": why}
     if bad > settings.reply_retries:
@@ -148,7 +148,7 @@ def _note_round(
     steps_left: int,
     costs: Costs,
 ) -> Ledger:
-    """Note what the forks of a round need: its todo calls, its faults, and where it goes afterwards."""
+    """Note what the routers of a round need: its todo calls, its faults, and where it goes afterwards."""
     if reply.todo_calls:
         notes["todo_calls"] = list(reply.todo_calls)
     if reply.faults:
@@ -173,6 +173,6 @@ def _note_round(
 
 
 def note_step_limit(notes: Ledger, steps_left: int, costs: Costs) -> None:
-    """Note the end of the run behind a round after which too few supersteps would be left."""
+    """Note the end of the run after this round, if too few supersteps would be left."""
     if steps_left < costs.round:
         notes["end"] = "step_limit"

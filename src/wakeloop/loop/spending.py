@@ -16,9 +16,9 @@ BILLION = 1_000_000_000
 
 
 class Totals(NamedTuple):
-    """The list of numbers as it is noted: whole ones, which add up exactly and are short in a checkpoint.
+    """The totals of an activation as they are noted: whole numbers, which add up exactly and stay short.
 
-    `cost` is in billionths, None once a reply had no price; `estimated` is noted where it is 1.
+    `cost` is in billionths, and None once a reply had no price. `estimated` is noted only where it is 1.
     """
 
     requests: int = 0
@@ -32,12 +32,12 @@ class Totals(NamedTuple):
 
 
 def read_totals(notes: Ledger) -> Totals:
-    """Read what is noted; nothing is, before an activation's first request."""
+    """Read the totals; all are 0 before an activation's first request."""
     return Totals(*notes.get("spent", ()))
 
 
 def write_totals(notes: Ledger, spent: Totals) -> None:
-    """Note spendings, within what a checkpoint can hold."""
+    """Note the totals, each within what a checkpoint can hold."""
     numbers = [value if value is None else min(value, MAX_NUMBER - 1) for value in spent]
     notes["spent"] = numbers if spent.estimated else numbers[:-1]
 
@@ -45,53 +45,73 @@ def write_totals(notes: Ledger, spent: Totals) -> None:
 def add_request(
     notes: Ledger, used: Sequence[Usage], seconds: float, settings: LoopSettings, configured: str
 ) -> RequestSpending:
-    """Count a request, whatever became of its reply: its own usage, and that of what was asked beside it.
+    """Count a request, whatever became of its reply, and return what it took.
 
-    `configured` is the model's name as its client has it. Where the cost is bounded, earlier requests without
-    a price cost what the model costs now, an estimate: a bound that an unknown sum never reaches is none.
-    Returns what this one took.
+    `used` holds its own usage and that of other models that were asked along the way; `configured` is the
+    model's name as its client has it. Where the cost is limited, earlier requests without a price count
+    at the model's current price, an estimate: otherwise the unknown sum would never reach the limit.
     """
     before = read_totals(notes)
-    asked, cached = sum(usage.input for usage in used), sum(usage.cached for usage in used)
-    output = sum(usage.output for usage in used)
-    costs = [compute_cost(usage, settings.prices, configured) for usage in used]
-    own = None if None in costs else sum(filter(None, costs))
-    estimated, took = any(usage.estimated for usage in used), round(seconds * 1000)
+    own = _add_up(used, settings, configured)
     cost, guessed = before.cost if before.requests else 0, False
     if cost is None and settings.max_cost is not None:
-        cost = compute_cost(Usage(before.input, before.cached, before.output), settings.prices, configured)
+        earlier = Usage(before.input, before.cached, before.output)
+        cost = compute_cost(earlier, settings.prices, configured)
         guessed = cost is not None
-    write_totals(
-        notes,
-        Totals(
-            before.requests + 1,
-            before.input + asked,
-            before.cached + cached,
-            before.output + output,
-            before.milliseconds + took,
-            before.failed,
-            None if cost is None or own is None else cost + own,
-            int(before.estimated or estimated or guessed),
-        ),
+    took = round(seconds * 1000)
+    after = Totals(
+        before.requests + 1,
+        before.input + own.input,
+        before.cached + own.cached,
+        before.output + own.output,
+        before.milliseconds + took,
+        before.failed,
+        None if cost is None or own.cost is None else cost + own.cost,
+        int(before.estimated or own.estimated or guessed),
     )
+    write_totals(notes, after)
     return {
-        "input": asked,
-        "cached": cached,
-        "output": output,
-        "cost": None if own is None else own / BILLION,
+        "input": own.input,
+        "cached": own.cached,
+        "output": own.output,
+        "cost": _in_units(own.cost),
         "seconds": took / 1000,
-        "estimated": estimated,
+        "estimated": bool(own.estimated),
     }
 
 
+def _add_up(used: Sequence[Usage], settings: LoopSettings, configured: str) -> Totals:
+    """Return the sum of several usages; its cost is None if one of them has no price."""
+    total = Totals(cost=0)
+    for usage in used:
+        price = compute_cost(usage, settings.prices, configured)
+        total = total._replace(
+            input=total.input + usage.input,
+            cached=total.cached + usage.cached,
+            output=total.output + usage.output,
+            cost=None if price is None or total.cost is None else total.cost + price,
+            estimated=total.estimated or int(usage.estimated),
+        )
+    return total
+
+
+def _in_units(cost: int | None) -> float | None:
+    return None if cost is None else cost / BILLION
+
+
 def add_round(notes: Ledger, messages: Sequence[AnyMessage]) -> None:
-    """Count a round that has run: the time of its longest call, and the calls that ended in an error."""
+    """Count a round that has run: the time of its longest call, and the calls that ended in an error.
+
+    The calls of a round run at the same time, so only the longest one counts.
+    """
     if "nag" not in notes:
         return
     todo = set(notes.get("todo_calls", ()))
-    found = [result for call, result in find_last_round(reversed(messages)) if call["id"] not in todo]
-    longest = max(map(call_duration_ms, found), default=0)
-    failed = sum(result.status == "error" for result in found)
+    longest = failed = 0
+    for call, result in find_last_round(reversed(messages)):
+        if call["id"] not in todo:
+            longest = max(longest, call_duration_ms(result))
+            failed += result.status == "error"
     if longest or failed:
         spent = read_totals(notes)
         more = {"milliseconds": spent.milliseconds + longest, "failed": spent.failed + failed}
@@ -99,21 +119,22 @@ def add_round(notes: Ledger, messages: Sequence[AnyMessage]) -> None:
 
 
 def find_spent_budget(notes: Ledger, settings: LoopSettings) -> Budget | None:
-    """Return the first budget that is reached; None where none is."""
-    return next(
-        (reason for reason, _, spent, most in _iterate_budgets(notes, settings) if spent >= most), None
-    )
+    """Return the first budget that is reached; None if none is."""
+    for reason, _, spent, most in _iterate_budgets(notes, settings):
+        if spent >= most:
+            return reason
+    return None
 
 
 def report_spent(notes: Ledger) -> ActivationSpending:
-    """Say what is spent, as a session and an event have it."""
+    """Return what is spent, in the form of a session and an event."""
     spent = read_totals(notes)
     return {
         "requests": spent.requests,
         "input": spent.input,
         "cached": spent.cached,
         "output": spent.output,
-        "cost": None if spent.cost is None else spent.cost / BILLION,
+        "cost": _in_units(spent.cost),
         "seconds": spent.milliseconds / 1000,
         "estimated": bool(spent.estimated),
         "failed_calls": spent.failed,
@@ -121,18 +142,18 @@ def report_spent(notes: Ledger) -> ActivationSpending:
 
 
 def build_spent_event(notes: Ledger, settings: LoopSettings, paid: RequestSpending) -> SpentEvent:
-    """Return the event behind a request: what it took, what is spent, the budget nearest to its end."""
-    shares = [(spent / most, name) for _, name, spent, most in _iterate_budgets(notes, settings)]
-    share, nearest = max(shares, key=lambda pair: pair[0], default=(0.0, None))
-    wakes = notes.get("budget", 0)
-    spent = report_spent(notes)
+    """Return the event after a request: what it took, what is spent, and the budget nearest to its end."""
+    share, nearest = 0.0, None
+    for _, name, spent, most in _iterate_budgets(notes, settings):
+        if nearest is None or spent / most > share:
+            share, nearest = spent / most, name
     return {
         "type": "spent",
         "exchange": paid,
-        "spent": spent,
+        "spent": report_spent(notes),
         "nearest": nearest,
         "share": share,
-        "budget": wakes,
+        "budget": notes.get("budget", 0),
     }
 
 

@@ -38,7 +38,7 @@ def asked(*todos: Any, text: str) -> dict[str, Any]:
             {
                 "name": "approve_plan",
                 "args": {"todos": [*todos]},
-                "description": f"Go on with this list?\n\n{text}",
+                "description": f"Continue with this list?\n\n{text}",
             }
         ],
         "review_configs": [
@@ -270,11 +270,11 @@ def test_an_answer_that_cannot_be_taken_is_asked_for_again(thread: Make, answer:
     assert question.id != before.id
     assert question.value == {
         **before.value,
-        "error": f"The answer was not taken: {fault}.",
+        "error": f"The answer was not accepted: {fault}.",
         "action_requests": [
             {
                 **before.value["action_requests"][0],
-                "description": f"The answer was not taken: {fault}.\n\nGo on with this list?\n\n[1] a",
+                "description": f"The answer was not accepted: {fault}.\n\nContinue with this list?\n\n[1] a",
             }
         ],
     }
@@ -364,7 +364,7 @@ def test_a_round_is_one_question_in_every_dialect(thread: Make, name: str, repli
     agent = thread(replies, settings=varied, left=True)
     assert agent.walk("go") == [*START, *JUDGE]
     [question] = questions(agent)
-    assert question["action_requests"][0]["description"] == f"Go on with this list?\n\n{text}"
+    assert question["action_requests"][0]["description"] == f"Continue with this list?\n\n{text}"
 
 
 @pytest.mark.parametrize("limit", range(7, 26))

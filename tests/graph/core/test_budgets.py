@@ -366,7 +366,7 @@ def test_a_threads_budget_may_be_lowered(thread: Make) -> None:
 
 
 def test_a_bound_on_the_cost_is_refused_without_a_price() -> None:
-    sentence = "max_cost needs a price, and prices has none for a model whose client does not tell its name"
+    sentence = "max_cost needs a price, and prices has none for a model whose client does not give its name"
     with pytest.raises(SettingsError, match=sentence):
         create_todo_agent(ScriptedModel("x"), settings=LoopSettings(max_cost=1))
 

@@ -210,7 +210,7 @@ def test_an_answer_that_cannot_be_taken_is_asked_for_again(thread: Make, answer:
     agent = thread(reply, "bye", tools=post.tools(), interrupt_on={"mail": True})
     agent.run("go")
     assert agent.walk(Command(resume=answer)) == ["run_tools"]
-    error = f"The answer was not taken: {fault}."
+    error = f"The answer was not accepted: {fault}."
     assert values(agent) == [{**put("a", text=f"{error}\n\nRun mail?"), "error": error}]
     assert agent.walk(Command(resume={"type": "approve"})) == [*WORK, *END]
     assert (post.sent, agent.asked) == ([("a", 1)], 2)
@@ -249,7 +249,7 @@ def test_where_only_an_edit_is_allowed_plain_words_are_asked_for_again(thread: M
     agent.run("go")
     agent.run(Command(resume="y"))
     assert values(agent)[0]["error"] == (
-        "The answer was not taken: it needs a decision, such as {'type': 'edit'}."
+        "The answer was not accepted: it needs a decision, such as {'type': 'edit'}."
     )
     agent.run(answers(agent, edit(to="b")))
 

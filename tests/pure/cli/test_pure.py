@@ -199,9 +199,9 @@ def test_a_plan_is_shown_item_by_item() -> None:
     asked: Any = {"action_requests": [action], "review_configs": [], "on": "approval"}
     unseen = "(1 character of this cannot be seen, spelled out as \\x.. or \\u....)"
     lines = ["  [ ]: 1 a", "  | [2] harmless", "  [!]: x b\\x1b (no key)", f"  | {unseen}"]
-    assert format_interrupt(asked) == ["Go on with this list?", *lines]
+    assert format_interrupt(asked) == ["Continue with this list?", *lines]
     again = {**asked, "error": "No list.", "goal": "g"}
-    assert format_interrupt(again) == ["No list.", "Go on with this list?", *lines, "  goal: g"]
+    assert format_interrupt(again) == ["No list.", "Continue with this list?", *lines, "  goal: g"]
     args["more"] = "hidden?"
     assert "  more: hidden?" in format_interrupt(asked)
 

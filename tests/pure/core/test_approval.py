@@ -74,7 +74,7 @@ def test_an_answer_is_read(allowed: Any, answer: Any, decision: Decision) -> Non
             {"type": "edit", "edited_action": {"args": []}},
             "a decision to edit needs edited_action, with the name 'send' and args",
         ),
-        ((), edited({1: "b"}), "an edit gives each argument by its name, and 1 is none"),
+        ((), edited({1: "b"}), "an edit names each argument by a string, not by 1"),
         (("edit",), "y", "it needs a decision, such as {'type': 'edit'}"),
     ],
 )
@@ -87,6 +87,6 @@ def test_a_decision_that_cannot_be_taken_is_a_sentence(allowed: Any, answer: Any
 def test_what_is_put_again_is_the_same_request_with_the_sentence() -> None:
     first = asked()
     twice = repeat_request(first, "no")
-    action = {**first["action_requests"][0], "description": "The answer was not taken: no.\n\nSend it?"}
-    assert twice == {**first, "action_requests": [action], "error": "The answer was not taken: no."}
+    action = {**first["action_requests"][0], "description": "The answer was not accepted: no.\n\nSend it?"}
+    assert twice == {**first, "action_requests": [action], "error": "The answer was not accepted: no."}
     assert first == asked()

@@ -228,7 +228,7 @@ def test_a_bound_on_the_cost_needs_a_price(model: str, prices: Any, fits: bool) 
         return check_price(priced(prices, max_cost=1), model)
     with pytest.raises(SettingsError, match="max_cost needs a price, and prices has none for") as raised:
         check_price(priced(prices, max_cost=1), model)
-    assert repr(model) in str(raised.value) if model else "does not tell its name" in str(raised.value)
+    assert repr(model) in str(raised.value) if model else "does not give its name" in str(raised.value)
     return None
 
 

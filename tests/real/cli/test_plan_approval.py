@@ -47,7 +47,7 @@ def test_a_script_is_shown_the_list_and_takes_it(shell: Shell, serve: Any) -> No
     assert parked.returncode == 4
     told = [line for line in parked.stdout.splitlines() if line.startswith("question: ")]
     assert told == [
-        "question: Go on with this list?",
+        "question: Continue with this list?",
         "question:   [ ]: 1 look",
         "question:   | around",
         "question:   [ ]: 2 leave",
@@ -65,7 +65,7 @@ def test_a_script_edits_by_a_decision_in_json_and_refuses_in_words(shell: Shell,
     assert 'They said: "Shorter, please."' in sent(server)
     wrong = shell("resume", "t", '{"type": "edit"}')
     assert wrong.returncode == 4
-    assert "question: The answer was not taken: a decision to edit needs edited_action" in wrong.stdout
+    assert "question: The answer was not accepted: a decision to edit needs edited_action" in wrong.stdout
     edit = {"type": "edit", "edited_action": {"name": "approve_plan", "args": {"todos": ["only this"]}}}
     assert shell("resume", "t", json.dumps({"decisions": [edit]})).returncode == 0
     assert todos(shell) == [(3, "only this", "completed")]

@@ -258,7 +258,7 @@ def test_a_decision_that_cannot_be_taken_is_asked_for_again(tmp_path):
     edit = {"type": "edit", "edited_action": {"name": "run_shell", "args": {"command": "rm -r ."}}}
     parked = graph.invoke(Command(resume={"decisions": [edit]}), config)
     assert parked["__interrupt__"][0].value["error"] == (
-        "The answer was not taken: run_shell cannot be decided by 'edit'; allowed are approve, reject."
+        "The answer was not accepted: run_shell cannot be decided by 'edit'; allowed are approve, reject."
     )
     assert not (tmp_path / "ran").exists()
     graph.invoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
