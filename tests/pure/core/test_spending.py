@@ -358,7 +358,7 @@ SENT = Messages([HumanMessage("x" * 7), calls(("look", {"path": "y"})), ToolMess
 
 
 def sent() -> int:
-    return SENT.size(count_characters)
+    return SENT.total_size(count_characters)
 
 
 @pytest.mark.parametrize(
@@ -394,11 +394,11 @@ def test_a_history_is_measured_once() -> None:
         return HumanMessage(text, id=key)
 
     history: Any = merge_messages([], [[said("a", "1"), said("b", "22")]])
-    assert history.size(size) == history.size(size) == 3
+    assert history.total_size(size) == history.total_size(size) == 3
     longer: Any = merge_messages(history, [said("c", "333")])
-    assert (longer.size(size), measured) == (6, ["a", "b", "c"])
+    assert (longer.total_size(size), measured) == (6, ["a", "b", "c"])
     changed: Any = merge_messages(longer, [said("c", "4444")])
-    assert (changed.size(size), longer.size(size)) == (7, 6)
+    assert (changed.total_size(size), longer.total_size(size)) == (7, 6)
 
 
 # -- bytes -----------------------------------------------------------------------------------------------
