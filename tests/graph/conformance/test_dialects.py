@@ -206,7 +206,7 @@ def settings_of(name: str) -> Any:
 @examples(50)
 @given(seed=SEEDS)
 def test_random_calls_never_raise_and_never_lose_an_item(name: str, seed: int) -> None:
-    script = Author(seed).script(sorted(get_dialect(preset(name).dialect).names), 3)
+    script = Author(seed).script(sorted(get_dialect(preset(name).dialect).tool_names), 3)
     model = ScriptedModel([*script, *["Enough."] * 40])
     agent = create_todo_agent(model, [look], settings=settings_of(name))
     todos: list[Any] = []

@@ -434,7 +434,7 @@ def test_a_nudge_looks_no_further_back_than_where_the_list_was_shown() -> None:
     dialect = get_dialect("parley").for_settings(settings)
     unread: Any = object()
     brief, few = shorten_nudge(dialect, settings, [unread, *near], todos)
-    assert (brief.manner, few.nudge_items) == ("short", 1)
+    assert (brief.variant, few.nudge_items) == ("short", 1)
 
 
 LONG = "abcdefgh"
@@ -477,7 +477,7 @@ def test_the_text_and_the_number_of_an_item_have_been_seen(
 ) -> None:
     settings = preset(NAME)
     dialect = get_dialect("parley").for_settings(settings)
-    assert (shorten_nudge(dialect, settings, history, todos)[0].manner == "short") is brief
+    assert (shorten_nudge(dialect, settings, history, todos)[0].variant == "short") is brief
 
 
 @pytest.mark.parametrize("kept", [(0, 1), (0,), (1,)])
@@ -493,7 +493,7 @@ def test_a_result_is_sent_with_its_call_alone(kept: tuple[int, ...]) -> None:
         [Todo(id=n, content=text, status="pending") for n, text in enumerate("ab", 1)],
     )
     dialect = get_dialect("parley").for_settings(settings)
-    assert (shorten_nudge(dialect, settings, history, todos)[0].manner == "short") is (len(kept) == 2)
+    assert (shorten_nudge(dialect, settings, history, todos)[0].variant == "short") is (len(kept) == 2)
 
 
 def test_a_nudge_is_short_where_the_caller_has_given_the_list(stage: Make) -> None:

@@ -68,7 +68,7 @@ def test_messages_deterministic_and_without_side_effects(first: Any, second: Any
             assert found.find(message.id) == place  # type: ignore[attr-defined]
         for key in "12":
             there = any(getattr(m, "tool_call_id", None) == key for m in found)
-            assert found.answered(key) is there  # type: ignore[attr-defined]
+            assert found.has_result(key) is there  # type: ignore[attr-defined]
         for key in "abcdef":
             assert (found.find(key) is not None) is any(m.id == key for m in found)  # type: ignore[attr-defined]
 
@@ -133,7 +133,7 @@ def test_a_result_that_was_replaced_in_place_is_still_found_by_its_call() -> Non
         start, [[ToolMessage("r and a reminder", id="a", tool_call_id="1")], [HumanMessage("x", id="b")]]
     )
     assert isinstance(start, Messages)
-    assert start.answered("1")
+    assert start.has_result("1")
 
 
 def test_a_deep_copy_of_messages_is_one_of_its_own() -> None:

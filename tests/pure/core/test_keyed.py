@@ -24,21 +24,21 @@ def said(key: str, text: str = "x") -> HumanMessage:
 def test_an_id_that_only_another_copy_holds_is_not_found_and_nothing_is_forked() -> None:
     first = Messages([said("a")])
     other = copy(first)
-    other.put(said("b"))
+    other.upsert(said("b"))
     assert other.find("b") == 1
     assert first.find("b") is None
-    assert first.put(said("b")) == 1  # the fork reads a copy with a node's writes, then they are applied
-    assert FORKED not in first.where
+    assert first.upsert(said("b")) == 1  # the fork reads a copy with a node's writes, then they are applied
+    assert FORKED not in first.places
 
 
 def test_one_id_at_two_places_is_found_in_each_copy() -> None:
     first = Messages([said("a")])
     other = copy(first)
-    first.put(said("b"))
-    first.put(said("c"))
-    other.put(said("c"))
+    first.upsert(said("b"))
+    first.upsert(said("c"))
+    other.upsert(said("c"))
     assert (first.find("b"), first.find("c"), other.find("b"), other.find("c")) == (1, 2, None, 1)
-    assert FORKED in first.where
+    assert FORKED in first.places
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abcdef")), max_size=30))
@@ -46,7 +46,7 @@ def test_whatever_copies_write_each_finds_what_it_holds(writes: list[tuple[int, 
     root = Messages([said("r")])
     copies = [copy(root) for _ in range(3)]
     for which, key in writes:
-        copies[which].put(said(key))
+        copies[which].upsert(said(key))
     for one in copies:
         keys = [m.id for m in one]
         assert len(keys) == len(set(keys))
@@ -64,9 +64,9 @@ def history() -> Messages:
 
 def test_a_sound_history_is_remembered_by_its_copies() -> None:
     messages = history()
-    assert messages.sound == 0
+    assert messages.legal_count == 0
     make_legal(messages, [], LINES)
-    assert messages.sound == copy(messages).sound == 3
+    assert messages.legal_count == copy(messages).legal_count == 3
 
 
 def test_a_message_that_is_replaced_is_looked_at_again() -> None:
@@ -75,8 +75,8 @@ def test_a_message_that_is_replaced_is_looked_at_again() -> None:
     changed: Any = merge_messages(
         messages, [[AIMessage("", id="r", tool_calls=calls(("look", {}, "2")).tool_calls)]]
     )
-    assert changed.sound == 1
-    assert messages.sound == 3
+    assert changed.legal_count == 1
+    assert messages.legal_count == 3
     wire = make_legal([*changed, said("v")], [], LINES)
     assert wire_faults([wire]) == []
     assert [m.text for m in make_legal(changed, [], LINES)] == ["x", "", "(unanswered)"]
@@ -88,7 +88,7 @@ def test_a_history_that_loses_messages_is_looked_at_anew() -> None:
     messages = history()
     make_legal(messages, [], LINES)
     shorter: Any = merge_messages(messages, [[RemoveMessage("t")]])
-    assert shorter.sound == 0
+    assert shorter.legal_count == 0
     assert make_legal(shorter, [], LINES)[-1].text == "(unanswered)"
 
 
@@ -99,10 +99,10 @@ def test_a_result_that_is_replaced_is_read_with_its_calls(replaced: int) -> None
     results = [ToolMessage("seen", name="look", id=f"t{key}", tool_call_id=key) for key in "ab"]
     messages = Messages([HumanMessage("go", id="h"), reply, *results])
     assert is_legal(messages)
-    assert messages.sound == 4
+    assert messages.legal_count == 4
     changed: Any = merge_messages(
         messages, [[results[replaced].model_copy(update={"content": "seen, and more"})]]
     )
-    assert changed.sound == 1
+    assert changed.legal_count == 1
     assert is_legal(changed)
-    assert changed.sound == 4
+    assert changed.legal_count == 4
