@@ -22,7 +22,7 @@ from wakeloop.thread.exchange import Exchange
 
 @dataclass(frozen=True, eq=False)
 class CallModel(RedactingNode):
-    """Ask the model once, store its reply, and decide what the forks behind it will read."""
+    """Ask the model once, store its reply, and note what the routers after it will read."""
 
     dialect: Dialect
     settings: LoopSettings
@@ -39,7 +39,7 @@ class CallModel(RedactingNode):
 
     @property
     def models(self) -> tuple[object, ...]:
-        """All the ways in which it asks."""
+        """Every model that it may ask."""
         return self.bindings.bare, self.bindings.without_todos, self.bindings.full
 
     @property
@@ -80,7 +80,7 @@ class CallModel(RedactingNode):
     def store_reply(
         self, exchange: Exchange, raw: Any, way: BoundModel, heard: ReplyWatcher, config: RunnableConfig
     ) -> dict[str, Any]:
-        """Return the update that a reply brings; behind a turn's end with where it was asked."""
+        """Return the update for a reply; at a turn's end, with where it was requested."""
         update = exchange.build_update(raw, heard, may_call=way.may_call)
         ledger = update["todo_ledger"]
         if "nag" not in ledger and (here := find_current_checkpoint(config)):

@@ -1,4 +1,4 @@
-"""Rules on a turn's end: wake, correct, ask again, or end."""
+"""Rules on the end of a turn: wake, correct, retry, or end."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class FinalizationGuard(Node):
     costs: Costs | None = None  # where they are not the graph's own
 
     def __call__(self, state: Any, config: RunnableConfig) -> Any:
-        """Return the update that the ruling brings; the fork reads the ruling in it."""
+        """Return the update for the ruling, which the router reads."""
         update = self.rule_turn(state)
         if session := _find_session(update):
             check_concurrent_runs(self.saver, _read_run(state, config))
@@ -58,7 +58,7 @@ class FinalizationGuard(Node):
         return update
 
     async def acall(self, state: Any, config: RunnableConfig) -> Any:
-        """Return the same; the saver is awaited where the run ends."""
+        """Return the same; the saver is awaited if the run ends."""
         update = self.rule_turn(state)
         if session := _find_session(update):
             await acheck_concurrent_runs(self.saver, _read_run(state, config))
@@ -66,7 +66,7 @@ class FinalizationGuard(Node):
         return update
 
     def rule_turn(self, state: Any) -> Any:
-        """Take in a list that a tool wrote, then rule, and do as the ruling says."""
+        """Take over a list that a tool wrote, then rule, and do what the ruling says."""
         ledger = copy_ledger(state)
         ledger.pop("asked_at", None)
         add_round(ledger, state["messages"])
@@ -79,7 +79,7 @@ class FinalizationGuard(Node):
         return update if isinstance(update, Command) else {**update, "todos": {"all": written}}
 
     def follow_ruling(self, state: Any, ledger: Ledger) -> Any:
-        """Rule, and return the update that follows: what the fork behind reads is the ruling."""
+        """Rule, note the ruling for the router, and return the update that follows."""
         case = self.build_case(state, ledger)
         ledger["ruling"] = ruling = rule(case)
         match ruling:
@@ -97,7 +97,7 @@ class FinalizationGuard(Node):
                 return self.end_run(state, ledger, case, ruling)
 
     def build_case(self, state: Any, ledger: Ledger) -> Case:
-        """Count what the turn brought, and put together what the ruling reads."""
+        """Count what the turn brought, and return the case to rule on."""
         settings = settings_in_force(self.settings, ledger)
         return build_case(
             ledger,
@@ -113,7 +113,7 @@ class FinalizationGuard(Node):
         )
 
     def retry_reply(self, ledger: Ledger, case: Case) -> dict[str, Any]:
-        """Ask for a reply again: the same request for an empty one, a few words for a cut or unfit one."""
+        """Request a reply again: unchanged after an empty one, else with a few words on what was wrong."""
         why = ledger.pop("again")
         if why in ("empty", "unread"):
             return {"todo_ledger": ledger}
@@ -122,7 +122,7 @@ class FinalizationGuard(Node):
         return self.inject(ledger, case, "format_again", "retry", problem=why.removeprefix("format: "))
 
     def request_correction(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
-        """Ask for the list to be brought up to date, in place of the end that called the guard."""
+        """Ask the model to bring its list up to date, instead of the end that called the guard."""
         reason, spent = case.end or find_stop(case), case.retries + 1
         assert reason is not None  # noqa: S101 - the ruling would be to wake
         ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent}
@@ -136,7 +136,7 @@ class FinalizationGuard(Node):
         return self.inject_with_list(state, ledger, case, "looping", **blanks)
 
     def request_last_word(self, state: Any, ledger: Ledger, case: Case, asking: Any) -> dict[str, Any]:
-        """Demand a plain explanation of what is left open, or a closing report behind a spent budget."""
+        """Demand an explanation of what is left open, or a closing report after a spent budget."""
         reason: Any = find_stop(case) if asking == "explain" else rule_without_report(case)
         _send_event(asking, case.retries, case, reason, ledger)
         update = self.inject_with_list(state, ledger, case, asking)
@@ -148,7 +148,7 @@ class FinalizationGuard(Node):
         return update
 
     def request_answer(self, ledger: Ledger, case: Case, ruling: Any) -> dict[str, Any]:
-        """Ask for the answer in its format, or, where there never was a list, for what is left."""
+        """Ask for the answer in its format, or, if there never was a list, for what is left."""
         if ruling == "format":
             return self.inject({**ledger, "asking": "format"}, case, "format", "format")
         _send_event("ask", case.retries, case, "settled", ledger)
@@ -157,7 +157,7 @@ class FinalizationGuard(Node):
     def inject_with_list(
         self, state: Any, ledger: Ledger, case: Case, prompt: str, **blanks: Any
     ) -> dict[str, Any]:
-        """Inject the guard's message with the live list, and before it the line that closes a round."""
+        """Inject the guard's message with the live list; before it the line that closes a round."""
         listing = self.dialect.render_list(state["todos"], state["todo_goal"], case.settings)
         update = self.inject(ledger, case, prompt, "guard", open=case.open, list=listing, **blanks)
         update["messages"][:0] = close_round(state["messages"], self.dialect, case.settings)
@@ -174,7 +174,7 @@ class FinalizationGuard(Node):
         return {"messages": [message], "todo_ledger": ledger}
 
     def end_run(self, state: Any, ledger: Ledger, case: Case, reason: EndReason) -> Any:
-        """End the run, by way of the parent if it is handed over."""
+        """End the run; hand over to the parent if a tool asked for that."""
         session = build_session_from_notes(
             ledger, state["todos"], case.settings, reason, state.get("waiting_on") or ()
         )
@@ -194,7 +194,7 @@ def _read_run(state: Any, config: RunnableConfig) -> RunPosition | None:
 
 
 def _find_session(update: Any) -> Session | None:
-    """Return the session that an update ends its run with, if it does."""
+    """Return the session with which an update ends the run; None if it does not."""
     written = update.update if isinstance(update, Command) else update
     return written.get("todo_session") if isinstance(written, Mapping) else None
 

@@ -1,4 +1,4 @@
-"""Puts a reminder where the model will read it."""
+"""Adds a reminder where the model will read it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from wakeloop.todos.items import count_open
 
 @dataclass(frozen=True, eq=False)
 class Nag(Node):
-    """Append a reminder to the last tool result; soft, it never blocks."""
+    """Append a reminder to the last tool result. It blocks nothing."""
 
     dialect: Dialect
     settings: LoopSettings

@@ -1,4 +1,4 @@
-"""Executes one tool call that is not a todo call."""
+"""Runs one tool call that is not a todo call."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -36,54 +36,53 @@ NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoi
 
 @dataclass(frozen=True, eq=False)
 class RunTools(TimedNode):
-    """Run one call: with a fault it is answered, else the tool is called; what it raises is the result.
+    """Run one call. A call with a fault is answered with it; what a tool raises becomes its result.
 
-    `injected` are `ToolNode`s of one tool each, for tools that are given state, store or runtime by the
-    graph; `direct` are those whose function is called as it is where nobody listens; the others are invoked.
+    `injected` holds a `ToolNode` for each tool that the graph gives state, store or runtime. `direct` holds
+    tools whose function is called as it is, where no callback listens. All others are invoked.
     """
 
     tools: Mapping[str, BaseTool]
     injected: Mapping[str, ToolNode] = field(default_factory=dict)
     direct: Mapping[str, DirectTool] = field(default_factory=dict)
-    model: object = None  # whose secrets no error may tell
+    model: object = None  # its secrets are redacted in errors
     clock: Callable[[], float] = monotonic
-    todo_tools: frozenset[str] = frozenset()  # which a call to a tool that is gone is told of, too
-    reviews: ToolReviews = field(
-        default_factory=ToolReviews
-    )  # the tools whose calls are put to a person first
-    saver: Any = None  # of the graph, where it has one of its own
-    stored: frozenset[str] = frozenset()  # the channels of which it is given the values
+    todo_tools: frozenset[str] = frozenset()  # named, too, in the answer to an unknown tool
+    reviews: ToolReviews = field(default_factory=ToolReviews)  # the tools whose calls a person decides
+    saver: Any = None  # of the graph, if it has its own
+    stored: frozenset[str] = frozenset()  # the channels whose values it gets
 
     @classmethod
     def sort_tools(cls, tools: Mapping[str, BaseTool], model: object = None, **more: Any) -> Self:
         """Sort the tools by the way they are called."""
-        injected = {name: ToolNode([tool]) for name, tool in tools.items() if takes_injection(tool)}
-        direct = {
-            name: way
-            for name, tool in tools.items()
-            if (way := DirectTool.from_tool(tool)) and name not in injected
-        }
+        injected: dict[str, ToolNode] = {}
+        direct: dict[str, DirectTool] = {}
+        for name, tool in tools.items():
+            if takes_injection(tool):
+                injected[name] = ToolNode([tool])
+            elif way := DirectTool.from_tool(tool):
+                direct[name] = way
         return cls(tools, injected, direct, model, **more)
 
     def __call__(self, state: dict[str, Any], config: RunnableConfig) -> Any:
-        """Run the call, as a person has it where one is asked, and return its result as an update."""
+        """Run the call, as a person decided it if one is asked, and return its result as an update."""
         call, answered = self.prepare_call(state)
         return answered or self.reviews.note_edited_args(state, call, self.call_tool(call, config))
 
     async def acall(self, state: dict[str, Any], config: RunnableConfig) -> Any:
-        """Run the call and return its result as an update; the same, waiting."""
+        """Return the same; the tool is awaited."""
         call, answered = self.prepare_call(state)
         return answered or self.reviews.note_edited_args(state, call, await self.acall_tool(call, config))
 
     def prepare_call(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
-        """Return the call that is to run, or the update that answers it without."""
+        """Return the call to run, and the update that answers it if it does not run."""
         if fault := self.find_fault(state):
             return state, {"messages": [error_result(state, fault)]}
         call = {key: state[key] for key in ("name", "args", "id", "type")}
         return self.reviews.review_call(call, self.tools[call["name"]], due=state.get("review", False))
 
     def call_tool(self, call: dict[str, Any], config: RunnableConfig) -> Any:
-        """Call the tool; what it raises is its result."""
+        """Call the tool; whatever it raises is its result."""
         tool = self.tools[call["name"]]
         if _is_async_only(tool):
             raise ToolError(
@@ -111,18 +110,23 @@ class RunTools(TimedNode):
             return _answer_error(call, error, self.model)
 
     def check_update(self, call: dict[str, Any], result: Any) -> Any:
-        """Turn what a tool returned into an update. Raises `ToolError` for one that no checkpoint takes."""
+        """Turn what a tool returned into an update. Raises `ToolError` if no checkpoint can store it."""
         update = _build_update(call, result)
-        for part in (update if isinstance(update, list) else [update]) if self.saver else ():
-            told: Any = part.update if isinstance(part, Command) else part
-            more = told is not part or any(getattr(m, "artifact", None) is not None for m in told["messages"])
-            kept = {key: told[key] for key in told.keys() & self.stored}
-            if more and (why := find_unserializable(kept, self.saver.serde.dumps_typed)) is not None:
-                raise ToolError(f"no checkpoint takes what the tool returned ({why})")
+        if not self.saver:
+            return update
+        for part in update if isinstance(update, list) else [update]:
+            is_command = isinstance(part, Command)
+            written: Any = part.update if is_command else part
+            # plain text can always be stored, so only what a tool adds to it is tried
+            if is_command or any(getattr(m, "artifact", None) is not None for m in written["messages"]):
+                kept = {key: written[key] for key in written.keys() & self.stored}
+                why = find_unserializable(kept, self.saver.serde.dumps_typed)
+                if why is not None:
+                    raise ToolError(f"no checkpoint takes what the tool returned ({why})")
         return update
 
     def find_fault(self, call: Mapping[str, Any]) -> str | None:
-        """Say why a call is not run: as its reply's reading found, or since an older build had its tool."""
+        """Return why a call does not run: a fault in the reply, or a tool that this build does not have."""
         if call["name"] in self.tools:
             return call.get("fault")
         known = {*self.tools, *self.todo_tools} - {call["name"]}
@@ -137,28 +141,34 @@ def _build_update(call: dict[str, Any], result: Any) -> Any:
     """Turn what a tool returned into an update, or several: messages, or commands that pass through."""
     if isinstance(result, dict):
         result = result.get("messages", [])
-    parts = result if isinstance(result, list) else [result]
     messages: list[BaseMessage] = []
     commands: list[Command[Any]] = []
-    for part in parts:
+    for part in result if isinstance(result, list) else [result]:
         if isinstance(part, dict):
             messages += part.get("messages", [])
         elif isinstance(part, Command):
             commands.append(part)
         else:
             messages.append(part)
-    handed = [_note_handover(call, command) for command in commands if command.graph == Command.PARENT]
-    if handed:
-        return handed[-1]
+    to_parent = [command for command in commands if command.graph == Command.PARENT]
+    if to_parent:
+        return [_note_handover(call, command) for command in to_parent][-1]
+    if not commands:
+        return {"messages": [clean_tool_message(message) for message in messages]}
+    updates: list[Any] = []
+    answers = list(messages)
     for command in commands:
         _check_command(command)
-    if commands:
-        answers = [m for command in commands for m in _read_messages(command)] + messages
-        if not any(getattr(m, "tool_call_id", None) == call["id"] for m in answers):
-            messages.append(tool_result(call, "Done."))
-        plain: list[Any] = [Command(update=_read_update(command)) for command in commands]
-        return [*plain, *([{"messages": messages}] if messages else [])]
-    return {"messages": [clean_tool_message(message) for message in messages]}
+        answers += _read_messages(command)
+        updates.append(Command(update=_read_update(command)))
+    if not _answers(call, answers):
+        messages.append(tool_result(call, "Done."))
+    return [*updates, {"messages": messages}] if messages else updates
+
+
+def _answers(call: dict[str, Any], messages: list[BaseMessage]) -> bool:
+    """Tell whether one of the messages is the result of the call."""
+    return any(getattr(message, "tool_call_id", None) == call["id"] for message in messages)
 
 
 def _read_update(command: Command[Any]) -> dict[str, Any]:
@@ -174,7 +184,7 @@ def _read_messages(command: Command[Any]) -> list[BaseMessage]:
 
 
 def _check_command(command: Command[Any]) -> None:
-    """Refuse what a tool may not write, and a list that it writes badly, before it is stored."""
+    """Refuse what a tool may not write, or a list that it writes badly, before it is stored."""
     if command.goto:
         raise ToolError("a tool may go to a node of the parent graph only (graph=Command.PARENT)")
     update = dict(command.update or ())
@@ -188,7 +198,7 @@ def _check_command(command: Command[Any]) -> None:
 
 
 def _answer_error(call: dict[str, Any], error: Exception, model: object) -> dict[str, Any]:
-    """Answer with an error; a way to the parent is kept for the run's end, other signals pass through."""
+    """Answer with an error; keep a handover to the parent for the run's end; pass other signals through."""
     if isinstance(error, ParentCommand):
         return _note_handover(call, error.args[0])
     if isinstance(error, GraphBubbleUp):
@@ -197,14 +207,18 @@ def _answer_error(call: dict[str, Any], error: Exception, model: object) -> dict
 
 
 def _note_handover(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
-    """Note where a tool wants to go, so that siblings and history are kept; the guard sends it."""
+    """Note where a tool hands over to. The guard sends it at the end, so that sibling calls finish first."""
     if (info := get_runtime().execution_info) is None or NAMESPACE_SEPARATOR not in info.checkpoint_ns:
         return {"messages": [error_result(call, "Error: there is no parent graph to hand over to.")]}
-    goto = command.goto if isinstance(command.goto, list | tuple) else [command.goto]
-    sends = [{"node": g.node, "arg": g.arg} if isinstance(g, Send) else {"node": g} for g in goto]
+    sends: list[dict[str, Any]] = []
+    for target in command.goto if isinstance(command.goto, list | tuple) else [command.goto]:
+        if isinstance(target, Send):
+            sends.append({"node": target.node, "arg": target.arg})
+        else:
+            sends.append({"node": target})
     update = dict(command.update or ())
     messages = [clean_tool_message(message) for message in _read_messages(command)]
-    if not any(getattr(m, "tool_call_id", None) == call["id"] for m in messages):
+    if not _answers(call, messages):
         messages.append(tool_result(call, "Handed over."))
     update.pop("messages", None)
     return {"messages": messages, "todo_handoff": [{"id": call["id"], "goto": sends, "update": update}]}

@@ -35,20 +35,20 @@ from wakeloop.todos.verification import prune_refusals
 
 @dataclass(frozen=True, eq=False)
 class ValidateTodos(ToolAnsweringNode):
-    """Play the round's todo calls; the verifier is asked in between, a person about the plan they make."""
+    """Play the round's todo calls. The verifier is asked on the way, and a person about the plan."""
 
     dialect: Dialect
     settings: LoopSettings
     verify: Verify | None = None
-    model: object = None  # whose secrets no refusal may tell
+    model: object = None  # its secrets are redacted in refusals
 
     @computed_once
     def verifier(self) -> Verifier:
-        """Whoever is asked about items that are to be completed."""
+        """The verifier of items that are about to be completed."""
         return Verifier(self.verify, self.model)
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
-        """Return the list's changes and one tool result a call."""
+        """Return the list's changes and one tool result per call."""
         play, verdict = self.play_round(state), None
         try:
             while True:
@@ -66,12 +66,12 @@ class ValidateTodos(ToolAnsweringNode):
             return cast(dict[str, Any], done.value)
 
     def calls_to_answer(self, state: TodoState) -> list[ToolCall]:
-        """Find the round's todo calls in the last reply."""
+        """Return the round's todo calls from the last reply."""
         wanted = set(copy_ledger(state).get("todo_calls", ()))
         return [call for call in last_calls(state["messages"]) if call["id"] in wanted]
 
     def play_round(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
-        """Play the round off the last reply; the update, or the notes that come before a plan is put."""
+        """Play the round; return the update, or the notes to store before a plan is shown."""
         ledger, calls = copy_ledger(state), self.calls_to_answer(state)
         notes: Ledger = {**ledger}
         todos, written = state["todos"], adopt_list(state["todos"], ledger)
@@ -117,34 +117,30 @@ class ValidateTodos(ToolAnsweringNode):
     ) -> dict[str, Any]:
         """Turn the outcomes into tool results, the list's changes, counters and events.
 
-        The calls `beside` the todo calls have waited for a plan: they run now, or are answered.
+        The calls `beside` the todo calls have waited for the plan: they run now, or are answered.
         """
         ledger, by_hand = copy_ledger(state), adopt_list(state["todos"], {}) is not None
         settings, after = settings_in_force(self.settings, ledger), judged.board
         ledger["next_id"] = after.next_id
+        ledger.pop("refusals", None)
         if after.refusals:
             ledger["refusals"] = prune_refusals(after)
-        elif "refusals" in ledger:
-            del ledger["refusals"]
-        outcomes, begun = (
-            self.mark_rejected(judged, settings),
-            len(last_calls(state["messages"])) > len(calls),
-        )
-        told = (replace(outcome, has_other_calls=begun) for outcome in outcomes)
-        results = [
-            self.render_result(call, outcome, ledger) for call, outcome in zip(calls, told, strict=True)
-        ]
+        outcomes = self.mark_rejected(judged, settings)
+        others = len(last_calls(state["messages"])) > len(calls)
+        results: list[ToolMessage] = []
+        for call, outcome in zip(calls, outcomes, strict=True):
+            result = self.render_result(call, replace(outcome, has_other_calls=others), ledger)
+            results.append(result)
+            if outcome.wrote:
+                ledger["todo_guard_suppressed"] = False
+            if outcome.error is None and self.dialect.shows_open_items(outcome):
+                ledger["shown"] = result.id or ""
         if results and settings.max_idle_rounds:
             results[0].artifact = reach_unless_grown(before.todos, after.todos)
-        if any(outcome.wrote for outcome in outcomes):
-            ledger["todo_guard_suppressed"] = False
-        shown = (o.error is None and self.dialect.shows_open_items(o) for o in outcomes)
-        if showing := [result.id or "" for result, shows in zip(results, shown, strict=True) if shows]:
-            ledger["shown"] = showing[-1]
         if "plan" in ledger:
             results += self.apply_plan_ruling(ledger, judged, results, beside, settings)
         update: dict[str, Any] = {"messages": results}
-        if ledger != state.get("todo_ledger"):  # most rounds leave it alone: a row less
+        if ledger != state.get("todo_ledger"):  # most rounds leave it alone, which saves a row
             update["todo_ledger"] = ledger
         if after.goal != before.goal:
             update["todo_goal"] = after.goal
@@ -155,23 +151,22 @@ class ValidateTodos(ToolAnsweringNode):
         return update
 
     def send_events(self, outcomes: Sequence[Outcome], after: Board, changed: Any) -> None:
-        """Stream what the verifier said, and the list where it was written."""
+        """Stream what the verifier said, and the list if it was written."""
         for event in self.verifier.make_events(outcomes, after):
             stream_event(event)
         if changed is not None:
             stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
 
     def mark_rejected(self, judged: ReviewedRound, settings: LoopSettings) -> Sequence[Outcome]:
-        """Say with the calls that a person has refused what the person said."""
+        """Return the outcomes; those that the person rejected say so, in the person's words."""
         if judged.ruling is None or not judged.rejected:
             return judged.outcomes
-        why = fill_prompt(
-            "plan_rejected", self.dialect.prompt_folder, settings.prompts, words=judged.ruling.words
-        )
-        return [
-            replace(outcome, error=why) if place in judged.rejected else outcome
-            for place, outcome in enumerate(judged.outcomes)
-        ]
+        folder, words = self.dialect.prompt_folder, judged.ruling.words
+        why = fill_prompt("plan_rejected", folder, settings.prompts, words=words)
+        outcomes = list(judged.outcomes)
+        for place in judged.rejected:
+            outcomes[place] = replace(outcomes[place], error=why)
+        return outcomes
 
     def apply_plan_ruling(
         self,
@@ -181,7 +176,7 @@ class ValidateTodos(ToolAnsweringNode):
         beside: Sequence[Any],
         settings: LoopSettings,
     ) -> list[ToolMessage]:
-        """Note what a person made of the plan, tell an edit once, and answer calls beside it."""
+        """Note what a person decided about the plan, show an edit once, and answer the calls beside it."""
         ruling = judged.ruling
         ledger["plan"] = kind = "stands" if ruling is None else ruling.kind
         ledger.pop("verdicts", None)
@@ -193,16 +188,16 @@ class ValidateTodos(ToolAnsweringNode):
         if kind == "edited":
             ledger["writes"] = ledger.get("writes", 0) + 1
             listing = self.dialect.render_list(judged.board.todos, judged.board.goal, settings)
-            told = fill_prompt("plan_edited", self.dialect.prompt_folder, settings.prompts, list=listing)
+            edited = fill_prompt("plan_edited", self.dialect.prompt_folder, settings.prompts, list=listing)
             last = results[-1]
-            last.content = f"{last.content}\n\n{told}"
+            last.content = f"{last.content}\n\n{edited}"
             ledger["shown"] = last.id or ""
         why = fill_prompt(f"held_{kind}", self.dialect.prompt_folder, settings.prompts)
         ledger["faults"] = {**ledger.get("faults", {}), **{call["id"]: why for call in beside}}
         return [error_result(call, call.get("fault") or why) for call in beside]
 
     def render_result(self, call: Any, outcome: Outcome, ledger: Ledger) -> ToolMessage:
-        """Render one call's result; a refused one is an error result."""
+        """Render one call's result; that of a refused call is an error."""
         if call["id"] in ledger.get("faults", {}):
             text, status = ledger["faults"][call["id"]], "error"
         elif outcome.error is not None:

@@ -22,17 +22,17 @@ from wakeloop.todos.items import count_open
 
 @dataclass(frozen=True, eq=False)
 class Wake(Node):
-    """Wake the model once more; several reasons make one message and cost one cycle."""
+    """Wake the model once more. Several reasons make one message and cost one cycle."""
 
     dialect: Dialect
     settings: LoopSettings
-    whole: bool = False  # the list in every nudge: a hook may have taken from the model what it has seen
+    whole: bool = False  # show the whole list each time: a hook may have removed what the model saw
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the nudge and the counters of a new turn."""
         ledger = copy_ledger(state)
         settings = settings_in_force(self.settings, ledger)
-        written = adopt_list(state["todos"], ledger)  # by a hand, since the guard has ruled
+        written = adopt_list(state["todos"], ledger)  # by hand, after the guard has ruled
         todos, owed = state["todos"] if written is None else written, find_owed_replies(state)
         note_list(ledger, todos, settings)
         cycle, left = ledger.get("wake_cycles", 0) + 1, count_open(todos)
