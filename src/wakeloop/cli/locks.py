@@ -1,4 +1,4 @@
-"""Which process has a thread, and which one runs it."""
+"""File locks: which process holds a thread, and runs it."""
 
 import os
 import sys
@@ -13,20 +13,23 @@ from typing import BinaryIO
 if sys.platform != "win32":
     import fcntl
 
-RUNNING_PREFIX = "run "  # before the name of a thread; no name has a blank
-MUTEX = threading.Lock()  # held while a file is opened, closed, or asked
+RUNNING_PREFIX = "run "  # before a thread's name; no name contains a blank
+MUTEX = threading.Lock()  # guards opening, closing and asking a file
 
 
 @dataclass
 class LockFile:
-    """A file with a byte for each name, opened once in a process: closing any descriptor frees all locks."""
+    """A file with one lockable byte per name.
+
+    It is open only once in a process: closing any descriptor of it would release all of its locks.
+    """
 
     file: BinaryIO
     users: int = 0
     owned: set[str] = field(default_factory=set)
 
     def acquire(self, name: str) -> bool:
-        """Take a name, unless somebody has it."""
+        """Lock a name; return False if somebody else has it."""
         with MUTEX:
             if name in self.owned or not _lock_byte(self.file, name):
                 return False
@@ -34,13 +37,13 @@ class LockFile:
             return True
 
     def release(self, name: str) -> None:
-        """Let go of a name."""
+        """Unlock a name."""
         with MUTEX:
             self.owned.discard(name)
             _lock_byte(self.file, name, free=True)
 
     def is_locked_elsewhere(self, name: str) -> bool:
-        """Whether another process has a name."""
+        """Whether another process has locked a name."""
         with MUTEX:
             if name in self.owned:
                 return False
@@ -52,14 +55,14 @@ class LockFile:
 
 @dataclass(frozen=True)
 class ThreadLock:
-    """A thread in the hands of this process."""
+    """A thread that this process has locked."""
 
     locks: LockFile | None
     thread: str
 
     @contextmanager
     def mark_running(self) -> Iterator[None]:
-        """Tell other processes that it is run, for as long as it is."""
+        """Show other processes that the thread is running, not just held by an idle chat."""
         if self.locks is not None:
             self.locks.acquire(RUNNING_PREFIX + self.thread)
         try:
@@ -74,13 +77,13 @@ OPEN_FILES: dict[str, LockFile] = {}
 
 @contextmanager
 def open_lock_file(path: str, mode: str) -> Iterator[LockFile | None]:
-    """The locks in a file, which the last user closes; None on Windows, which has no such locks."""
+    """Open a lock file, which its last user closes; yield None on Windows, which has no such locks."""
     if sys.platform == "win32":
         yield None
         return
     with MUTEX:
         if path not in OPEN_FILES:
-            file = open(path, mode, opener=partial(os.open, mode=0o600))  # noqa: SIM115 - closed by the last
+            file = open(path, mode, opener=partial(os.open, mode=0o600))  # noqa: SIM115 - the last user closes it
             OPEN_FILES[path] = LockFile(file)  # type: ignore[arg-type]
         found = OPEN_FILES[path]
         found.users += 1
@@ -94,7 +97,7 @@ def open_lock_file(path: str, mode: str) -> Iterator[LockFile | None]:
 
 
 def _lock_byte(file: BinaryIO, name: str, *, free: bool = False) -> bool:
-    """Take the byte of a name, unless another process has it, or let go of it."""
+    """Lock or free the byte of a name; return False if another process has it."""
     if sys.platform == "win32":
         return True
     byte = int.from_bytes(blake2s(name.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big")

@@ -248,7 +248,7 @@ class ReportPage:
         message, kind, source = said.message, kind_of(said.message), source_of(said.message)
         whose = {"human": "user", "ai": "model"}.get(message.type, message.type)
         whose = "graph" if kind and not isinstance(message, ToolMessage) else "system" if source else whose
-        who = f"Put in by {self.line(source, 60)}" if source else SPEAKERS.get(whose, whose)
+        who = f"Inserted by {self.line(source, 60)}" if source else SPEAKERS.get(whose, whose)
         told: dict[str, Any] = {
             "number": self.numbers[id(said)],
             "time": self.since(said.at),

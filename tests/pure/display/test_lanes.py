@@ -222,7 +222,7 @@ def test_what_others_have_put_in_is_not_the_persons() -> None:
     assert moments(shown) == [(0.0, "event"), (1.0, "request")]
     told = ReportPage(shown, {}, str).values()
     assert told["request"] == "Do it."
-    assert [one["who"] for part in told["parts"] for one in part] == ["Put in by summarization", "You"]
+    assert [one["who"] for part in told["parts"] for one in part] == ["Inserted by summarization", "You"]
 
 
 def test_subagents_are_at_work_from_their_start_to_their_result() -> None:

@@ -255,7 +255,7 @@ def test_sessions(talk_with, plays) -> None:
     assert does(talk, ".session") == ["thread: other"]
     assert does(talk, ".session mine") == ["Continuing thread mine (m)"]
     assert talk.request == "hi"
-    with pytest.raises(CommandError, match="A thread's id is of letters"):
+    with pytest.raises(CommandError, match="A thread id may contain letters"):
         does(talk, ".session a b")
 
 

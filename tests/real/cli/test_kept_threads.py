@@ -66,19 +66,19 @@ def test_an_id_may_be_cut_short(db: Path, command: list[str]) -> None:
     assert ask("t-1") == (
         2,
         "",
-        "wakeloop: 2 threads begin with 't-1': t-1234, t-12; write more of the id.\n",
+        "wakeloop: 2 threads start with 't-1': t-1234, t-12. Type more of the id.\n",
     )
     assert ask("t-") == (
         2,
         "",
-        "wakeloop: 3 threads begin with 't-': t-5, t-1234, t-12; write more of the id.\n",
+        "wakeloop: 3 threads start with 't-': t-5, t-1234, t-12. Type more of the id.\n",
     )
     assert ask("u")[:2] == (2, "")
 
 
 def test_resume_and_chat_take_the_last_thread(shell: Shell, serve: Any) -> None:
     none = shell("resume")
-    told = f"wakeloop: There is no thread in '{shell.db}' yet; wakeloop run begins one.\n"
+    told = f"wakeloop: There are no threads in '{shell.db}' yet; start one with wakeloop run.\n"
     assert (none.returncode, none.stdout, none.stderr) == (2, "", told)
     server = serve(*[Reply("hello")] * 4)
     for name in ("one", "two"):
@@ -160,7 +160,7 @@ def demo(db: Path, name: str, *script: Any) -> None:
 
 def test_a_demo_that_is_over_is_not_the_last_thread(db: Path) -> None:
     demo(db, "demo-1", says("done"))
-    told = f"wakeloop: There is no thread in '{db}' yet but the demo's; wakeloop run begins one.\n"
+    told = f"wakeloop: There are only finished demos in '{db}'; start a thread with wakeloop run.\n"
     assert wakeloop("resume") == wakeloop("chat", "-c") == (2, "", told)
     keep(db, "t-1", script=WORKED)
     demo(db, "demo-2", says("done"))
@@ -318,10 +318,10 @@ def test_threads_are_removed_whole_or_not_at_all(db: Path) -> None:
 def test_a_thread_has_another_name_and_the_same_in_it(db: Path) -> None:
     keep(db, "t-1", "t-2")
     before, count = json.loads(wakeloop("show", "t-1", "--json", "--history")[1]), rows(db, "t-1")
-    assert wakeloop("rename", "t-1", "notes") == (0, "t-1 is notes now.\n", "")
+    assert wakeloop("rename", "t-1", "notes") == (0, "Renamed t-1 to notes.\n", "")
     assert (rows(db, "t-1"), rows(db, "notes")) == (0, count)
     assert json.loads(wakeloop("show", "notes", "--json", "--history")[1]) == before | {"thread": "notes"}
-    taken = (2, "", "wakeloop: There is a thread 't-2' already: choose another name.\n")
+    taken = (2, "", "wakeloop: The thread 't-2' already exists: choose another name.\n")
     assert wakeloop("rename", "notes", "t-2") == taken
     assert wakeloop("rename", "notes", "a b")[0] == 2
 
@@ -332,7 +332,7 @@ def test_a_session_of_a_server_stays(db: Path) -> None:
     with closing(sqlite3.connect(f"{db}-sessions")) as events, events:
         events.execute("CREATE TABLE wakeloop_events (thread)")
         events.execute("INSERT INTO wakeloop_events VALUES ('t-1')")
-    told = "wakeloop: The thread 't-1' is a session of wakeloop serve: it stays as it is.\n"
+    told = "wakeloop: The thread 't-1' is a session of wakeloop serve and cannot be removed or renamed.\n"
     assert wakeloop("rm", "t-0", "t-1") == wakeloop("rename", "t-1", "b") == (2, "", told)
     assert min(rows(db, "t-0"), rows(db, "t-1")) > 2
 

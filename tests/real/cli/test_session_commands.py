@@ -136,7 +136,7 @@ class World:
 
     def said(self, thread: str) -> list[tuple[str, str]]:
         """Who said what in a session: texts without times, and the tools that were called."""
-        with SessionStorage(self.db).open_post() as post:
+        with SessionStorage(self.db).open_client() as post:
             snapshot = post.agents["main"].get_state({"configurable": {"thread_id": thread}})
         found = []
         for message in snapshot.values["messages"]:
@@ -253,7 +253,8 @@ def test_an_answer_names_its_question(shared: World) -> None:
         f"{question}: name that one.\n"
     )
     wrong = (
-        "wakeloop: --answers takes the id of a question, which only a human answers; wakeloop ps shows it.\n"
+        "wakeloop: --answers takes the id of a question, as wakeloop ps shows it, and works only with "
+        "--kind human.\n"
     )
     assert shared.here("send", "named", "blue", "--answers", " ") == (2, "", wrong)
     assert shared.here("send", "named", "x", "--kind", "cron", "--answers", question) == (2, "", wrong)
@@ -320,7 +321,7 @@ def test_a_cron_line_wakes_its_session(shared: World) -> None:
     head, row = shared.here("cron", "list")[1].splitlines()
     assert head.split() == ["SCHEDULE", "SESSION", "CRON", "DUE", "TEXT"]
     assert row == f"{key}  clock    0 0 1 1 *  {due}  Happy new year"
-    with SessionStorage(shared.db).open_post() as post:  # its time has come
+    with SessionStorage(shared.db).open_client() as post:  # its time has come
         past = datetime.now(UTC) - timedelta(seconds=1)
         post.mailbox.set_due(key, past)
         post.set_timer(key, past)
@@ -332,9 +333,9 @@ def test_a_cron_line_wakes_its_session(shared: World) -> None:
     until(lambda: due in shared.here("cron", "list")[1], shared.servers[0])  # and comes again
     assert shared.here("cron", "remove", key[:-4]) == (0, f"Removed {key}.\n", "")
     assert shared.here("cron", "remove", key) == (
-        2, "", f"wakeloop: There is no schedule {key!r}; wakeloop cron list shows them.\n",
+        2, "", f"wakeloop: There is no schedule {key!r}; list them with wakeloop cron list.\n",
     )  # fmt: skip
-    assert shared.here("cron", "list") == (0, "Nothing is scheduled.\n", "")
+    assert shared.here("cron", "list") == (0, "There are no schedules.\n", "")
     assert shared.here("cron", "list", "--json") == (0, "[]\n", "")
 
 
@@ -404,10 +405,10 @@ def test_a_drain_stops_at_a_step_and_the_next_start_goes_on(world: World) -> Non
     assert sorted(world.mind.held) == ["hold a", "hold b", "hold b"]
     done = world.shell("drain")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "1 drained. What was under way goes on at the next start.\n"
+    assert done.stdout == "1 drained. Unfinished work continues at the next start.\n"
     code, lines, err = ended(second)
     assert (code, lines[-2:], err) == (0, ["Draining: each run stops at its next step.", "Stopped."], "")
-    assert world.here("drain") == (0, "No worker is at work here.\n", "")
+    assert world.here("drain") == (0, "No worker is running.\n", "")
 
 
 def test_a_second_signal_ends_the_server(world: World) -> None:
@@ -421,7 +422,7 @@ def test_a_second_signal_ends_the_server(world: World) -> None:
     assert ended(server) == (130, [], "")
     code, out, _ = world.here("drain", "--timeout", "0")
     assert code == 1
-    assert out == "Still at work, or dead and not missed yet: 1 of 1.\n"
+    assert out == "1 of 1 still running, or dead and not yet noticed.\n"
 
 
 @pytest.mark.slow
@@ -443,12 +444,12 @@ def test_a_request_that_nobody_answers_is_cut_off_by_a_drain(world: World) -> No
     server.send_signal(signal.SIGTERM)
     code_, lines, err = ended(server)
     assert (code_, err) == (0, "")
-    assert lines[-1] == "Stopped, with 1 cut off in the middle of a step."
+    assert lines[-1] == "Stopped; 1 cut off in the middle of a step."
     assert world.ps("job")["state"] == "running"
 
 
 def test_what_is_sent_before_a_server_waits_for_one(world: World) -> None:
-    assert world.here("ps") == (0, "No sessions yet.\n", "")
+    assert world.here("ps") == (0, "There are no sessions yet.\n", "")
     assert world.here("ps", "--json") == (0, "[]\n", "")
     sent = json.loads(world.here("send", "early", "hello", "--json")[1])
     assert sorted(sent) == ["event", "thread"]
@@ -458,7 +459,7 @@ def test_what_is_sent_before_a_server_waits_for_one(world: World) -> None:
     }  # fmt: skip
     waiting = world.shell.start("send", "early", "and this", "--wait")
     assert waiting.stderr is not None
-    assert waiting.stderr.readline() == "Waiting for a wakeloop serve: none is up.\n"
+    assert waiting.stderr.readline() == "Waiting for wakeloop serve: none is running.\n"
     world.serve()
     out, err = waiting.communicate(timeout=120)
     assert (waiting.returncode, out, err) == (0, "m: and this\n", "")
@@ -528,7 +529,7 @@ def test_two_workers_on_postgres_and_one_that_dies(tmp_path: Path, postgres: str
         until(lambda: all(world.settled(f"job:{number}") for number in range(4)), workers[0])
         assert world.here("send", "long", "hold")[0] == 0
         until(lambda: world.mind.held, workers[0])
-        with SessionStorage(postgres).open_post() as post:
+        with SessionStorage(postgres).open_client() as post:
             busy = busy_worker(post, workers)
         busy.kill()
         busy.wait()
@@ -540,7 +541,7 @@ def test_two_workers_on_postgres_and_one_that_dies(tmp_path: Path, postgres: str
         ]  # fmt: skip
         assert world.mind.held == ["hold", "hold"]
         assert world.here("drain") == (
-            0, "1 drained. What was under way goes on at the next start.\n", "",
+            0, "1 drained. Unfinished work continues at the next start.\n", "",
         )  # fmt: skip
         assert ended(other)[::2] == (0, "")
 
@@ -560,7 +561,7 @@ def test_an_id_may_be_cut_short_where_it_cannot_be_a_new_ones(world: World) -> N
 
     names = ["t-12345678", "t-12399999", "user:10", "t-12345678", "user:1", "user:10", "t-12399999"]
     assert [sent(name) for name in (*names[:3], "t-1234", "user:1", "user:1…0", "t-1…9")] == names
-    told = "wakeloop: 2 sessions begin with 't-123': t-12345678, t-12399999; write more of the id.\n"
+    told = "wakeloop: 2 sessions start with 't-123': t-12345678, t-12399999. Type more of the id.\n"
     assert world.here("send", "t-123", "x") == (2, "", told)
     assert world.here("send", "user", "x", "--answers", "q")[2] == told.replace("t-123'", "user'").replace(
         "t-12345678, t-12399999", "user:1, user:10"
@@ -571,12 +572,12 @@ def test_an_id_may_be_cut_short_where_it_cannot_be_a_new_ones(world: World) -> N
 
 # -- what is refused -------------------------------------------------------------------------------------
 
-CRON_USAGE = 'Write: cron add THREAD "MIN HOUR DAY MONTH WEEKDAY" TEXT, cron list, or cron remove ID.'
-ODD = "A thread's id is of letters, digits and . _ : @ -, and begins with a letter or digit."
+CRON_USAGE = 'Usage: cron add THREAD "MIN HOUR DAY MONTH WEEKDAY" TEXT, cron list, or cron remove ID.'
+ODD = "A thread id may contain letters, digits and . _ : @ -, and must start with a letter or digit, got "
 NO_LINE = "is no cron line: write five fields, minute, hour, day, month and weekday."
 ADDRESS = (
-    "The address of the database cannot be read: write the name of a file or a postgresql://…, "
-    "with %40 and %2F for @ and / in a password."
+    "The database must be a file name or an address postgresql://…, in which a password has %40 for @ and "
+    "%2F for /."
 )
 KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
 
@@ -589,15 +590,15 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (["cron", "list", "x"], CRON_USAGE),
         (["cron", "remove"], CRON_USAGE),
         (["cron", "alter"], CRON_USAGE),
-        (["cron", "remove", "no"], "There is no schedule 'no'; wakeloop cron list shows them."),
+        (["cron", "remove", "no"], "There is no schedule 'no'; list them with wakeloop cron list."),
         (["cron", "add", "x", "every day", "Hello"], f"'every day' {NO_LINE}"),
         (["cron", "add", "x", "61 * * * *", "Hello"], f"'61 * * * *' {NO_LINE}"),
         (["cron", "add", "x y", "* * * * *", "Hello"], ODD),
-        (["cron", "add", "x", "* * * * *", " "], "The text is empty: say what the session is to read."),
+        (["cron", "add", "x", "* * * * *", " "], "The text is empty: write what the session should read."),
         (["send", " ", "Hello"], ODD),
         (["send", "a\nb", "Hello"], ODD),
         (["send", "a\udcff", "Hello"], ODD),
-        (["send", "x", " "], "The text is empty: say what is to be sent."),
+        (["send", "x", " "], "The text is empty: write what to send."),
         (["send", "x", "a\udcff"], "The text is not UTF-8: type it again, or give it on stdin."),
         (["send", "x", "a", "--id", "b\udcff"], "The event's id is refused: half a pair of characters"),
         (["send", "x", "a", "--answers", "b\udcff"], "The event's correlation_id is refused: half a pair"),

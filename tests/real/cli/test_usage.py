@@ -46,7 +46,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             2,
             "for --system cannot be read: No such file",
         ),
-        (["run", "x", "--model", "m", "--thread", "-a b"], 2, "A thread's id is of letters"),
+        (["run", "x", "--model", "m", "--thread", "-a b"], 2, "A thread id may contain letters"),
         (["run", "x", "--model", "anthropic:m", "--base-url", "http://x"], 2, "names another provider"),
         (["run", "x", "--model", "tiny:3b", "--base-url", "http://x"], 2, "write 'openai:tiny:3b'."),
         (["run", "x", "--model", "groq:m"], 2, "langchain-groq"),

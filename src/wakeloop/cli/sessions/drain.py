@@ -1,4 +1,4 @@
-"""Brings the workers of a database to rest."""
+"""Stop all workers of a database, losing nothing."""
 
 import time
 
@@ -6,16 +6,16 @@ from wakeloop.cli.failures import FAILED, SETTLED
 from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage
 
 
-def drain_workers(where: SessionStorage, timeout: float) -> tuple[list[str], int]:
-    """Ask all workers to come to rest and wait for them."""
-    with where.open_post() as post:
-        begun = post.mailbox.list_workers()
-        post.mailbox.request_drain()
+def drain_workers(storage: SessionStorage, timeout: float) -> tuple[list[str], int]:
+    """Ask all workers to stop and wait for them; return lines and the exit code."""
+    with storage.open_client() as client:
+        before = client.mailbox.list_workers()
+        client.mailbox.request_drain()
         deadline = time.monotonic() + timeout
-        while (left := post.mailbox.list_workers()) and time.monotonic() < deadline:
+        while (left := client.mailbox.list_workers()) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
-    if not begun:
-        return ["No worker is at work here."], SETTLED
+    if not before:
+        return ["No worker is running."], SETTLED
     if left:
-        return [f"Still at work, or dead and not missed yet: {len(left)} of {len(begun)}."], FAILED
-    return [f"{len(begun)} drained. What was under way goes on at the next start."], SETTLED
+        return [f"{len(left)} of {len(before)} still running, or dead and not yet noticed."], FAILED
+    return [f"{len(before)} drained. Unfinished work continues at the next start."], SETTLED

@@ -17,7 +17,7 @@ from wakeloop.thread.strict_saver import strict_saver
 
 
 def is_valid_address(url: str) -> bool:
-    """Whether an address means one thing only; else a part of a password might be taken for a host."""
+    """Whether an address is unambiguous; otherwise part of a password might be taken for a host."""
     try:
         conninfo_to_dict(url)
     except psycopg.ProgrammingError:
@@ -27,13 +27,13 @@ def is_valid_address(url: str) -> bool:
 
 @contextmanager
 def open_postgres_saver(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
-    """Checkpoints on Postgres, with a connection for each run under way."""
+    """Open the checkpoints on Postgres, with one connection per running session."""
     options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     try:
-        # it says why not; the pool would only say that it waited
+        # a single connection says why it fails; the pool would only say that it timed out
         psycopg.connect(url, connect_timeout=10).close()
         size: Any = {"min_size": 1, "max_size": 20, "timeout": 10, "open": False}
-        # looked at when it is handed out: one that was cut meanwhile is replaced
+        # check a connection when it is handed out, so that a lost one is replaced
         with ConnectionPool(url, kwargs=options, check=ConnectionPool.check_connection, **size) as pool:
             pool.open(wait=True, timeout=10)
             saver = strict_saver(PostgresSaver, pool)

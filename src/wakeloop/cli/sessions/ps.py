@@ -1,4 +1,4 @@
-"""Lists the sessions, and how each stands."""
+"""List the sessions and their status."""
 
 import shlex
 import sys
@@ -16,37 +16,38 @@ COLUMN_TITLES = ("SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS FOR", "QU
 
 
 def format_status(status: SessionStatus) -> str:
-    """How a session stands, in a line."""
-    why = status.error or status.reason or "not begun"
+    """Format a session's status as one line."""
+    why = status.error or status.reason or "not started"
     wakes = f"{status.wakes}/{pluralize(status.budget, 'wake')}"
     return clean_line(f"{status.thread}: {status.state}, {why}; {status.open} open, {wakes}", 500)
 
 
-def list_sessions(where: SessionStorage, *, json: bool) -> Iterator[str]:
-    """The sessions, a line each."""
-    with where.open_post() as post:
-        found = post.list()
+def list_sessions(storage: SessionStorage, *, json: bool) -> Iterator[str]:
+    """Yield the sessions, one line each, and the commands that answer their questions."""
+    with storage.open_client() as client:
+        found = client.list()
     if json:
         yield to_json_line([asdict(status) for status in found])
         return
     if not found:
-        yield "No sessions yet."
+        yield "There are no sessions yet."
         return
     yield from format_columns(
         [COLUMN_TITLES, *map(format_cells, found)], find_width(sys.stdout), texts=(7,), spare=(4,)
     )
     for status in found:
-        yield from (format_answer_command(status.thread, question) for question in status.asks)
+        for question in status.asks:
+            yield format_answer_command(status.thread, question)
 
 
 def format_answer_command(thread: str, question: str) -> str:
-    """The command that answers one question and no other."""
+    """Format the command that answers this question and no other."""
     words = ["wakeloop", "send", clean_line(thread), "your answer", "--answers", clean_line(question)]
     return f"To answer: {shlex.join(words)}"
 
 
 def format_cells(status: SessionStatus) -> tuple[str, ...]:
-    """One session's cells."""
+    """Format a session's status as table cells."""
     return (
         clean_line(status.thread),
         status.state,

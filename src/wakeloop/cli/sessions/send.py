@@ -1,9 +1,10 @@
-"""Sends a session an event, and waits for what comes of it."""
+"""Send a session an event, and optionally wait for its run."""
 
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from wakeloop.cli.failures import FAILED, SETTLED, usage_error
 from wakeloop.cli.final_state import exit_code, to_json_line
@@ -16,30 +17,35 @@ from wakeloop.display.terminal_output import write_text
 from wakeloop.display.terminal_text import clean_line, strip_controls
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions.dbos import SessionClient
+from wakeloop.sessions.host import SessionStatus
 from wakeloop.thread.thread_status import answer_of, read_session
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
 
 
 def build_event(text: str, kind: str, key: str | None, answers: str | None) -> WakeEvent:
-    """The event that was typed."""
+    """Build the event that was typed."""
     event: WakeEvent = {"kind": kind, "text": text}
     if key:
         event["id"] = key
     if answers is not None:
         if kind != "human" or not answers.strip():
             raise usage_error(
-                "--answers takes the id of a question, which only a human answers; wakeloop ps shows it."
+                "--answers takes the id of a question, as wakeloop ps shows it, and works only with "
+                "--kind human."
             )
         event["correlation_id"] = answers
     return event
 
 
-def list_open_questions(post: SessionClient, thread: str) -> Sequence[str]:
-    """The ids of the questions that a session has put to a person; none where there is no such session."""
-    return post.status(thread).asks if post.mailbox.list_sessions(thread) else ()
+def list_open_questions(client: SessionClient, thread: str) -> Sequence[str]:
+    """Return the ids of the questions that a session asks; () if there is no such session."""
+    return client.status(thread).asks if client.mailbox.list_sessions(thread) else ()
 
 
 def send_event(
-    where: SessionStorage,
+    storage: SessionStorage,
     thread: str,
     text: str,
     kind: str,
@@ -49,44 +55,64 @@ def send_event(
     wait: bool,
     json: bool,
 ) -> tuple[list[str], int]:
-    """Store an event for a session, and `wait` until its run has ended; return lines and exit code."""
+    """Store an event for a session; with `wait`, until its run has ended. Return lines and exit code."""
     check_thread_id(thread.replace(ELLIPSIS, ""))
     if text or kind != "kick":
-        check_text(text, "The text is empty: say what is to be sent.")
+        check_text(text, "The text is empty: write what to send.")
     event = build_event(text, kind, key, answers)
-    with where.open_post() as post:
-        thread = where.resolve_session_id(post, thread, old=answers is not None)
+    with storage.open_client() as client:
+        thread = storage.resolve_session_id(client, thread, old=answers is not None)
         with session_errors_as_usage():
-            if answers is not None and (
-                whole := match_prefix(answers, list_open_questions(post, thread), "questions")
-            ):
-                event["correlation_id"] = whole
-            key = post.send(thread, event)
+            if answers is not None:
+                asked = list_open_questions(client, thread)
+                event["correlation_id"] = match_prefix(answers, asked, "questions") or answers
+            key = client.send(thread, event)
         if not wait:
             line = (
                 to_json_line({"thread": thread, "event": key}) if json else f"Sent to {clean_line(thread)}."
             )
             return [line], SETTLED
-        if not post.mailbox.list_workers():
-            write_text("Waiting for a wakeloop serve: none is up.", sys.stderr)
+        if not client.mailbox.list_workers():
+            write_text("Waiting for wakeloop serve: none is running.", sys.stderr)
         elif sys.stderr.isatty():
             write_text(f"Waiting for the run of {clean_line(thread)} …", sys.stderr)
-        graph = next(iter(post.agents.values()))
-        while True:
-            left = {letter.id for letter in post.mailbox.list_waiting(thread) if letter.error is None}
-            status = post.status(thread)
-            if key not in left and status.state in ("damaged", "unknown"):
-                return [to_json_line(asdict(status)) if json else format_status(status)], FAILED
-            snapshot = graph.get_state({"configurable": {"thread_id": thread}})
-            if key not in left and "running" not in (status.state, read_session(snapshot)["state"]):
-                break  # neither in its run nor in one that followed
-            time.sleep(POLL_SECONDS)
-    asked = [line for one in snapshot.interrupts for line in format_interrupt(one.value)]
+        status, snapshot = wait_for_run(client, thread, key)
+    if snapshot is None:
+        return [to_json_line(asdict(status)) if json else format_status(status)], FAILED
+    return report_run(status, snapshot, json=json)
+
+
+def wait_for_run(
+    client: SessionClient, thread: str, key: str
+) -> tuple[SessionStatus, "StateSnapshot | None"]:
+    """Wait until the run that takes an event, and one that follows at once, has ended.
+
+    The snapshot is None if the session cannot be read.
+    """
+    graph = next(iter(client.agents.values()))
+    while True:
+        waiting = {letter.id for letter in client.mailbox.list_waiting(thread) if letter.error is None}
+        status = client.status(thread)
+        if key not in waiting and status.state in ("damaged", "unknown"):
+            return status, None
+        snapshot = graph.get_state({"configurable": {"thread_id": thread}})
+        if key not in waiting and "running" not in (status.state, read_session(snapshot)["state"]):
+            return status, snapshot
+        time.sleep(POLL_SECONDS)
+
+
+def report_run(status: SessionStatus, snapshot: "StateSnapshot", *, json: bool) -> tuple[list[str], int]:
+    """Return what a run answered or asks, as lines, and the exit code."""
+    questions: list[str] = []
+    for interrupt in snapshot.interrupts:
+        questions += format_interrupt(interrupt.value)
     answer = answer_of(snapshot)
     code = FAILED if status.error else exit_code(read_session(snapshot))
     if json:
-        return [to_json_line({**asdict(status), "answer": answer, "questions": asked})], code
-    said = asked or ([strip_controls(answer)] if answer else [])
-    wrong = format_trouble(read_session(snapshot), snapshot.values.get("todos") or ())
-    last = [] if code == SETTLED else [format_status(status)]
-    return [*said, *last, *([f"{clean_line(thread)}: {wrong}"] if wrong else [])], code
+        return [to_json_line({**asdict(status), "answer": answer, "questions": questions})], code
+    lines = questions or ([strip_controls(answer)] if answer else [])
+    if code != SETTLED:
+        lines.append(format_status(status))
+    if problem := format_trouble(read_session(snapshot), snapshot.values.get("todos") or ()):
+        lines.append(f"{clean_line(status.thread)}: {problem}")
+    return lines, code

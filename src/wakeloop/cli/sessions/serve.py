@@ -1,4 +1,4 @@
-"""Serves sessions until a signal or a drain."""
+"""Serve sessions until a signal or a drain."""
 
 import os
 import sys
@@ -28,21 +28,13 @@ from wakeloop.sessions.communication_tools import session_tools
 from wakeloop.sessions.dbos import DbosHost
 from wakeloop.sessions.host import DEFAULT_AGENT, GRACE, SessionStatus
 
-SHARED_OPTIONS = (
-    "model",
-    "base_url",
-    "root",
-    "tools",
-    "imports",
-    "mcp",
-)  # what an agent file takes from the options
-DRAIN_SECONDS = (
-    10.0  # seconds that a drain leaves to commands and requests under way, before it cuts them short
-)
+# options that apply to agent files that leave them out
+SHARED_OPTIONS = ("model", "base_url", "root", "tools", "imports", "mcp")
+DRAIN_SECONDS = 10.0  # for running commands and requests, before a drain cuts them off
 
 
 def serve_sessions(
-    where: SessionStorage,
+    storage: SessionStorage,
     given: Mapping[str, Any],
     demo: Path | None,
     delay: float,
@@ -50,66 +42,74 @@ def serve_sessions(
     ask: bool,
     grace: float | None = None,
 ) -> int:
-    """Run sessions until a signal or `wakeloop drain`; returns the exit code."""
+    """Run sessions until a signal or `wakeloop drain`; return the exit code."""
     stop, ended = threading.Event(), threading.Event()
     specs = build_specs(given, demo, delay)
-    host: list[DbosHost] = []
+    host: list[DbosHost] = []  # the tools need the host, the host the agents, the agents the tools
     tools = [] if demo is not None else session_tools(lambda: host[0])
     with ExitStack() as stack:
         outside = stack.enter_context(ExternalTools(ended))
-        graphs = {
-            name: build_agent_graph(spec, outside, ask=ask, stop=ended, more=tools)
-            for name, spec in specs.items()
-        }
-        saver, store = stack.enter_context(where.open_saver())
+        graphs = {}
+        for name, spec in specs.items():
+            graphs[name] = build_agent_graph(spec, outside, ask=ask, stop=ended, more=tools)
+        saver, store = stack.enter_context(storage.open_saver())
         agents = {name: graph.compile(checkpointer=saver, name=name) for name, graph in graphs.items()}
         hold = None if store is None else partial(lock_thread, store, specs)
-        host.append(DbosHost(where.url, agents, report=report_status, hold=hold, grace=grace or GRACE))
+        host.append(DbosHost(storage.url, agents, report=report_status, hold=hold, grace=grace or GRACE))
         with handle_stop_signals(stop), host[0] as running:
-            for name, spec in specs.items():
-                if spec.switched_on:
-                    print_line(f"{name}: {AUTO_CONTINUE_NOTE}")
-            for line in unused_mcp_notes(specs[DEFAULT_AGENT]):
-                print_line(line)
-            served = f"Serving {', '.join(agents)}; each run is told when it has ended."
-            print_line(f"{served} Ctrl-C or wakeloop drain stops it, and nothing is lost.")
+            print_greeting(specs)
             while not (stop.wait(POLL_SECONDS) or running.draining.is_set()):
                 pass
             print_line("Draining: each run stops at its next step.")
             running.drain(DRAIN_SECONDS)
             ended.set()
-        if running.running:  # requests that nobody answers; what they wait in would keep the process
+        if running.running:  # requests without an answer: their threads would keep the process alive
             outside.close()
-            print_line(f"Stopped, with {len(running.running)} cut off in the middle of a step.")
+            print_line(f"Stopped; {len(running.running)} cut off in the middle of a step.")
             os._exit(SETTLED)
     print_line("Stopped.")
     return SETTLED
 
 
+def print_greeting(specs: Mapping[str, AgentSpec]) -> None:
+    """Print what is served, and what the user might not expect."""
+    for name, spec in specs.items():
+        if spec.switched_on:
+            print_line(f"{name}: {AUTO_CONTINUE_NOTE}")
+    for line in unused_mcp_notes(specs[DEFAULT_AGENT]):
+        print_line(line)
+    print_line(
+        f"Serving {', '.join(specs)}; each run is reported when it ends. "
+        "Stop with Ctrl-C or wakeloop drain; nothing is lost."
+    )
+
+
 def build_specs(given: Mapping[str, Any], demo: Path | None, delay: float) -> dict[str, AgentSpec]:
-    """The agents that are served: `main`, made of the options, and one for each agent file."""
+    """Return the served agents by name: `main` from the options, and one for each agent file."""
     if demo is not None:
         root = resolve_folder(demo, "name another with --demo")
         return {DEFAULT_AGENT: build_spec(AgentSpec(root=root, demo=True, delay=delay), given)}
     specs = {DEFAULT_AGENT: build_spec(None, given)}
     for name in list_names(config_folder(), "agents"):
         own = read_agent(config_folder(), name).values
-        shared = {k: v for k, v in given.items() if k in SHARED_OPTIONS and k not in own}
+        shared = {key: given[key] for key in SHARED_OPTIONS if key in given and key not in own}
         specs[name] = build_spec(None, {**shared, "agent": name})
     return specs
 
 
 @contextmanager
 def lock_thread(store: Store, specs: Mapping[str, AgentSpec], thread: str) -> Iterator[None]:
-    """Keep other commands off a thread while it runs; wait for one that has it."""
+    """Lock a thread while it runs; wait for another command that has it."""
     agent = thread.partition(":")[0]
     with ExitStack() as stack:
         while True:
             try:
-                stack.enter_context(stack.enter_context(store.hold(thread)).mark_running())
-                break
+                lock = stack.enter_context(store.hold(thread))
             except CommandError:
                 time.sleep(POLL_SECONDS)
+                continue
+            stack.enter_context(lock.mark_running())
+            break
         assert store.saver is not None  # noqa: S101 - it is open
         with store.saver.lock:  # other runs write on the same connection
             if store.find(thread) is None:
@@ -119,22 +119,22 @@ def lock_thread(store: Store, specs: Mapping[str, AgentSpec], thread: str) -> It
 
 @contextmanager
 def handle_stop_signals(stop: threading.Event) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM drains, the second one ends the process."""
+    """Drain at the first Ctrl-C or SIGTERM, end the process at the second."""
 
-    def put(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+    def set_stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
         if stop.is_set():
-            os._exit(128 + number)  # as a kill: an exit would wait for the runs
+            os._exit(128 + number)  # a normal exit would wait for the runs
         stop.set()
 
-    with handle_signals(put):
+    with handle_signals(set_stop):
         yield
 
 
 def report_status(status: SessionStatus) -> None:
-    """Say how a run has left a session."""
+    """Print a session's status after a run."""
     print_line(format_status(status))
 
 
 def print_line(text: str) -> None:
-    """Write a line at once: a server's output is followed from elsewhere."""
+    """Print a line at once, since others may be following the output."""
     write_text(clean_line(text, 500), sys.stdout)

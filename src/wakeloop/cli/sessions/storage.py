@@ -1,4 +1,4 @@
-"""Where sessions are kept: a Postgres database, or two files."""
+"""Where sessions are stored: Postgres, or two SQLite files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,12 +26,12 @@ from wakeloop.sessions.dbos import SessionClient
 from wakeloop.sessions.dbos.database import is_postgres
 from wakeloop.sessions.host import DEFAULT_AGENT
 
-POLL_SECONDS = 0.2  # seconds between two looks at a session that is waited for
+POLL_SECONDS = 0.2  # between two looks at a session
 
 
 @dataclass(frozen=True)
 class SessionStorage:
-    """Where threads and events are kept: one Postgres database, or two SQLite files side by side."""
+    """Where threads and events are stored: one Postgres database, or two SQLite files side by side."""
 
     db: str | None
 
@@ -39,18 +39,18 @@ class SessionStorage:
         if "://" not in (self.db or ""):
             return
         if self.on_postgres:
-            from wakeloop.cli.sessions.postgres import is_valid_address  # SQLite does without its driver
+            from wakeloop.cli.sessions.postgres import is_valid_address  # SQLite works without the driver
 
             if is_valid_address(str(self.db)):
                 return
         raise usage_error(
-            "The address of the database cannot be read: write the name of a file or a postgresql://…, "
-            "with %40 and %2F for @ and / in a password."
+            "The database must be a file name or an address postgresql://…, in which a password has %40 for "
+            "@ and %2F for /."
         )
 
     @property
     def on_postgres(self) -> bool:
-        """Whether it is a server's address."""
+        """Whether the database is a server."""
         return is_postgres(self.db or "")
 
     @property
@@ -60,57 +60,55 @@ class SessionStorage:
 
     @property
     def url(self) -> str:
-        """Where the events are."""
-        return str(self.db) if self.on_postgres else f"sqlite:///{self.beside('sessions')}"
+        """The address of the events."""
+        return str(self.db) if self.on_postgres else f"sqlite:///{self.sibling('sessions')}"
 
-    def beside(self, what: str) -> Path:
-        """A file beside that of the threads: two copies of SQLite must not meet in one file."""
+    def sibling(self, suffix: str) -> Path:
+        """Return a file next to that of the threads: two copies of SQLite must not share a file."""
         path = self.database.path.resolve()
-        return path.with_name(f"{path.name}-{what}")
+        return path.with_name(f"{path.name}-{suffix}")
 
     @contextmanager
     def open_saver(self) -> Iterator[tuple[BaseCheckpointSaver[Any], Store | None]]:
-        """Open the checkpoints to write."""
+        """Open the checkpoints for writing; on SQLite, yield the store too."""
         if self.on_postgres:
-            from wakeloop.cli.sessions.postgres import open_postgres_saver  # SQLite does without its driver
+            from wakeloop.cli.sessions.postgres import open_postgres_saver  # SQLite works without the driver
 
             with open_postgres_saver(self.url) as saver:
                 yield saver, None
             return
         with open_to_write(self.database) as store:
-            events = DatabaseFile(self.beside("sessions"), named=True)
+            events = DatabaseFile(self.sibling("sessions"), named=True)
             if not database_exists(events):
                 create_database(events)
             assert store.saver is not None  # noqa: S101 - it is open
             try:
                 yield store.saver, store
             except DatabaseError as error:
-                raise CommandError(
-                    f"The database {str(events.path)!r} cannot be used: {format_database_error(error)}."
-                ) from error
+                why = format_database_error(error)
+                raise CommandError(f"The database {str(events.path)!r} cannot be used: {why}.") from error
 
     @contextmanager
-    def open_post(self) -> Iterator[SessionClient]:
-        """Open the way in for events; agents are known by name, and can be read but not run."""
+    def open_client(self) -> Iterator[SessionClient]:
+        """Open a client that sends events; it knows the agents by name and can read but not run them."""
         with self.open_saver() as (saver, _):
             graph = build_offline_graph(saver)
-            post = SessionClient(
-                self.url, dict.fromkeys((DEFAULT_AGENT, *list_names(config_folder(), "agents")), graph)
-            )
+            agents = (DEFAULT_AGENT, *list_names(config_folder(), "agents"))
+            client = SessionClient(self.url, dict.fromkeys(agents, graph))
             try:
-                yield post
+                yield client
             finally:
-                post.close()
+                client.close()
 
-    def resolve_session_id(self, post: SessionClient, typed: str, *, old: bool = False) -> str:
-        """The id of a session, which may be cut short; a new one's, too, unless it is to be `old`."""
-        if not old and not may_be_abbreviated(typed):  # whatever there is
+    def resolve_session_id(self, client: SessionClient, typed: str, *, old: bool = False) -> str:
+        """Return the full id of a session, which may be a new one unless it must be `old`."""
+        if not old and not may_be_abbreviated(typed):  # no need to read the others
             return typed
-        known = [thread for thread, *_ in post.mailbox.list_sessions()]
+        known = [thread for thread, *_ in client.mailbox.list_sessions()]
         if not self.on_postgres:
             with open_to_read(self.database) as store:
-                there = {*known}
-                known += [one.id for one in store.threads() if one.id not in there]
+                stored = [record.id for record in store.threads()]
+            known = list(dict.fromkeys([*known, *stored]))
         if old and typed not in known and (found := match_prefix(typed, known, "sessions")):
             return found
         return resolve_id(typed, known, "sessions")
@@ -118,7 +116,7 @@ class SessionStorage:
 
 @contextmanager
 def session_errors_as_usage() -> Iterator[None]:
-    """What the way in refuses was typed wrong."""
+    """Turn a refusal by the session client into a usage error: what it refuses was typed."""
     try:
         yield
     except SessionError as refused:
