@@ -534,12 +534,12 @@ def test_a_full_database_is_told_as_a_full_disk(shell: Shell, serve: Any) -> Non
     code = (
         "import sqlite3, sys\n"
         "from wakeloop.cli import store\n"
-        "def connected(place, mode, before=store.connected):\n"
-        "    made = before(place, mode)\n"
+        "def connected(database, mode, before=store.connect):\n"
+        "    made = before(database, mode)\n"
         "    [(pages,)] = made.execute('PRAGMA page_count')\n"
         "    made.execute(f'PRAGMA max_page_count = {pages}')\n"
         "    return made\n"
-        "store.connected = connected\n"
+        "store.connect = connected\n"
         "from wakeloop.cli.commands.app import main\n"
         "main()\n"
     )
