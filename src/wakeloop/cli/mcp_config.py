@@ -1,26 +1,25 @@
-"""Reads `.mcp.json`: the MCP servers, and what they need."""
+"""Read `.mcp.json`: MCP servers and their variables."""
 
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from wakeloop.cli.agent_spec import is_http_url
-from wakeloop.cli.failures import CommandError, usage_error
+from wakeloop.cli.failures import usage_error
 from wakeloop.model.redaction import collect_secrets
 from wakeloop.text.characters import quote_path
 
-DEFAULT_FILE = ".mcp.json"  # what other tools look for in a working folder
-STRING_KEYS, LIST_KEYS, MAPPING_KEYS, BOOLEAN_KEYS = (
-    ("type", "command", "cwd", "url"),
-    ("args",),
-    ("env", "headers"),
-    ("disabled",),
-)
+DEFAULT_FILE = ".mcp.json"  # where other tools look in the working folder
+STRING_KEYS = ("type", "command", "cwd", "url")
+LIST_KEYS = ("args",)
+MAPPING_KEYS = ("env", "headers")
+BOOLEAN_KEYS = ("disabled",)
 KEYS = (*STRING_KEYS, *LIST_KEYS, *MAPPING_KEYS, *BOOLEAN_KEYS)
 COMMAND_KEYS, ADDRESS_KEYS = ("args", "env", "cwd"), ("headers",)
 HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp")
@@ -30,7 +29,7 @@ VARIABLE = re.compile(r"([A-Za-z_]\w*)(?::-(.*))?", re.DOTALL)
 
 @dataclass(frozen=True)
 class McpServer:
-    """How an MCP server is reached, by a command or an address; `secrets` are what no error may tell."""
+    """How to reach an MCP server, by a command or an address; errors never show its `secrets`."""
 
     name: str
     command: str = ""
@@ -43,121 +42,113 @@ class McpServer:
 
 
 def read_servers(path: Path) -> list[McpServer]:
-    """Read and check a file, and put variables in their places; a server that is `disabled` is left out."""
+    """Read and check a file, and fill in its variables; `disabled` servers are left out."""
     servers = read_json_file(path).get("mcpServers")
     if not isinstance(servers, dict):
         shape = '{"mcpServers": {"NAME": {"command": "…", "args": []}}}'
-        raise usage_error(f"{quote_path(path)}: it names no servers; its form is {shape}.")
-    checked = {
-        name: check_server(given, f"{quote_path(path)}: the server {name!r}")
-        for name, given in servers.items()
-    }
-    return [
-        expand_server(name, given, f"{quote_path(path)}: the server {name!r}")
-        for name, given in checked.items()
-        if not given.get("disabled")
-    ]
+        raise usage_error(f"{quote_path(path)} must contain servers, as in {shape}.")
+    which = {name: f"{quote_path(path)}: the server {name!r}" for name in servers}
+    for name, given in servers.items():  # check all of them first: a variable may be missing in a wrong one
+        check_server(given, which[name])
+    enabled = {name: given for name, given in servers.items() if not given.get("disabled")}
+    return [expand_server(name, given, which[name]) for name, given in enabled.items()]
 
 
 def read_json_file(path: Path) -> dict[str, Any]:
-    """Read a file that holds a JSON object; it may begin with a byte order mark."""
+    """Read a JSON object from a file, which may start with a byte order mark."""
     try:
-        given = json.loads(
-            path.read_text(encoding="utf-8-sig"), object_pairs_hook=refuse_duplicate_keys(path)
-        )
+        text = path.read_text(encoding="utf-8-sig")
+        given = json.loads(text, object_pairs_hook=partial(refuse_duplicate_keys, path))
     except UnicodeDecodeError:
         raise usage_error(f"{quote_path(path)} is not UTF-8 text.") from None
     except (OSError, RecursionError) as error:
         why = getattr(error, "strerror", None) or "it is nested too deeply"
-        raise usage_error(f"{str(path)!r} for --mcp cannot be read: {why}.") from None
+        raise usage_error(f"The file {str(path)!r} for --mcp cannot be read: {why}.") from None
     except json.JSONDecodeError as error:
         raise usage_error(
-            f"{quote_path(path)}, line {error.lineno}: this is not JSON: {error.msg}."
+            f"{quote_path(path)}, line {error.lineno} is not valid JSON: {error.msg}."
         ) from None
     if not isinstance(given, dict):
-        raise usage_error(f"{quote_path(path)}: a JSON object is due here.")
+        raise usage_error(f"{quote_path(path)} must contain a JSON object.")
     return given
 
 
-def refuse_duplicate_keys(path: Path) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    """Make the reader of an object in which no key stands twice."""
-
-    def taken(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in found:
-                raise usage_error(f"{quote_path(path)}: the key {key!r} stands twice.")
-            found[key] = value
-        return found
-
-    return taken
+def refuse_duplicate_keys(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object from its pairs. Raises `CommandError` for a key that occurs twice."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise usage_error(f"{quote_path(path)} has the key {key!r} twice.")
+        found[key] = value
+    return found
 
 
-def check_server(given: Any, which: str) -> dict[str, Any]:
-    """Check one server's keys, and what they hold."""
+def check_server(given: Any, which: str) -> None:
+    """Check one server's keys and their values."""
     if not isinstance(given, dict):
-        raise usage_error(f"{which} must be an object of keys and values.")
+        raise usage_error(f"{which} must be an object.")
     for key, value in given.items():
         if key not in KEYS:
             near = get_close_matches(key, KEYS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"allowed are {', '.join(KEYS)}."
-            raise usage_error(f"{which} has a key {key!r}, which there is not; {hint}")
-        if due := find_expected_type(key, value):
-            raise usage_error(f"{which}: {key} must be {due}.")
+            hint = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(KEYS)}."
+            raise usage_error(f"{which} has an unknown key {key!r}. {hint}")
+        if expected := find_expected_type(key, value):
+            raise usage_error(f"{which}: {key} must be {expected}.")
     kind = given.get("type", "http" if "url" in given else "stdio")
     if kind not in ("stdio", *HTTP_TYPES):
-        raise usage_error(f"{which}: there is no type {kind!r} here; there are stdio and http.")
-    way, other, strange = (
-        ("command", "url", ADDRESS_KEYS) if kind == "stdio" else ("url", "command", COMMAND_KEYS)
-    )
-    if not given.get(way):
-        raise usage_error(f"{which} needs a {way}, since its type is {kind}.")
-    if odd := [key for key in (other, *strange) if key in given]:
-        raise usage_error(f"{which} has a {way}, so {odd[0]!r} has no place there.")
-    return given
+        raise usage_error(f"{which}: type must be stdio or http, got {kind!r}.")
+    needed, forbidden = "url", ["command", *COMMAND_KEYS]
+    if kind == "stdio":
+        needed, forbidden = "command", ["url", *ADDRESS_KEYS]
+    if not given.get(needed):
+        raise usage_error(f"{which} needs a {needed}, since its type is {kind}.")
+    for key in forbidden:
+        if key in given:
+            raise usage_error(f"{which} has a {needed}, so it cannot have {key!r}.")
 
 
 def find_expected_type(key: str, value: Any) -> str:
-    """What is due under a key where its value does not fit; "" where it does."""
+    """Return what a key must hold if its value does not fit; "" if it does."""
     if key in STRING_KEYS:
-        return "" if isinstance(value, str) and "\0" not in value else "a text"
+        return "" if _is_string(value) else "a string"
     if key in BOOLEAN_KEYS:
         return "" if isinstance(value, bool) else "true or false"
-    parts = value if key in LIST_KEYS else [*value.values()] if isinstance(value, dict) else None
-    due = "a list of texts" if key in LIST_KEYS else "an object of names and texts"
-    fits = isinstance(parts, list) and all(isinstance(one, str) and "\0" not in one for one in parts)
-    return "" if fits else due
+    if key in LIST_KEYS:
+        return "" if isinstance(value, list) and all(map(_is_string, value)) else "a list of strings"
+    fits = isinstance(value, dict) and all(map(_is_string, value.values()))
+    return "" if fits else "an object of strings"
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value
 
 
 def expand_server(name: str, given: Mapping[str, Any], which: str) -> McpServer:
-    """Put the variables in their places, `${NAME}` and `${NAME:-otherwise}`."""
+    """Fill in the variables `${NAME}` and `${NAME:-default}` of one server."""
     used: dict[str, str] = {}
 
-    def put(value: Any) -> Any:
+    def expand(value: Any) -> Any:
         if isinstance(value, str):
             return PLACEHOLDER.sub(lambda found: expand_variable(found[1], which, used), value)
-        return {key: put(one) for key, one in value.items()} if isinstance(value, dict) else map(put, value)
+        if isinstance(value, dict):
+            return {key: expand(part) for key, part in value.items()}
+        return tuple(map(expand, value))
 
-    whole = {key: put(given[key]) for key in KEYS if key in given and key not in ("type", *BOOLEAN_KEYS)}
-    server = McpServer(name, **{**whole, "args": tuple(whole.get("args", ()))})
+    fields = [key for key in KEYS if key in given and key not in ("type", *BOOLEAN_KEYS)]
+    server = McpServer(name, **{key: expand(given[key]) for key in fields})
     if server.url and not is_http_url(server.url):
-        raise usage_error(f"{which}: its url cannot be read: write http://HOST/PATH or https://HOST/PATH.")
-    carried = {"variables": used, "env": server.env, "headers": server.headers, "url": server.url}
-    return McpServer(**{**vars(server), "secrets": tuple(collect_secrets(carried))})
+        raise usage_error(f"{which}: url must be an address such as https://HOST/PATH.")
+    carriers = {"variables": used, "env": server.env, "headers": server.headers, "url": server.url}
+    return replace(server, secrets=tuple(collect_secrets(carriers)))
 
 
-def expand_variable(said: str, which: str, used: dict[str, str]) -> str:
-    """What a variable of the environment says; it is noted as `used`."""
-    if (found := VARIABLE.fullmatch(said)) is None:
-        raise server_error(which, f"${{{said}}} is no variable; write ${{NAME}} or ${{NAME:-otherwise}}.")
-    name, otherwise = found.groups()
-    value = os.environ.get(name) or otherwise
+def expand_variable(text: str, which: str, used: dict[str, str]) -> str:
+    """Return the value of an environment variable, and note it in `used`."""
+    if (found := VARIABLE.fullmatch(text)) is None:
+        raise usage_error(f"{which}: ${{{text}}} is not a variable: write ${{NAME}} or ${{NAME:-default}}.")
+    name, default = found.groups()
+    value = os.environ.get(name) or default
     if value is None:
-        raise server_error(which, f"it needs the variable {name}, which is not set.")
+        raise usage_error(f"{which} needs the environment variable {name}, which is not set.")
     used[name] = value
     return value
-
-
-def server_error(which: str, why: str) -> CommandError:
-    """An error of whoever wrote the file or set the variables."""
-    return usage_error(f"{which}: {why}")

@@ -1,4 +1,4 @@
-"""Sessions with MCP servers, each held by one task."""
+"""Connections to MCP servers, each owned by one task."""
 
 import asyncio
 import logging
@@ -25,28 +25,25 @@ from wakeloop.cli.mcp_config import McpServer
 from wakeloop.text.characters import shorten, to_one_line
 from wakeloop.text.secrets import redact_text
 
-START_TIMEOUT = 30.0  # seconds until a server has to be ready
-CALL_TIMEOUT = 300.0  # seconds that a call may take
-CLOSE_TIMEOUT = (
-    6.0  # seconds that a session has to end: after two its process is asked to, after four it is made to
-)
-MAX_STDERR_BYTES = 2_000  # bytes of what a server wrote on its stderr
-MAX_MESSAGE = 300  # characters of a server's words in a sentence
-# What the library says of a session that has ended: other words of these codes are a server's own.
+START_TIMEOUT = 30.0  # seconds until a server must be ready
+CALL_TIMEOUT = 300.0  # seconds for a call
+CLOSE_TIMEOUT = 6.0  # seconds to close: the library sends SIGTERM after two, SIGKILL after four
+MAX_STDERR_BYTES = 2_000  # the end of a server's stderr, in bytes
+MAX_MESSAGE = 300  # characters of a server's message in an error
+# The library's errors for a session that has ended. Servers use the same codes with other messages.
 CLOSED = mcp.ErrorData(code=-32000, message="Connection closed")
-UNKNOWN_SESSION = mcp.ErrorData(
-    code=32600, message="Session terminated"
-)  # 404: whoever was started again knows it not
+# HTTP 404: a server that was restarted does not know its old sessions
+UNKNOWN_SESSION = mcp.ErrorData(code=32600, message="Session terminated")
 CONNECTION_LOST = (ClosedResourceError, BrokenResourceError, ConnectionError, httpx.TransportError)
 
-for _name in ("mcp", "client"):  # where nobody listens to them, their warnings would go to the terminal
+for _name in ("mcp", "client"):  # without a handler, their warnings would go to the terminal
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
 class McpConnection:
-    """One server, held by one task of a loop; what has ended is connect anew by the next call.
+    """A connection to one server; the next call reopens one that has ended.
 
-    Its methods run in the loop.
+    All methods run in the event loop of `ExternalTools`.
     """
 
     def __init__(self, server: McpServer, root: str) -> None:
@@ -60,7 +57,7 @@ class McpConnection:
         self.last_response = ""
 
     async def connect(self) -> ClientSession:
-        """The session, begun if there is none. Raises `CommandError` with a sentence where it cannot be."""
+        """Return the session, opening it if needed. Raises `CommandError` if that fails."""
         async with self.lock:
             if self.session is None:
                 await self.close()
@@ -70,7 +67,7 @@ class McpConnection:
                 try:
                     async with asyncio.timeout(START_TIMEOUT):
                         self.session = await asyncio.shield(ready)
-                except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
+                except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
                     await self.close()
                     why = self.redact(explain_failure(self.server, error, self.last_response))
                     last = self.format_last_stderr_line()
@@ -78,7 +75,7 @@ class McpConnection:
             return self.session
 
     async def hold_session(self, ready: asyncio.Future[ClientSession]) -> None:
-        """Hold the session until it is cancelled: its beginning and its end belong into one task."""
+        """Keep the session open until cancelled: anyio wants it opened and closed by the same task."""
         try:
             async with (
                 self.open_streams() as (read, write),
@@ -88,27 +85,27 @@ class McpConnection:
                 self.tools = await list_all_tools(session)
                 ready.set_result(session)
                 await asyncio.get_running_loop().create_future()
-        except Exception as error:  # noqa: BLE001 - it is told where it is waited for
+        except Exception as error:  # noqa: BLE001 - raised in `connect`, which waits for it
             if not ready.done():
                 ready.set_exception(error)
         finally:
             if self.task is asyncio.current_task():
                 self.session = None
-            ready.cancel()  # nothing to one that is done
+            ready.cancel()  # no effect if it is done
 
     async def handle_message(self, ready: asyncio.Future[ClientSession], message: object) -> None:
-        """Take what is no answer: at the start of one over HTTP, something else is there."""
+        """Fail the start if the answer over HTTP is not MCP: the library only passes such errors on."""
         if self.server.url and isinstance(message, Exception) and not ready.done():
             ready.set_exception(message)
 
     async def record_response(self, response: httpx.Response) -> None:
-        """Keep what was answered last: it is told where it is nothing of the protocol."""
+        """Keep status and type of the last response, for the error if it is not MCP."""
         kind = response.headers.get("content-type", "").partition(";")[0]
         self.last_response = f"{response.status_code}" + (f" with {kind}" if kind else "")
 
     @asynccontextmanager
     async def open_streams(self) -> AsyncIterator[tuple[Any, Any]]:
-        """The two streams of a connection."""
+        """Open the two streams of a connection, over HTTP or to a process."""
         if self.server.url:
             limits = httpx.Timeout(START_TIMEOUT, read=CALL_TIMEOUT)
             hooks = {"response": [self.record_response]}
@@ -139,13 +136,13 @@ class McpConnection:
             os.close(reads)
 
     def read_stderr(self, stream: int) -> None:
-        """Keep the end of what the server writes on its stderr: its last words tell why it ended."""
+        """Keep the end of the server's stderr: it says why the server ended."""
         with suppress(BlockingIOError):
             while data := os.read(stream, 65_536):
                 self.stderr_tail = (self.stderr_tail + data)[-MAX_STDERR_BYTES:]
 
     async def close(self) -> None:
-        """End the session; a process has its input closed, is asked to end, and is made to."""
+        """Close the session; a process has its input closed, then gets SIGTERM, then SIGKILL."""
         task, self.task, self.session = self.task, None, None
         if task is not None:
             task.cancel()
@@ -154,7 +151,7 @@ class McpConnection:
     # -- a call ----------------------------------------------------------------------------------------
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> mcp.CallToolResult:
-        """Call a tool. Raises `ToolException` where the server refuses the call, or has ended."""
+        """Call a tool. Raises `ToolException` if the server refuses the call or has ended."""
         try:
             session = await self.connect()
         except CommandError as error:
@@ -180,28 +177,28 @@ class McpConnection:
             asked.cancel()
 
     async def close_lost_session(self, session: ClientSession) -> str:
-        """Let go of a session that has ended, and say so to the model."""
+        """Drop a session that has ended, and return what to tell the model."""
         if self.session is session:
             await self.close()
         return (
-            f"{self.label} ended, and with it this call, which may have had its effect; what the server "
-            f"kept is lost. The next call starts it anew.{self.format_last_stderr_line()}"
+            f"{self.label} ended during this call, which may have taken effect. The server's state is "
+            f"lost; the next call restarts it.{self.format_last_stderr_line()}"
         )
 
     def format_last_stderr_line(self) -> str:
-        """The last line that the server wrote on its stderr."""
+        """Format the last line of the server's stderr, if there is one."""
         lines = [line for line in self.stderr_tail.decode(errors="replace").splitlines() if line.strip()]
         return (
-            f" Its last words: {shorten(self.redact(to_one_line(lines[-1])), MAX_MESSAGE)}" if lines else ""
+            f" Its last output: {shorten(self.redact(to_one_line(lines[-1])), MAX_MESSAGE)}" if lines else ""
         )
 
     def redact(self, text: str) -> str:
-        """A text without the file's secrets."""
+        """Remove the configured secrets from a text."""
         return redact_text(text, self.server.secrets)
 
 
 async def list_all_tools(session: ClientSession) -> list[mcp.Tool]:
-    """All tools of a server, page by page."""
+    """Return all tools of a server, page by page."""
     page = await session.list_tools()
     found = [*page.tools]
     while page.nextCursor:
@@ -211,7 +208,7 @@ async def list_all_tools(session: ClientSession) -> list[mcp.Tool]:
 
 
 def explain_bad_answer(error: ValueError | RuntimeError) -> str:
-    """What is wrong with an answer that is not of the protocol, or not as the server had announced it."""
+    """Say what is wrong with an answer that breaks the protocol or the tool's output schema."""
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         return f"its answer cannot be read: {'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -219,7 +216,7 @@ def explain_bad_answer(error: ValueError | RuntimeError) -> str:
 
 
 def explain_failure(server: McpServer, error: BaseException, answered: str) -> str:
-    """Why a session could not be connect; `answered` is what came over HTTP."""
+    """Say why a session could not be opened; `answered` is the last HTTP response."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     where = strip_credentials(server.url)
@@ -229,19 +226,19 @@ def explain_failure(server: McpServer, error: BaseException, answered: str) -> s
             first = f"{where} answered {answered}, and then nothing" if answered else "it did not answer"
             said = f"{first} within {START_TIMEOUT:g} s"
         case FileNotFoundError() if server.command:
-            said = f"there is no command {server.command!r}, or no folder {server.cwd or '.'!r}"
+            said = f"the command {server.command!r} or the folder {server.cwd or '.'!r} does not exist"
         case httpx.HTTPStatusError():
             said = f"{where} answered {answered}"
         case McpError() if error.error == UNKNOWN_SESSION:
             said = f"{where} answered {answered}"
         case ValueError() | RuntimeError() if answered:
-            said = f"{where} answered {answered}, not as an MCP server"
+            said = f"{where} answered {answered}, which is not MCP"
         case httpx.TransportError():
             said = f"{where} cannot be reached: {said}"
         case _ if getattr(error, "error", None) == CLOSED or (
             server.command and isinstance(error, CONNECTION_LOST)
         ):
-            said = "it ended at its start"  # a read may meet that first, or a write
+            said = "it ended right after its start"  # noticed by a read or a write, whichever comes first
         case OSError():
             said = f"{server.command!r} cannot be started: {error.strerror}"
     return f"{said}."

@@ -65,13 +65,13 @@ def test_a_byte_order_mark_is_none_of_it_and_other_keys_are_other_programs(path:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "{}, line 1: this is not JSON: Expecting property name enclosed in double quotes."),
-        ('{"mcpServers": {\n"a": 1,}}', "{}, line 2: this is not JSON: "),
-        ("[" * 100_000, "'{}' for --mcp cannot be read: it is nested too deeply."),
-        ("[]", "{}: a JSON object is due here."),
-        ('{"servers": {}}', "{}: it names no servers; its form is "),
-        ('{"mcpServers": []}', "{}: it names no servers; its form is "),
-        ('{"mcpServers": {"a": {}, "a": {}}}', "{}: the key 'a' stands twice."),
+        ("{", "{}, line 1 is not valid JSON: Expecting property name enclosed in double quotes."),
+        ('{"mcpServers": {\n"a": 1,}}', "{}, line 2 is not valid JSON: "),
+        ("[" * 100_000, "The file '{}' for --mcp cannot be read: it is nested too deeply."),
+        ("[]", "{} must contain a JSON object."),
+        ('{"servers": {}}', "{} must contain servers, as in "),
+        ('{"mcpServers": []}', "{} must contain servers, as in "),
+        ('{"mcpServers": {"a": {}, "a": {}}}', "{} has the key 'a' twice."),
     ],
 )
 def test_a_file_of_another_form_is_refused(path: Path, text: str, says: str) -> None:
@@ -85,37 +85,37 @@ def test_a_file_of_another_form_is_refused(path: Path, text: str, says: str) -> 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("x", " must be an object of keys and values."),
+        ("x", " must be an object."),
         ({}, " needs a command, since its type is stdio."),
         ({"command": ""}, " needs a command, since its type is stdio."),
         ({"type": "http"}, " needs a url, since its type is http."),
-        ({"comand": "x"}, " has a key 'comand', which there is not; did you mean 'command'?"),
+        ({"comand": "x"}, " has an unknown key 'comand'. Did you mean 'command'?"),
         (
             {"command": "x", "oauth": {}},
-            f" has a key 'oauth', which there is not; allowed are {', '.join(KEYS)}.",
+            f" has an unknown key 'oauth'. Available: {', '.join(KEYS)}.",
         ),
-        ({"command": ["x"]}, ": command must be a text."),
-        ({"command": "x\0"}, ": command must be a text."),
-        ({"command": "x", "args": "y"}, ": args must be a list of texts."),
-        ({"command": "x", "args": [1]}, ": args must be a list of texts."),
-        ({"command": "x", "env": {"PORT": 1}}, ": env must be an object of names and texts."),
-        ({"command": "x", "env": ["A"]}, ": env must be an object of names and texts."),
+        ({"command": ["x"]}, ": command must be a string."),
+        ({"command": "x\0"}, ": command must be a string."),
+        ({"command": "x", "args": "y"}, ": args must be a list of strings."),
+        ({"command": "x", "args": [1]}, ": args must be a list of strings."),
+        ({"command": "x", "env": {"PORT": 1}}, ": env must be an object of strings."),
+        ({"command": "x", "env": ["A"]}, ": env must be an object of strings."),
         ({"command": "x", "disabled": "no"}, ": disabled must be true or false."),
-        ({"type": "sse", "url": "http://x"}, ": there is no type 'sse' here; there are stdio and http."),
+        ({"type": "sse", "url": "http://x"}, ": type must be stdio or http, got 'sse'."),
         (
             {"command": "x", "url": "http://x", "type": "stdio"},
-            " has a command, so 'url' has no place there.",
+            " has a command, so it cannot have 'url'.",
         ),
-        ({"command": "x", "headers": {}}, " has a command, so 'headers' has no place there."),
-        ({"url": "http://x", "env": {}}, " has a url, so 'env' has no place there."),
+        ({"command": "x", "headers": {}}, " has a command, so it cannot have 'headers'."),
+        ({"url": "http://x", "env": {}}, " has a url, so it cannot have 'env'."),
         *(
-            ({"url": url}, ": its url cannot be read: write http://HOST/PATH or https://HOST/PATH.")
+            ({"url": url}, ": url must be an address such as https://HOST/PATH.")
             for url in ("ftp://x", "http://[::1", "http://x:port", "https://", "http://x:99999")
         ),
-        ({"command": "${NOBODY_SET_IT}"}, ": it needs the variable NOBODY_SET_IT, which is not set."),
+        ({"command": "${NOBODY_SET_IT}"}, " needs the environment variable NOBODY_SET_IT, which is not set."),
         (
             {"command": "x", "env": {"KEY": "${input:key}"}},
-            ": ${input:key} is no variable; write ${NAME} or ${NAME:-otherwise}.",
+            ": ${input:key} is not a variable: write ${NAME} or ${NAME:-default}.",
         ),
     ],
 )

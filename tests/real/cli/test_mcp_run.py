@@ -55,7 +55,7 @@ def test_a_run_has_one_process_and_its_secrets_are_nowhere(shell: Shell, serve: 
     ]
     assert (three, wrong, token) == ("3", "Error: Error executing tool fail: …", "…")
     assert first == second != third
-    assert ended.startswith("Error: the MCP server 'local' ended, and with it this call")
+    assert ended.startswith("Error: the MCP server 'local' ended during this call")
     assert [is_gone(int(one)) for one in (first, third)] == [True, True]
     assert "2 calls failed" in done.stdout
     assert "There is a .mcp.json here" not in done.stdout
@@ -69,7 +69,7 @@ def test_a_run_has_one_process_and_its_secrets_are_nowhere(shell: Shell, serve: 
     again = shell("resume", "mine", "again", cwd=shell.folder.parent)
     assert (again.returncode, again.stderr) == (
         2,
-        f"wakeloop: {path}: the server 'local': it needs the variable MY_TOKEN, which is not set.\n",
+        f"wakeloop: {path}: the server 'local' needs the environment variable MY_TOKEN, which is not set.\n",
     )
 
 
@@ -211,7 +211,7 @@ def test_a_file_that_nobody_named_is_told_of_and_starts_nothing(
         (["--mcp", "bad.json"], r"\S+/bad.json, line 1: this is not JSON: Expecting value."),
         (
             ["--mcp", "one.json", "--model", "m"],
-            "The MCP server 'one' cannot be used: there is no command 'no-such', or no folder '.'.",
+            "The MCP server 'one' cannot be used: the command 'no-such' or the folder '.' does not exist.",
         ),
     ],
 )

@@ -101,8 +101,8 @@ def test_a_server_that_ends_in_a_call_is_begun_anew_by_the_next(held: Held) -> N
     held.start(local=LOCAL)
     first = held("pid")
     assert held("die") == (
-        "error: the MCP server 'local' ended, and with it this call, which may have had its effect; what the "
-        "server kept is lost. The next call starts it anew. Its last words: out of memory"
+        "error: the MCP server 'local' ended during this call, which may have taken effect. The server's "
+        "state is lost; the next call restarts it. Its last output: out of memory"
     )
     assert is_gone(int(first))
     second = held("pid")
@@ -170,7 +170,7 @@ def test_over_http_and_a_server_that_was_started_again(held: Held, over_http) ->
     process.kill()
     process.wait()
     _, process = over_http()  # nobody calls meanwhile: the new one does not know the session
-    assert held("pid").startswith("error: the MCP server 'far' ended, and with it this call")
+    assert held("pid").startswith("error: the MCP server 'far' ended during this call")
     assert held("pid") == str(process.pid)
 
 
@@ -239,29 +239,29 @@ def refusing(held: Held) -> dict[str, Any]:
     [
         (
             lambda held: {"command": "no-such-command"},
-            "there is no command 'no-such-command', or no folder '.'.",
+            "the command 'no-such-command' or the folder '.' does not exist.",
         ),
         (
             lambda held: {**LOCAL, "cwd": "nowhere"},
-            f"there is no command {sys.executable!r}, or no folder 'nowhere'.",
+            f"the command {sys.executable!r} or the folder 'nowhere' does not exist.",
         ),
         (lambda held: {"command": str(held.folder)}, "'{folder}' cannot be started: Permission denied."),
-        (ending, "it ended at its start. Its last words: no licence for …"),
+        (ending, "it ended right after its start. Its last output: no licence for …"),
         (sleeping, "it did not answer within 1 s."),
         (refusing, "http://127.0.0.1:{port}/mcp answered 401."),
         (elsewhere, "http://127.0.0.1:{port}/mcp answered 404."),
         (odd(500, "text/plain", b"no"), "http://127.0.0.1:{port}/mcp answered 500 with text/plain."),
         (
             odd(200, "text/html; charset=utf-8", b"<html>"),
-            "http://127.0.0.1:{port}/mcp answered 200 with text/html, not as an MCP server.",
+            "http://127.0.0.1:{port}/mcp answered 200 with text/html, which is not MCP.",
         ),
         (
             odd(200, "application/json", b'{"ok": true}'),
-            "http://127.0.0.1:{port}/mcp answered 200 with application/json, not as an MCP server.",
+            "http://127.0.0.1:{port}/mcp answered 200 with application/json, which is not MCP.",
         ),
         (
             odd(200, "application/json", b"<"),
-            "http://127.0.0.1:{port}/mcp answered 200 with application/json, not as an MCP server.",
+            "http://127.0.0.1:{port}/mcp answered 200 with application/json, which is not MCP.",
         ),
         (SILENT, "http://127.0.0.1:{port}/mcp answered 202, and then nothing within 1 s."),
     ],
@@ -293,7 +293,10 @@ def test_a_server_that_does_not_start_is_one_sentence(
 def test_a_server_that_ends_before_it_was_asked(error: Exception) -> None:
     """A write meets its end before a read does: so it is told in the same words."""
     local = McpServer("one", command="python")
-    assert mcp_servers.explain_failure(local, ExceptionGroup("", [error]), "") == "it ended at its start."
+    assert (
+        mcp_servers.explain_failure(local, ExceptionGroup("", [error]), "")
+        == "it ended right after its start."
+    )
 
 
 def bare(tool: dict[str, Any], answer: dict[str, Any] | None = None) -> dict[str, Any]:
