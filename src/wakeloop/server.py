@@ -1,4 +1,4 @@
-"""The agent as a LangGraph server loads it."""
+"""The agent that a LangGraph server loads."""
 
 import os
 from asyncio import to_thread
@@ -21,18 +21,22 @@ from wakeloop.platform.computed_once import computed_once
 
 @cache
 def make_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
-    """Return the agent of `langgraph.json`: the same at each call, without a checkpointer.
+    """Return the agent for `langgraph.json`, without a checkpointer. Every call returns the same graph.
 
-    A server calls this when it starts and for each read, and brings its own saver. Neither key nor network is
-    needed for that: the model, the one that `WAKELOOP_MODEL` names, is made at the first request.
+    A server calls this at its start and for each read, and uses its own saver. That needs neither a key nor a
+    network: the model that `WAKELOOP_MODEL` names is created at the first request.
+
+    Example:
+        >>> make_graph().name
+        'wakeloop'
     """
     return create_todo_agent(EnvironmentModel())
 
 
 class EnvironmentModel(BaseChatModel):
-    """Stands for the model that `WAKELOOP_MODEL` names, such as `openai:NAME`.
+    """The model that `WAKELOOP_MODEL` names, such as `openai:NAME`, created at the first request.
 
-    A request raises `ModelError` where no model is named, or the named one cannot be made.
+    A request raises `ModelError` if no model is named, or if the named one cannot be created.
     """
 
     model_config = ConfigDict(ignored_types=(computed_once,))
@@ -47,20 +51,20 @@ class EnvironmentModel(BaseChatModel):
     def _real(self) -> Runnable[Any, Any]:
         name = os.environ.get("WAKELOOP_MODEL", "")
         if not name:
-            raise ModelError("There is no model to ask: set WAKELOOP_MODEL, for example to openai:NAME.")
+            raise ModelError("No model is set. Set WAKELOOP_MODEL, for example to openai:NAME.")
         return bind_tools(create_model(name), self.tools)
 
     def bind_tools(self, tools: Sequence[Any], **_: Any) -> "EnvironmentModel":
-        """Return the same model with tools; it is told of them when it is made."""
+        """Return the same model with tools, which are bound when the model is created."""
         return EnvironmentModel(tools=tools)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AIMessage:  # noqa: A002 - LangChain's own word
-        """Ask the model itself."""
+        """Ask the real model."""
         reply: AIMessage = self._real.invoke(input, config, **kwargs)
         return reply
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AIMessage:  # noqa: A002 - LangChain's own word
-        """Ask the model itself; making it reads files, so that is done beside the event loop."""
+        """Ask the real model. Creating it reads files, which is done outside the event loop."""
         real = await to_thread(lambda: self._real)
         reply: AIMessage = await real.ainvoke(input, config, **kwargs)
         return reply

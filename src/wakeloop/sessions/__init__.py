@@ -1,4 +1,4 @@
-"""Sessions: what wakes them, and who hosts them."""
+"""Sessions: threads that events wake, and the hosts that run them."""
 
 from wakeloop.loop.inbox import find_event_fault
 from wakeloop.sessions.communication_tools import SubagentLimits, session_tools

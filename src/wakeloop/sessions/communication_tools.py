@@ -1,4 +1,4 @@
-"""The tools with which a session asks, sends and spawns."""
+"""Tools for asking people and agents, and for subagents."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -21,17 +21,21 @@ from wakeloop.text.descriptions import describe
 from wakeloop.thread.interrupts import ask_person
 
 TOOL_NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
-HANDLE_LENGTH = 10  # characters of a handle's own part: the model repeats it
+HANDLE_LENGTH = 10  # characters after the agent's name; short, because the model has to repeat the handle
 _DEPTH = re.compile(r":sub(\d+)-[0-9a-f]+\Z")
 
 
 @dataclass(frozen=True)
 class SubagentLimits:
-    """How far subagents go.
+    """Limits on subagents.
 
     Attributes:
-        depth: How deep subagents may start subagents.
-        children: How many a session may have at work at once.
+        depth: How deep subagents may nest.
+        children: How many subagents a session may run at once.
+
+    Example:
+        >>> SubagentLimits(children=2)
+        SubagentLimits(depth=3, children=2)
     """
 
     depth: int = 3
@@ -45,55 +49,65 @@ def session_tools(
     agents: Mapping[str, str] | None = None,
     limits: SubagentLimits | None = None,
 ) -> list[BaseTool]:
-    """Return the tools of these names for an agent whose threads this host runs.
+    """Return the session tools with these names, for an agent whose threads the host runs.
 
     Args:
-        host: The host, or a function that returns it at each call (where the host is made from its agents).
-        names: Which of `ask_user`, `talk_to_agent`, `send_message`, `reply_to_peer`, `spawn_subagent`,
-            `wait_for`; all of them by default.
-        agents: The agents that may be addressed, with a line on what each is for, which the model reads;
-            without it all of the host's.
-        limits: Depth and number of subagents.
+        host: The host, or a function that returns it at each call (if the host is made from the agents).
+        names: Any of `ask_user`, `talk_to_agent`, `send_message`, `reply_to_peer`, `spawn_subagent` and
+            `wait_for`. Default: all of them.
+        agents: The agents that may be addressed, each with a line on what it is for, which the model reads.
+            Default: all of the host's agents.
+        limits: The depth and number of subagents.
 
     Returns:
-        LangChain tools, in the order of the names. They need a checkpointer and a `thread_id`, and refuse by
-        a `ToolException` of one sentence.
+        LangChain tools, in the order of the names. They need a checkpointer and a `thread_id`. Their errors
+        are a `ToolException` with one sentence.
 
     Raises:
-        ToolNameError: A name that is none of them.
+        ToolNameError: A name is unknown.
+
+    Example:
+        >>> def get_host():
+        ...     return host  # made later, from the agents
+        >>> [tool.name for tool in session_tools(get_host, ["ask_user", "send_message"])]
+        ['ask_user', 'send_message']
     """
     wanted = list(dict.fromkeys(names))
-    if unknown := [name for name in wanted if name not in TOOL_NAMES]:
-        raise ToolNameError(f"There is no session tool {unknown[0]!r}; there are {', '.join(TOOL_NAMES)}.")
-    made = SessionTools(host, agents, limits or SubagentLimits())
-    return [made.make_tool(name) for name in wanted]
+    for name in wanted:
+        if name not in TOOL_NAMES:
+            raise ToolNameError(f"Unknown session tool {name!r}. Available: {', '.join(TOOL_NAMES)}.")
+    tools = SessionTools(host, agents, limits or SubagentLimits())
+    return [tools.make_tool(name) for name in wanted]
 
 
 def subagent_depth(thread_id: str) -> int:
-    """Return how deep a thread was spawned: 0 for one that no session started."""
+    """Return how deep a thread is nested: 0 if it is not a subagent."""
     found = _DEPTH.search(thread_id)
     return int(found[1]) if found else 0
 
 
 @dataclass(frozen=True)
 class SessionTools:
-    """The tools over one host; each is a method under what the model reads of it."""
+    """The tools for one host, as methods. The model reads the text in the decorator."""
 
     host_or_factory: SessionHost | Callable[[], SessionHost]
     agents: Mapping[str, str] | None
     limits: SubagentLimits
 
     def make_tool(self, name: str) -> BaseTool:
-        """Return one of them as a LangChain tool."""
+        """Return the method with this name as a LangChain tool."""
         method = getattr(self, name)
-        told = " ".join((method.__doc__ or "").split())
+        description = " ".join((method.__doc__ or "").split())
         if self.agents and name in ("talk_to_agent", "send_message", "spawn_subagent"):
-            told += " Agents: " + "; ".join(f"{agent} ({what})" for agent, what in self.agents.items()) + "."
+            agents = "; ".join(f"{agent} ({purpose})" for agent, purpose in self.agents.items())
+            description += f" Agents: {agents}."
         return StructuredTool.from_function(
-            method, name=name, description=told, args_schema=argument_schema(name)
+            method, name=name, description=description, args_schema=argument_schema(name)
         )
 
-    @describe("Ask the person you work for and wait for the answer: only what you cannot find out yourself.")
+    @describe(
+        "Ask the person you work for and wait for the answer. Only ask what you cannot find out yourself."
+    )
     def ask_user(self, question: str) -> str:
         text = _require_text(question, "question")
         asked = build_approval_request("ask_user", {"question": text}, text, ("respond",), on="human")
@@ -107,8 +121,8 @@ class SessionTools:
         if to in chain:
             circle = " → ".join([*chain[chain.index(to) :], to])
             raise ToolException(
-                f"{to} waits for an answer itself ({circle}), so it cannot be asked; "
-                "answer first, or go on with what you have"
+                f"{to} is itself waiting for an answer ({circle}), so it cannot be asked; "
+                "answer first, or continue with what you have"
             )
         key = call.event_id
         event: WakeEvent = {"kind": "peer_message", "id": key, "text": text, "sender": call.thread}
@@ -126,16 +140,16 @@ class SessionTools:
         self.send(to, {"kind": "peer_message", "id": call.event_id, "text": text, "sender": call.thread})
         return f"Sent to {to}."
 
-    @describe("Answer the agent that has waited longest for a reply of yours.")
+    @describe("Answer the agent that has waited longest for your reply.")
     def reply_to_peer(self, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
         call = SessionToolCall.from_runtime(runtime)
         text = _require_text(message, "message")
         owed = [entry for entry in find_owed_replies(call.state) if isinstance(entry, Mapping)]
         if call.position >= len(owed):
-            raise ToolException("no reply is owed; use send_message to tell an agent something unasked")
-        letter = make_answer(owed[call.position], call.thread, text)
-        self.send(letter.thread, letter.event)
-        return call.make_result(f"Replied to {letter.thread}.", owed_replies=remove_answered([letter]))
+            raise ToolException("you owe no reply; use send_message to tell an agent something")
+        answer = make_answer(owed[call.position], call.thread, text)
+        self.send(answer.thread, answer.event)
+        return call.make_result(f"Replied to {answer.thread}.", owed_replies=remove_answered([answer]))
 
     @describe("Start a subagent on a task. Returns its handle at once; the result comes as a message.")
     def spawn_subagent(
@@ -145,15 +159,11 @@ class SessionTools:
         text, depth = _require_text(task, "task"), subagent_depth(call.thread) + 1
         kind = self.check_agent(agent or find_agent(call.thread, self.host.agents))
         if depth > self.limits.depth:
-            raise ToolException(
-                f"subagents may not start subagents deeper than {self.limits.depth}; do the task yourself"
-            )
-        children = call.subagents
-        if len(children) + call.position >= self.limits.children:
-            raise ToolException(
-                f"no more than {pluralize(self.limits.children, 'subagent')} may be at work at once; "
-                "wait for one of them first"
-            )
+            raise ToolException(f"subagents may nest at most {self.limits.depth} deep; do the task yourself")
+        # earlier calls of the same message are not in the state yet
+        if len(call.subagents) + call.position >= self.limits.children:
+            most = pluralize(self.limits.children, "subagent")
+            raise ToolException(f"at most {most} may run at once; wait for one of them first")
         handle = f"{kind}:sub{depth}-{call.event_id[:HANDLE_LENGTH]}"
         event: WakeEvent = {"kind": "peer_message", "id": call.event_id, "text": text, "sender": call.thread}
         wants = {"correlation_id": handle, "wants": "subagent_done", "chain": call.chain}
@@ -166,16 +176,21 @@ class SessionTools:
         wanted = list(dict.fromkeys(handles))
         if not wanted:
             raise ToolException("handles is empty; name at least one subagent")
-        running = [handle for handle in wanted if handle in call.subagents]
-        over = [handle for handle in wanted if handle not in running and call.has_result_from(handle)]
-        if strange := [handle for handle in wanted if handle not in running and handle not in over]:
-            at_work = ", ".join(call.subagents) or "none"
-            raise ToolException(f"there is no subagent {strange[0]!r}; at work: {at_work}")
-        told = f" Finished already, see their messages: {', '.join(over)}." if over else ""
+        running: list[str] = []
+        finished: list[str] = []
+        for handle in wanted:
+            if handle in call.subagents:
+                running.append(handle)
+            elif call.has_result_from(handle):
+                finished.append(handle)
+            else:
+                names = ", ".join(call.subagents) or "none"
+                raise ToolException(f"unknown subagent {handle!r}; running: {names}")
+        note = f" Already finished, see their messages: {', '.join(finished)}." if finished else ""
         if not running:
-            return call.make_result(f"Nothing to wait for.{told}")
+            return call.make_result(f"Nothing to wait for.{note}")
         return call.make_result(
-            f"Waiting for {', '.join(running)}.{told} End your turn; the results will come as messages.",
+            f"Waiting for {', '.join(running)}.{note} End your turn; the results will come as messages.",
             waiting_on=[{"id": handle, "on": "subagent"} for handle in running],
         )
 
@@ -183,20 +198,19 @@ class SessionTools:
 
     @property
     def host(self) -> SessionHost:
-        """The host, asked for at each call: none is kept with a thread."""
-        return (
-            self.host_or_factory if isinstance(self.host_or_factory, SessionHost) else self.host_or_factory()
-        )
+        """The host, looked up at each call, because it may not exist yet when the tools are made."""
+        given = self.host_or_factory
+        return given if isinstance(given, SessionHost) else given()
 
     def send(self, thread_id: str, event: WakeEvent) -> None:
-        """Send an event; what the host refuses is the tool's error."""
+        """Send an event. A refusal by the host becomes the tool's error."""
         try:
             self.host.send(thread_id, event)
         except SessionError as error:
             raise ToolException(str(error)) from None
 
     def resolve_address(self, agent: str, call: SessionToolCall) -> str:
-        """Return the thread that a name stands for: an agent's own, one of its others, or a known peer's."""
+        """Return the thread that an agent's name, or a thread's id, refers to, else refuse."""
         to = _require_text(agent, "agent")
         if to == call.thread:
             raise ToolException(f"{to} is your own name; a session cannot write to itself")
@@ -206,10 +220,10 @@ class SessionTools:
         return to
 
     def check_agent(self, name: str) -> str:
-        """Return the name of an agent that may be addressed, or refuse."""
+        """Return the name of an agent that may be addressed. Raises `ToolException` for any other."""
         allowed = self.host.agents if self.agents is None else self.agents
         if name not in allowed:
-            raise ToolException(f"there is no agent {name!r}; there are: {', '.join(sorted(allowed))}")
+            raise ToolException(f"unknown agent {name!r}; available: {', '.join(sorted(allowed))}")
         return name
 
     def is_known_thread(self, thread_id: str) -> bool:
@@ -223,9 +237,9 @@ class SessionTools:
 
 @cache
 def argument_schema(name: str) -> Any:
-    """Return the schema of a tool's arguments: read once, since that takes longer than all else of a tool."""
-    nobodys = SessionTools(_no_host, None, SubagentLimits())
-    return StructuredTool.from_function(getattr(nobodys, name), name=name).args_schema
+    """Return the schema of a tool's arguments. It is cached: making it takes most of a tool's time."""
+    hostless = SessionTools(_no_host, None, SubagentLimits())
+    return StructuredTool.from_function(getattr(hostless, name), name=name).args_schema
 
 
 def _no_host() -> SessionHost:
@@ -234,5 +248,5 @@ def _no_host() -> SessionHost:
 
 def _require_text(given: str, what: str) -> str:
     if not given.strip():
-        raise ToolException(f"{what} is empty; write a text")
+        raise ToolException(f"{what} must not be empty")
     return given.strip()

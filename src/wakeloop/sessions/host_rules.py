@@ -1,9 +1,9 @@
-"""What a host does around a run: pure decisions."""
+"""What every host does before and after a run."""
 
 from asyncio import to_thread
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -22,7 +22,7 @@ from wakeloop.thread.end_run import aend_run, end_run
 from wakeloop.thread.thread_status import LAST_NODE, answer_of, is_unfinished, read_session
 from wakeloop.todos.items import MAX_REFUSAL_LENGTH
 
-RUN_KEY = "turn_id"  # in a checkpoint's metadata: the run that wrote it; a stored name
+RUN_KEY = "wakeloop_run"  # in a checkpoint's metadata: the run that wrote it
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class OutgoingEvent:
     """An event for another thread.
 
     Attributes:
-        thread: Its id.
-        event: The event, with an id that is the same whenever it is made again.
+        thread: The thread's id.
+        event: The event. Its id is the same whenever the event is made again.
     """
 
     thread: str
@@ -40,16 +40,16 @@ class OutgoingEvent:
 
 @dataclass(frozen=True)
 class NextInput:
-    """What to run a thread with.
+    """The input of a thread's next run.
 
     Attributes:
-        run: Whether to run it at all.
-        input: What to invoke the graph with.
-        taken: The events that this input takes.
-        held: Those that go on waiting.
-        refused: Those that answer a question that is not asked (any more), each with a sentence on it: let go
-            of them, and tell the person.
-        question: The id of the question that the input answers; None where it is no answer.
+        run: Whether to run the thread at all.
+        input: The input to invoke the graph with.
+        taken: The events that the input takes.
+        held: The events that keep waiting.
+        refused: Events that answer a question that is not being asked, each with a sentence that says so.
+            Settle them, and tell the person.
+        question: The id of the question that the input answers; None if it is not an answer.
     """
 
     run: bool
@@ -63,43 +63,60 @@ class NextInput:
 def choose_next_input(
     snapshot: StateSnapshot, events: Sequence[WakeEvent], early: EarlyEvents | None = None
 ) -> NextInput:
-    """Decide what a thread is run with next, of the events that wait for it in the order of their arrival.
+    """Decide what to run a thread with next, given the events that wait for it in order of arrival.
 
-    At an interrupt a human's event is the answer to the question that its correlation id names, or without an
-    id to the first question that it came after; the others are held, since any other input would drop the
-    question: what came before it becomes input afterwards. A name that no question has is refused. A run that
-    broke off or was drained goes on before anything new is taken. Otherwise all events are one batch.
+    At an interrupt, a human's event answers the question that its correlation id names, or without an id the
+    first question that it came after. The other events are held: any other input would drop the question.
+    An event that names a question that is not being asked is refused. A run that broke off or was drained
+    continues before anything new is taken. Otherwise all events form one batch.
 
     Args:
         snapshot: The thread's newest checkpoint, as `graph.get_state` returns it.
-        events: What waits for the thread; it may be empty.
-        early: Which event came before which question (`find_early_events`); None where the host does not know
+        events: The events that wait for the thread; may be empty.
+        early: Which event came before which question (`find_early_events`); None if the host does not know
             the order, so that an answer has to name its question.
     """
-    questions, at_work = open_questions(snapshot), is_unfinished(snapshot)
-    at_work = at_work and not (snapshot.values.get("todo_ledger") or {}).get("refused")
-    if at_work and not questions:
+    questions, running = open_questions(snapshot), is_unfinished(snapshot)
+    if (snapshot.values.get("todo_ledger") or {}).get("refused"):
+        running = False  # the run stopped at an input that was refused: it does not continue by itself
+    if running and not questions:
         return NextInput(run=True, held=tuple(events))
-    refused = tuple((e, why) for e in events if (why := answer_fault(e, questions)))
-    waiting = tuple(e for e in events if not answer_fault(e, questions))
-    if questions:
-        for answer in waiting:
-            if (question := find_answered_question(answer, questions, early)) is not None:
-                reply: Command[Any] = Command(resume={question: answer["text"]})
-                held = tuple(e for e in waiting if e is not answer)
-                given = NextInput(run=True, input=reply, taken=(answer,), question=question)
-                return replace(given, held=held, refused=refused)
-        return NextInput(run=False, held=waiting, refused=refused)
-    if not waiting:
-        return NextInput(run=False, refused=refused)
-    return NextInput(run=True, input={"todo_inbox": [*waiting]}, taken=waiting, refused=refused)
+    refused: list[tuple[WakeEvent, str]] = []
+    waiting: list[WakeEvent] = []
+    for event in events:
+        if (fault := answer_fault(event, questions)) is not None:
+            refused.append((event, fault))
+        else:
+            waiting.append(event)
+    if not questions:
+        taken = tuple(waiting)
+        batch = {"todo_inbox": waiting} if waiting else None
+        return NextInput(run=bool(waiting), input=batch, taken=taken, refused=tuple(refused))
+    for answer in waiting:
+        question = find_answered_question(answer, questions, early)
+        if question is not None:
+            resume: Command[Any] = Command(resume={question: answer["text"]})
+            held = tuple(event for event in waiting if event is not answer)
+            return NextInput(
+                run=True,
+                input=resume,
+                taken=(answer,),
+                held=held,
+                refused=tuple(refused),
+                question=question,
+            )
+    return NextInput(run=False, held=tuple(waiting), refused=tuple(refused))
 
 
 def must_resume(session: Session) -> bool:
-    """Tell whether a thread is to be woken at the host's start, since a drain ended its run.
+    """Tell whether to wake a thread when the host starts, because a drain ended its run.
 
-    A `kick` does it; a thread whose run was given up says the same, and gets another chance. One that says
-    `running` goes on with the input None (`choose_next_input`).
+    Send it a `kick`. A thread whose run failed looks the same and gets another chance. One that is `running`
+    continues with the input None instead (`choose_next_input`).
+
+    Example:
+        >>> must_resume({"state": "idle", "reason": "drained"})
+        True
     """
     return session.get("reason") == "drained"
 
@@ -111,34 +128,41 @@ def list_outstanding(
     failure: str | None = None,
     circle: Collection[str] = (),
 ) -> list[OutgoingEvent]:
-    """Return what a thread must send after a run: who asked, and has no answer yet, gets the last text.
+    """Return what a thread must send after a run: whoever asked and has no answer yet gets the last text.
 
-    Nothing while the session waits, runs, or was drained: it goes on. But sessions that have asked each other
-    at the same moment, in a circle, would wait for ever, so those for whom it waits itself, and those for
-    whom they wait in turn (`circle`), are answered. A subagent's result
-    is not sent while it has subagents of its own at work. The ids derive from the question, so that an answer
-    is sent once, however often this is asked.
+    A session that runs, waits or was drained sends nothing, because it continues. One exception: sessions
+    that asked each other at the same moment would wait in a circle forever, so a waiting session answers
+    those that it waits for, directly or through others (`circle`). A subagent does not send its result while
+    it has running subagents of its own. The ids derive from the questions, so each question is answered once,
+    however often this is called.
 
     Args:
-        thread_id: The thread's id, the sender of what is returned.
+        thread_id: The thread's id, which is the sender of the events.
         values: The thread's values after the run.
-        session: How it stands after the run, as `session_of` reads it.
-        failure: The words of an exception for which the run is given up; None where it is not.
-        circle: The threads for which it waits over others (`reached`).
+        session: The thread's session after the run, as `session_of` reads it.
+        failure: The words of the exception with which the run failed; None if it did not.
+        circle: The threads that it waits for through others (`find_waiting_chain`).
     """
     owed = [o for o in values.get("owed_replies") or () if isinstance(o, Mapping) and o.get("sender")]
-    if failure is None and session["reason"] == "waiting":
-        asked = {*awaited_threads(values), *circle}
-        owed = [o for o in owed if asked.intersection(o.get("chain") or [o["sender"]])]
-    elif failure is None and (session["state"] in ("waiting", "running") or must_resume(session)):
-        return []
-    if failure is None and values.get("todo_subagents"):
-        owed = find_owed_replies({"owed_replies": owed})
+    if failure is None:
+        if session["reason"] == "waiting":
+            awaited = {*awaited_threads(values), *circle}
+            owed = [o for o in owed if awaited.intersection(o.get("chain") or [o["sender"]])]
+        elif session["state"] in ("waiting", "running") or must_resume(session):
+            return []
+        if values.get("todo_subagents"):
+            owed = find_owed_replies({"owed_replies": owed})
     return [make_answer(o, thread_id, _format_answer(o, values, session, failure)) for o in owed]
 
 
 def make_answer(owed: Mapping[str, Any], thread_id: str, text: str) -> OutgoingEvent:
-    """Return the one answer to an entry of `owed_replies`: a peer's reply, or a subagent's result."""
+    """Return the answer to an entry of `owed_replies`: a peer's reply, or a subagent's result.
+
+    Example:
+        >>> answer = make_answer({"sender": "bob", "id": "q1"}, "ada", "Yes.")
+        >>> answer.thread, answer.event["kind"], answer.event["correlation_id"]
+        ('bob', 'peer_reply', 'q1')
+    """
     asker, key = str(owed["sender"]), str(owed["id"])
     event: WakeEvent = {
         "kind": owed.get("wants") or "peer_reply",
@@ -151,18 +175,23 @@ def make_answer(owed: Mapping[str, Any], thread_id: str, text: str) -> OutgoingE
 
 
 def make_refusal(event: WakeEvent, thread_id: str, problem: str) -> OutgoingEvent | None:
-    """Return the answer to an event that no run will take (cancelled, given up); None if nobody waits."""
+    """Return the answer to an event that no run will take, or None if nobody waits for one.
+
+    Example:
+        >>> make_refusal({"kind": "kick", "id": "e1"}, "ada", "cancelled") is None
+        True
+    """
     owed = build_owed_reply(event)
     return make_answer(owed, thread_id, format_failure(problem)) if owed else None
 
 
 def derive_answer_id(asker: str, correlation_id: str) -> str:
-    """Return the id of the answer to a question: one question has one answer."""
+    """Derive the id of the answer to a question, so that one question has one answer."""
     return derive_id("answer", asker, correlation_id)
 
 
 def format_failure(problem: str) -> str:
-    """Return the text that tells a peer of a failure."""
+    """Return the text that tells a peer about a failure."""
     return fill_prompt("failed", "", {}, problem=shorten(storable_text(problem), MAX_REFUSAL_LENGTH))
 
 
@@ -172,26 +201,26 @@ def close_run(
     host: SessionHost,
     failure: str | None = None,
 ) -> list[OutgoingEvent]:
-    """Send what is outstanding after a run, then take it off the thread; a run given up is ended first.
+    """Send what is outstanding after a run, then remove it from the thread. A failed run is ended first.
 
-    Safe to repeat: what was sent before has the same ids.
+    It is safe to repeat: the same events have the same ids.
 
     Args:
         graph: The agent, with its checkpointer.
         thread_id: The thread's id.
-        host: What sends.
-        failure: The words of an exception for which the run is given up; None where it is not.
+        host: The host that sends.
+        failure: The words of the exception with which the run failed; None if it did not.
 
     Returns:
-        What was sent.
+        The events that were sent.
     """
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    letters = send_outstanding(graph.get_state(config), thread_id, host, failure)
+    sent = send_outstanding(graph.get_state(config), thread_id, host, failure)
     if failure is not None:
         end_run(graph, config)
-    if letters:
-        graph.update_state(config, {"owed_replies": remove_answered(letters)}, as_node=LAST_NODE)
-    return letters
+    if sent:
+        graph.update_state(config, {"owed_replies": remove_answered(sent)}, as_node=LAST_NODE)
+    return sent
 
 
 async def aclose_run(
@@ -203,12 +232,12 @@ async def aclose_run(
     """Send what is outstanding after a run: `close_run` for asynchronous savers."""
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     before = await graph.aget_state(config)
-    letters = await to_thread(send_outstanding, before, thread_id, host, failure)  # it may read other threads
+    sent = await to_thread(send_outstanding, before, thread_id, host, failure)  # it may read other threads
     if failure is not None:
         await aend_run(graph, config)
-    if letters:
-        await graph.aupdate_state(config, {"owed_replies": remove_answered(letters)}, as_node=LAST_NODE)
-    return letters
+    if sent:
+        await graph.aupdate_state(config, {"owed_replies": remove_answered(sent)}, as_node=LAST_NODE)
+    return sent
 
 
 def send_outstanding(
@@ -216,33 +245,35 @@ def send_outstanding(
 ) -> list[OutgoingEvent]:
     """Send what is outstanding after a run, and return it."""
     values, session = snapshot.values or {}, read_session(snapshot)
-    rests = failure is None and session["reason"] == "waiting" and values.get("owed_replies")
-    circle = find_waiting_chain(thread_id, values, host) if rests else ()
-    letters = list_outstanding(thread_id, values, session, failure, circle)
-    for letter in letters:
-        send_answer(host, letter)
-    return letters
+    circle: Collection[str] = ()
+    if failure is None and session["reason"] == "waiting" and values.get("owed_replies"):
+        circle = find_waiting_chain(thread_id, values, host)
+    outgoing = list_outstanding(thread_id, values, session, failure, circle)
+    for one in outgoing:
+        send_answer(host, one)
+    return outgoing
 
 
-def send_answer(host: SessionHost, letter: OutgoingEvent | None) -> None:
-    """Send an answer, where somebody waits for one."""
-    if letter is not None:
+def send_answer(host: SessionHost, outgoing: OutgoingEvent | None) -> None:
+    """Send an answer, if there is one."""
+    if outgoing is not None:
         with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
-            host.send(letter.thread, letter.event)
+            host.send(outgoing.thread, outgoing.event)
 
 
 def find_waiting_chain(thread_id: str, values: Mapping[str, Any], host: SessionHost) -> set[str]:
-    """Return the threads for which one waits, and those for which they wait, as far as all of them rest.
+    """Return the threads that a thread waits for, and those that they wait for, as long as all of them rest.
 
-    Of a circle that closed at one moment the last to come to rest sees it whole.
+    If a circle closes in one moment, the last of its threads to come to rest sees the whole circle.
     """
     found: set[str] = set()
     ahead = [*awaited_threads(values)]
     while ahead:
-        if (thread := ahead.pop()) in found or thread == thread_id:
+        thread = ahead.pop()
+        if thread in found or thread == thread_id:
             continue
         found.add(thread)
-        with suppress(SessionError):  # the host knows of no such session
+        with suppress(SessionError):  # the host knows no such session
             status = host.status(thread)
             if status.reason == "waiting" and not status.queued:
                 ahead += status.waits_for
@@ -252,23 +283,32 @@ def find_waiting_chain(thread_id: str, values: Mapping[str, Any], host: SessionH
 def find_unread_events(
     snapshot: StateSnapshot, taken: Sequence[WakeEvent], question: str | None
 ) -> list[str]:
-    """Return the ids of a run's events that its thread has not read, before what it left is ended.
+    """Return the ids of a run's events that its thread has not read. Call it before a failed run is ended.
 
     Args:
-        snapshot: The thread as the run has left it.
-        taken: What the run took.
-        question: The id of the question that the event answers; None where they are an input.
+        snapshot: The thread as the run left it.
+        taken: The events that the run took.
+        question: The id of the question that the event answers; None if the events are an input.
     """
+    ids = [event["id"] for event in taken]
     if question is None:
         seen = read_notes(snapshot.values or {}).get("events", ())
-        return [] if any(event["id"] in seen for event in taken) else [event["id"] for event in taken]
-    asks = (t for t in snapshot.tasks if question in [i.id for i in t.interrupts])
-    return [event["id"] for event in taken] if any(task.result is None for task in asks) else []
+        return [] if any(key in seen for key in ids) else ids
+    for task in snapshot.tasks:
+        asked = [interrupt.id for interrupt in task.interrupts]
+        if question in asked and task.result is None:  # the task did not get past the answer
+            return ids
+    return []
 
 
-def remove_answered(letters: Sequence[OutgoingEvent]) -> dict[str, list[dict[str, str]]]:
-    """Return the update of `owed_replies` that takes off what these events answer."""
-    return {"drop": [{"id": one.event["correlation_id"], "sender": one.thread} for one in letters]}
+def remove_answered(sent: Sequence[OutgoingEvent]) -> dict[str, list[dict[str, str]]]:
+    """Return the update of the channel `owed_replies` that removes the entries these events answer.
+
+    Example:
+        >>> remove_answered([make_answer({"sender": "bob", "id": "q1"}, "ada", "Yes.")])
+        {'drop': [{'id': 'q1', 'sender': 'bob'}]}
+    """
+    return {"drop": [{"id": one.event["correlation_id"], "sender": one.thread} for one in sent]}
 
 
 def _format_answer(

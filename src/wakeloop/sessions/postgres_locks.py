@@ -1,4 +1,4 @@
-"""One process a thread: advisory locks on Postgres."""
+"""Advisory locks on Postgres: one process per thread."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,8 +12,8 @@ import psycopg
 from wakeloop.sessions.host import GRACE, TakenOverError
 from wakeloop.sessions.lock_connection import LockConnection
 
-RETRY_EVERY = 0.1  # seconds between two tries for a thread that another process holds
-CHECK_EVERY = 0.5  # seconds between two looks at the connection
+RETRY_EVERY = 0.1  # seconds between two attempts to take a lock that another process holds
+CHECK_EVERY = 0.5  # seconds between two checks of the connection
 LOW_BITS = 0xFFFFFFFF
 TRY_LOCK = "SELECT pg_try_advisory_lock(%s)"
 FIND_HOLDER = """SELECT pid, backend_start::text FROM pg_locks LEFT JOIN pg_stat_activity USING (pid)
@@ -22,11 +22,11 @@ FIND_HOLDER = """SELECT pid, backend_start::text FROM pg_locks LEFT JOIN pg_stat
 IS_CONNECTED = """SELECT EXISTS (SELECT 1 FROM pg_stat_activity
     WHERE pid = %s AND backend_start::text IS NOT DISTINCT FROM %s)"""
 
-Holder = tuple[int, str | None]  # a connection: its process in the server, and when that began
+Holder = tuple[int, str | None]  # a connection: its server process, and when that started
 
 
 def lock_number(name: str) -> int:
-    """Return the 64-bit number of a lock."""
+    """Return the 64-bit number of the lock with this name."""
     return int.from_bytes(
         blake2s(name.encode("utf-8", "replace"), digest_size=8).digest(), "big", signed=True
     )
@@ -43,20 +43,23 @@ def worker_lock_name(worker: str) -> str:
 
 
 class HasSetup(Protocol):
-    """What makes its tables itself, such as a `PostgresSaver`."""
+    """Something that creates its own tables, such as a `PostgresSaver`."""
 
     def setup(self) -> None:
-        """Make the tables that are not there yet."""
+        """Create the tables that do not exist yet."""
 
 
 def set_up_tables(saver: HasSetup, url: str) -> None:
-    """Make a saver's tables on Postgres, also where several workers begin at once on an empty database.
+    """Create a saver's tables on Postgres, even if several workers start at once on an empty database.
 
-    `saver.setup()` alone is for one process: of several at once, all but one fail.
+    If several processes call `saver.setup()` at once, all but one of them fail.
 
     Args:
-        saver: What makes its tables itself, such as a `PostgresSaver`.
+        saver: Something that creates its own tables, such as a `PostgresSaver`.
         url: The database, `postgresql://…`.
+
+    Example:
+        >>> set_up_tables(saver, "postgresql://localhost/wakeloop")  # doctest: +SKIP
     """
     with closing(Locks(url)) as locks, locks.hold_setup():
         saver.setup()
@@ -64,13 +67,17 @@ def set_up_tables(saver: HasSetup, url: str) -> None:
 
 @dataclass
 class LockObservation:
-    """What somebody who waits for a lock has seen of it."""
+    """What a process that waits for a lock has seen of it."""
 
     last: Holder | None = None
     since: float | None = None
 
     def is_free(self, holder: Holder | None, lives: Callable[[Holder], bool], grace: float) -> bool:
-        """Tell whether it may be taken: given back by one who lives, or free for the time of grace."""
+        """Tell whether the lock may be taken.
+
+        It may if its last holder is still connected and so released it, or if it was free for the time of
+        grace: a holder whose connection broke needs that time to take it again.
+        """
         if holder is not None:
             self.last, self.since = holder, None
             return False
@@ -82,37 +89,40 @@ class LockObservation:
 
 
 class Locks(LockConnection):
-    """Session advisory locks: Postgres lets go of them when the connection that holds them is gone.
+    """Session-level advisory locks. Postgres releases them when the connection that holds them ends.
 
-    All of a process are held by one connection, straight to the server: through a pooler that shares
-    connections by transaction they mean nothing. Where it broke, `keep` makes it anew at once and takes its
-    locks again. So nobody takes a lock whose holder's connection is gone before it has been free for `grace`
-    seconds; one that its holder gave back is taken at once.
+    One direct connection holds all locks of a process. Locks mean nothing through a pooler that shares
+    connections by transaction. If the connection breaks, `keep_alive` reconnects at once and takes the locks
+    again. Other processes therefore wait until a lock has been free for `grace` seconds if its holder's
+    connection is gone. A lock that its holder released may be taken at once.
     """
 
     def __init__(self, url: str, grace: float = GRACE) -> None:
         super().__init__(url)
         self.grace = grace
         self.beat = min(CHECK_EVERY, grace / 10)
-        self.held: set[int] = set()  # also while the connection is away
-        self.names: set[int] = set()  # those of them that are taken again, however long another has them
-        self.lost: set[int] = set()  # those that another has taken over
-        self.doubtful: set[int] = set()  # those that another may have had meanwhile
-        self.seen = -grace  # when the server said last that the connection lives
+        self.held: set[int] = set()  # even while there is no connection
+        self.names: set[int] = set()  # names of workers: taken again however long another process has them
+        self.lost: set[int] = set()  # locks that another process has taken over
+        self.doubtful: set[int] = set()  # locks that another process may have had meanwhile
+        self.checked = -grace  # when the connection was last known to work
 
     # -- holding -------------------------------------------------------------------------------------------
 
     def hold_thread(self, thread: str) -> AbstractContextManager[None]:
-        """Hold a thread for the length of a run; wait while another process holds it."""
+        """Hold a thread during a run; wait while another process holds it."""
         return self.hold(thread_lock_name(thread), self.grace)
 
     def hold_setup(self) -> AbstractContextManager[None]:
-        """Hold what makes tables: of several processes that begin at once, one after another."""
+        """Hold the lock for creating tables, so that processes that start at once take turns."""
         return self.hold("wakeloop set-up")
 
     @contextmanager
     def hold(self, name: str, grace: float = 0.0) -> Iterator[None]:
-        """Hold a lock; try again while another has it, since an index is never built while a query waits."""
+        """Hold a lock.
+
+        It polls while another process has the lock: Postgres builds no index while a query waits for a lock.
+        """
         number = lock_number(name)
         if not self.acquire(number):
             self.wait_for_lock(number, grace)
@@ -122,25 +132,26 @@ class Locks(LockConnection):
             self.release(number)
 
     def wait_for_lock(self, number: int, grace: float) -> None:
-        """Take a lock that another has, once it may be taken."""
-        found, over = LockObservation(), self.made
+        """Wait until a lock that another process has may be taken, and take it."""
+        observed, connection = LockObservation(), self.made
         while True:
             time.sleep(min(RETRY_EVERY, self.beat))
             try:
                 holder = self.find_holder(number)
-                if over != self.made:
-                    over, found.since = self.made, None  # nobody looked meanwhile
-                if found.is_free(holder, self.is_connected, grace) and self.acquire(number, over):
+                if connection != self.made:
+                    connection, observed.since = self.made, None  # nobody was watching while it was away
+                free = observed.is_free(holder, self.is_connected, grace)
+                if free and self.acquire(number, connection):
                     return
             except psycopg.OperationalError:
                 if self.closed.is_set():
                     raise
 
     @contextmanager
-    def hold_worker(self, worker: str, over: int | None = None) -> Iterator[bool]:
-        """Hold a worker's name, which shows that it lives; False where another process has it."""
+    def hold_worker(self, worker: str, connection: int | None = None) -> Iterator[bool]:
+        """Hold a worker's name, which shows that it is alive. Yields False if another process has it."""
         number = lock_number(worker_lock_name(worker))
-        taken = self.acquire(number, over)
+        taken = self.acquire(number, connection)
         if taken:
             self.names.add(number)
         try:
@@ -150,22 +161,23 @@ class Locks(LockConnection):
                 self.names.discard(number)
                 self.release(number)
 
-    def acquire(self, number: int, over: int | None = None) -> bool:
-        """Take a lock, unless it is held: in this process (Postgres would count it twice) or in another.
+    def acquire(self, number: int, connection: int | None = None) -> bool:
+        """Take a lock, unless this process (Postgres would count it twice) or another holds it.
 
-        What was seen free `over` a connection is taken over the same one, else its owner may not be back yet.
+        With `connection`, the number of the connection over which the lock was seen free, it is only taken
+        over that same one: after a reconnect its owner may not be back yet.
         """
         with self.guard:
-            if number in self.held or over not in (None, self.made):
+            if number in self.held or connection not in (None, self.made):
                 return False
-            ask = self._check_reconnecting if over is None else self._check  # which makes no new connection
-            if not ask(TRY_LOCK, number):
+            check = self._check_reconnecting if connection is None else self._check
+            if not check(TRY_LOCK, number):
                 return False
             self.held.add(number)
             return True
 
     def release(self, number: int) -> None:
-        """Let go of a lock; one whose connection is gone is free already."""
+        """Release a lock. If its connection is gone, it is free already."""
         with self.guard:
             self.held.discard(number)
             self.doubtful.discard(number)
@@ -178,19 +190,19 @@ class Locks(LockConnection):
                 self._disconnect()
 
     def confirm_held(self, thread: str, is_mine: Callable[[], bool]) -> None:
-        """Make sure that a thread is still held; take it again where the connection broke.
+        """Make sure that a thread is still held, and take it again if the connection broke.
 
         Args:
             thread: The thread's id.
-            is_mine: Asked where the connection was away for so long that another may have had the thread
-                and given it back: whether it is this process's by the engine's records.
+            is_mine: Called if the connection was away so long that another process may have had the thread
+                and released it. Returns whether the run still belongs to this process.
 
         Raises:
-            TakenOverError: Another process has taken it over since.
-            psycopg.OperationalError: The server is away: call again.
+            TakenOverError: Another process has taken the thread over.
+            psycopg.OperationalError: The server is away; call again.
         """
         number = lock_number(thread_lock_name(thread))
-        if time.monotonic() - self.seen > self.grace / 4:  # else nobody can have taken it
+        if time.monotonic() - self.checked > self.grace / 4:  # before that, nobody can have taken it
             self.check_connection()
         if number in self.lost or (number in self.doubtful and not is_mine()):
             raise TakenOverError(thread)
@@ -199,23 +211,25 @@ class Locks(LockConnection):
     # -- the connection ------------------------------------------------------------------------------------
 
     def keep_alive(self) -> None:
-        """Look after the connection until `close`: one that broke is made anew at once, with its locks."""
+        """Check the connection until `close`, and replace a broken one, with its locks, at once."""
         while not self.closed.wait(self.beat):
-            with suppress(psycopg.Error):  # the server is away: again at once
+            with suppress(psycopg.Error):  # the server is away: try again soon
                 self.check_connection()
 
     def check_connection(self) -> None:
-        """See whether the connection lives, else make it anew; try again for names that others have."""
+        """Reconnect if the connection is broken, and try to get back the names that others have taken."""
         with self.guard:
             if self.closed.is_set():
                 return
             now = time.monotonic()
             self._check_reconnecting("SELECT true")
-            self.lost -= {number for number in self.lost & self.names if self._check(TRY_LOCK, number)}
-            self.seen = now
+            for number in self.lost & self.names:
+                if self._check(TRY_LOCK, number):
+                    self.lost.discard(number)
+            self.checked = now
 
     def find_holder(self, number: int) -> Holder | None:
-        """Return who has a lock, without touching it."""
+        """Return the holder of a lock without touching the lock."""
         with self.guard:
             found: Holder | None = self._fetch_reconnecting(
                 FIND_HOLDER, number & LOW_BITS, number >> 32 & LOW_BITS
@@ -223,7 +237,7 @@ class Locks(LockConnection):
             return found
 
     def find_worker(self, worker: str) -> Holder | None:
-        """Return who has a worker's name."""
+        """Return the holder of a worker's name."""
         return self.find_holder(lock_number(worker_lock_name(worker)))
 
     def is_connected(self, holder: Holder) -> bool:
@@ -232,16 +246,16 @@ class Locks(LockConnection):
             return self._check_reconnecting(IS_CONNECTED, *holder)
 
     def reacquire(self) -> None:
-        """Take the locks over a new connection; what another has by then is lost."""
+        """Take the locks over a new connection. Those that others have by then are lost."""
         now = time.monotonic()
         for number in self.held - self.lost:
             if not self._check(TRY_LOCK, number):
                 self.lost.add(number)
-        if now - self.seen >= self.grace:
+        if now - self.checked >= self.grace:
             self.doubtful |= self.held
-        self.seen = now
+        self.checked = now
 
     def close(self) -> None:
-        """Let go of all."""
+        """Release all locks."""
         self.held.clear()
         super().close()

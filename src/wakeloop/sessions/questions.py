@@ -1,4 +1,4 @@
-"""Which answer is for which question: ids, and order."""
+"""Matches answers to questions, by id and by order."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,51 +8,66 @@ from wakeloop.loop.inbox import WakeEvent
 from wakeloop.text.characters import shorten
 
 EarlyEvents = frozenset[tuple[str, str]]
-"""Pairs of an event's id and a question's: the event came before the question, so it is no answer to it."""
-ANY_QUESTION = ""  # in a session's notes: any question that has no note of its own
-SHOWN = 3  # ids of questions that a refusal names
+"""Pairs of an event's id and a question's id: the event came before the question, so it cannot answer it."""
+ANY_QUESTION = ""  # key in a session's notes: applies to every question without a note of its own
+SHOWN = 3  # question ids that a refusal names
 
 
 def open_questions(snapshot: StateSnapshot) -> list[str]:
-    """Return the ids of the questions at which a thread stands, the first one first."""
+    """Return the ids of the questions that a thread is waiting on, oldest first."""
     return [question.id for question in snapshot.interrupts]
 
 
 def update_question_notes(before: Mapping[str, int], questions: Iterable[str], newest: int) -> dict[str, int]:
-    """Return what is noted of the questions that stand: the newest event's number when each was first seen.
+    """Note for each open question which event was the newest when the question was first seen.
 
     Args:
-        before: What was noted until now.
-        questions: The ids of those that stand; notes of others are dropped.
+        before: The notes so far.
+        questions: The ids of the open questions; notes of others are dropped.
         newest: The number of the newest event that the store has accepted.
+
+    Example:
+        >>> notes = update_question_notes({}, ["q1"], 7)
+        >>> update_question_notes(notes, ["q1", "q2"], 9)
+        {'q1': 7, 'q2': 9}
     """
-    return {key: before.get(key, before.get(ANY_QUESTION, newest)) for key in questions}
+    notes: dict[str, int] = {}
+    for question in questions:
+        default = before.get(ANY_QUESTION, newest)
+        notes[question] = before.get(question, default)
+    return notes
 
 
 def find_early_events(notes: Mapping[str, int], numbered: Iterable[tuple[int, WakeEvent]]) -> EarlyEvents:
-    """Return which events came before which of the questions that are noted.
+    """Return which events came before which of the noted questions.
 
     Args:
-        notes: What `noted` has given for the thread.
+        notes: What `update_question_notes` returned for the thread.
         numbered: The events that wait for the thread, each with its number in the store's order.
+
+    Example:
+        >>> hello, yes = {"kind": "human", "id": "hello"}, {"kind": "human", "id": "yes"}
+        >>> find_early_events({"q1": 7}, [(6, hello), (8, yes)]) == {("hello", "q1")}
+        True
     """
-    return frozenset(
-        (event.get("id", ""), question)
-        for number, event in numbered
-        for question, newest in notes.items()
-        if number <= newest
-    )
+    early: set[tuple[str, str]] = set()
+    for number, event in numbered:
+        for question, newest in notes.items():
+            if number <= newest:
+                early.add((event.get("id", ""), question))
+    return frozenset(early)
 
 
 def find_answered_question(
     event: WakeEvent, questions: Sequence[str], early: EarlyEvents | None
 ) -> str | None:
-    """Return the question that an event answers: the one that it names, or the first that it came after.
+    """Return the question that an event answers: the one it names, or the first one it came after.
 
     Args:
-        event: What came in.
-        questions: The ids of the questions that stand.
-        early: What came before what; None where the order is not known, so that only a name counts.
+        event: The event.
+        questions: The ids of the open questions.
+        early: Which event came before which question; None if the order is unknown, so that an answer has to
+            name its question.
     """
     if event.get("kind") != "human" or not event.get("text", "").strip():
         return None
@@ -60,17 +75,19 @@ def find_answered_question(
         return named if named in questions else None
     if early is None:
         return None
-    return next((q for q in questions if (event.get("id", ""), q) not in early), None)
+    for question in questions:
+        if (event.get("id", ""), question) not in early:
+            return question
+    return None
 
 
 def answer_fault(event: WakeEvent, questions: Sequence[str]) -> str | None:
-    """Say why a person's event names a question in vain, or return None."""
+    """Return a sentence if a human's event names a question that is not being asked, else None."""
     named = event.get("correlation_id")
     if event.get("kind") != "human" or not named or named in questions:
         return None
-    asked = ", ".join(questions[:SHOWN]) + (", …" if len(questions) > SHOWN else "")
-    return (
-        f"The answer is refused: it is for the question {shorten(repr(named))}, and the session "
-        + (f"asks {asked}: name that one" if questions else "asks nothing now: leave the id out to say it")
-        + "."
-    )
+    more = ", …" if len(questions) > SHOWN else ""
+    asked = "asks nothing now. Leave the id out to send a message."
+    if questions:
+        asked = f"asks {', '.join(questions[:SHOWN])}{more}. Name one of those."
+    return f"The answer names question {shorten(repr(named))}, but the session {asked}"

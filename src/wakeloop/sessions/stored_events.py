@@ -1,4 +1,4 @@
-"""An event that waits, and how a row holds it."""
+"""Events as rows of a database store them."""
 
 import json
 from collections.abc import Mapping
@@ -11,9 +11,13 @@ from wakeloop.text.characters import shorten
 
 @dataclass(frozen=True)
 class StoredEvent:
-    """An event that waits, and its number in the store's order.
+    """An event that waits in a store.
 
-    Beside it the run that has taken it, if one has, and why it was given up, if it was.
+    Attributes:
+        event: The event.
+        run: The run that has taken it; None if none has.
+        number: Its number in the store's order.
+        error: Why a run gave it back; None if none has.
     """
 
     event: WakeEvent
@@ -28,19 +32,20 @@ class StoredEvent:
 
 
 def dump_event(event: Mapping[str, Any]) -> str:
-    """Return an event as it is stored."""
+    """Return an event as JSON for a row."""
     return json.dumps(event, ensure_ascii=False)
 
 
 def load_event(text: str, key: str) -> WakeEvent | None:
-    """Return the event of this id that a row holds; None where it is damaged."""
+    """Read the event with this id from a row; None if the row is damaged."""
     event = parse_json(text)
-    whole = isinstance(event, dict) and event.get("id") == key and find_event_fault(event) is None
-    return cast("WakeEvent", event) if whole else None
+    if not isinstance(event, dict) or event.get("id") != key or find_event_fault(event) is not None:
+        return None
+    return cast("WakeEvent", event)
 
 
 def parse_json(text: str) -> Any:
-    """Return what a row holds as JSON; None where it is damaged."""
+    """Parse the JSON of a row; None if it is damaged."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -48,7 +53,7 @@ def parse_json(text: str) -> Any:
 
 
 def unreadable_event_error(key: str) -> str:
-    """Say that an event is damaged."""
+    """Return the sentence for an event whose row is damaged."""
     return (
-        f"The event {shorten(repr(key))} cannot be read: it waits until its row is mended, or is cancelled."
+        f"Event {shorten(repr(key))} cannot be read. It waits until its row is repaired or it is cancelled."
     )

@@ -1,4 +1,4 @@
-"""The tables of events, sessions, schedules and workers."""
+"""Tables of events, sessions, schedules and workers."""
 
 import sqlalchemy as sa
 
@@ -11,11 +11,11 @@ EVENTS = sa.Table(
     ),
     sa.Column("id", sa.Text, nullable=False),
     sa.Column("thread", sa.Text, nullable=False),
-    sa.Column("event", sa.Text),  # JSON; None when its run has ended
-    sa.Column("turn", sa.Text),  # the run that took it; a stored name
-    sa.Column("error", sa.Text),  # why its run was given up, or it was refused
+    sa.Column("event", sa.Text),  # JSON; NULL once its run has ended
+    sa.Column("run", sa.Text),  # the run that took it
+    sa.Column("error", sa.Text),  # why its run failed, or why it was refused
     sa.UniqueConstraint("thread", "id"),
-    sqlite_autoincrement=True,  # a number is never used twice
+    sqlite_autoincrement=True,  # never reuse a number: the numbers give the order of events and questions
 )
 WAITING = sa.Index(
     "wakeloop_events_waiting",
@@ -28,8 +28,8 @@ SESSIONS = sa.Table(
     "wakeloop_sessions",
     METADATA,
     sa.Column("thread", sa.Text, primary_key=True),
-    sa.Column("error", sa.Text),  # why the newest run was given up, or an answer refused
-    sa.Column("asked", sa.Text),  # JSON: each question that stands, and what was newest when it was asked
+    sa.Column("error", sa.Text),  # why the newest run failed, or why an answer was refused
+    sa.Column("asked", sa.Text),  # JSON: each open question, and the newest event when it was asked
 )
 SCHEDULES = sa.Table(
     "wakeloop_schedules",

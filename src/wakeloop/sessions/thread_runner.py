@@ -1,4 +1,4 @@
-"""One run of a thread, whoever runs it, however often."""
+"""Runs a thread with its events, safely repeatable after a kill."""
 
 import asyncio
 import sqlite3
@@ -34,41 +34,35 @@ from wakeloop.text.secrets import redact_text
 from wakeloop.thread.thread_status import is_unfinished, session_of
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
-CONNECTION_ERROR_CODES = (
-    "57P01",
-    "57P02",
-    "57P03",
-    "53300",
-)  # Postgres shuts down, crashed, starts; too many connections
+# Postgres is shutting down, crashed or starting; too many connections
+CONNECTION_ERROR_CODES = ("57P01", "57P02", "57P03", "53300")
 
 
 def outage_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of a database that is away; those of Postgres only where its driver is in use."""
+    """Return the errors of a database that is away; those of Postgres only if its driver is loaded."""
     driver = sys.modules.get("psycopg")
     known = (sqlite3.OperationalError, sa.exc.OperationalError)
     return (*known, driver.OperationalError) if driver else known
 
 
 def is_connection_error(error: BaseException) -> bool:
-    """Tell whether an error speaks of the connection, or of a file in use, and not of what was asked for."""
+    """Tell whether an error is about the connection, or a file in use, and not about the query."""
     driver = sys.modules.get("psycopg")
     if driver and isinstance(error, driver.OperationalError):
-        return (
-            error.sqlstate is None
-            or error.sqlstate in CONNECTION_ERROR_CODES
-            or error.sqlstate.startswith("08")
-        )
+        state = error.sqlstate
+        return state is None or state in CONNECTION_ERROR_CODES or state.startswith("08")
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 @dataclass(frozen=True)
 class ThreadRunner:
-    """Takes what waits for a thread through its graph, a run at a time.
+    """Takes a thread's waiting events through its graph, one run after the other.
 
-    A run is named by its first event, and the name stands in every checkpoint that it writes. So a run that
-    is made again, after a kill, sees what of it is done: its input is in the thread or it is not, the graph
-    has come to its end or goes on with None. What it sends has derived ids, and a repeat is dropped. Nothing
-    is done twice, as long as the saver writes each step before the next one begins (`durability="sync"`).
+    A run is named after its first event, and every checkpoint that it writes has the name in its metadata. A
+    run that is repeated after a kill therefore sees how far it came: whether its input is in the thread, and
+    whether the graph has ended or continues with None. What it sends has derived ids, so repeats are dropped.
+    Nothing happens twice as long as the saver writes each step before the next one starts
+    (`durability="sync"`).
     """
 
     mailbox: Mailbox
@@ -76,111 +70,116 @@ class ThreadRunner:
     report: Callable[[str], None] = field(default=lambda _thread: None)
 
     def run_waiting(self, graph: Graph, thread: str, control: RunControl, *, patient: bool = False) -> None:
-        """Make runs until nothing waits that the thread can take now.
+        """Run the thread until nothing waits that it can take now.
 
-        Raises `GraphDrained` for a drain, and one of `away()` where a database did not answer: call it again.
-        A run that met that is given up, as for any other error, unless `patient`.
+        Raises `GraphDrained` when drained, and one of `outage_errors()` if a database did not answer; call it
+        again then. A run that meets such an outage has failed, as with any other error, unless `patient`.
         """
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        while (given := self.plan_next_run(graph, thread, config, control)) is not None:
-            named = graph.with_config(metadata={RUN_KEY: given.name})
-            failure = self.execute(named, config, given, control, patient=patient)
+        while (planned := self.plan_next_run(graph, thread, config, control)) is not None:
+            named = graph.with_config(metadata={RUN_KEY: planned.name})
+            failure = self.execute(named, config, planned, control, patient=patient)
             after = graph.get_state(config)
             self.mailbox.note_questions(thread, open_questions(after))
-            if failure is not None:  # noted before the thread is ended, which no longer shows it then
-                back = find_unread_events(after, given.taken, given.question)
-                if given.question is not None:
-                    self.mailbox.drop_question(thread, back)
-                self.mailbox.requeue(thread, back, failure)
+            if failure is not None:  # before `close_run` ends the thread, which no longer shows it then
+                unread = find_unread_events(after, planned.taken, planned.question)
+                if planned.question is not None:
+                    self.mailbox.drop_question(thread, unread)
+                self.mailbox.requeue(thread, unread, failure)
             close_run(named, thread, self.host, failure)
-            if failure is None and (given.nothing or control.drain_requested):  # else no drain has ended it
-                self.wake_after_drain(named, thread, given.name)
-            self.mailbox.settle_run(thread, given.name, failure)
+            if failure is None and (planned.nothing or control.drain_requested):  # only then a drain ended it
+                self.wake_after_drain(named, thread, planned.name)
+            self.mailbox.settle_run(thread, planned.name, failure)
             try:
                 self.report(thread)
-            except Exception as error:  # noqa: BLE001 - the run has ended well: it is not made again
-                self.mailbox.settle_run(thread, given.name, f"report: {describe_error(error)}")
+            except Exception as error:  # noqa: BLE001 - the run itself ended well, so it is not repeated
+                self.mailbox.settle_run(thread, planned.name, f"report: {describe_error(error)}")
 
     def give_up(self, thread: str, error: Exception) -> None:
-        """Note what was raised around a run; what waits is kept, and tried again with the next event.
+        """Note an error that was raised around a run, and tell whoever waits for an answer.
 
-        Who waits for an answer to it is told.
+        The waiting events are kept and tried again with the next event.
         """
         words = describe_error(error)
-        left = [letter.event for letter in self.mailbox.list_waiting(thread) if letter.error is None]
-        for event in left:
+        events = [one.event for one in self.mailbox.list_waiting(thread) if one.error is None]
+        for event in events:
             send_answer(self.host, make_refusal(event, thread, words))
-        self.mailbox.requeue(thread, [event["id"] for event in left], words)
+        self.mailbox.requeue(thread, [event["id"] for event in events], words)
 
     def plan_next_run(
         self, graph: Graph, thread: str, config: RunnableConfig, control: RunControl
     ) -> "PlannedRun | None":
-        """Say what the thread is run with next; note what is taken before it is done."""
+        """Return the thread's next run, or None. Its events are claimed before anything is done with them."""
         while True:
             if control.drain_requested:
                 raise GraphDrained
-            letters = self.mailbox.list_waiting(thread)
-            if letters and all(letter.error is not None for letter in letters):
-                return None  # what was given up waits for the next event
+            waiting = self.mailbox.list_waiting(thread)
+            if waiting and all(one.error is not None for one in waiting):
+                return None  # events of failed runs wait for the next event
             snapshot = graph.get_state(config)
-            if begun := [letter.event for letter in letters if letter.run is not None]:
-                return self.plan_begun_run(begun, snapshot)
-            chosen = self.choose_input(thread, letters, snapshot)
+            claimed = [one.event for one in waiting if one.run is not None]
+            if claimed:
+                return self.plan_begun_run(claimed, snapshot)
+            chosen = self.choose_input(thread, waiting, snapshot)
             if not chosen.run:
                 return None
-            if not chosen.taken:  # a run that somebody else left
-                return PlannedRun(
-                    derive_id("left", str(snapshot.config["configurable"].get("checkpoint_id")))
-                )
-            taken = [letter for letter in letters if letter.event in chosen.taken]
-            if question := chosen.question:  # noted with the answer
-                taken = [replace(taken[0], event={**taken[0].event, "correlation_id": question})]
-            if self.mailbox.claim(taken[0].id, taken):  # else one of them was withdrawn meanwhile
-                return PlannedRun(
-                    taken[0].id, chosen.input, tuple(letter.event for letter in taken), question
-                )
+            if not chosen.taken:  # somebody else left a run unfinished
+                checkpoint = str(snapshot.config["configurable"].get("checkpoint_id"))
+                return PlannedRun(derive_id("left", checkpoint))
+            taken = [one for one in waiting if one.event in chosen.taken]
+            if (
+                chosen.question
+            ):  # store which question the event answers: the thread may ask another one later
+                answer: WakeEvent = {**taken[0].event, "correlation_id": chosen.question}
+                taken = [replace(taken[0], event=answer)]
+            if self.mailbox.claim(taken[0].id, taken):  # else one of them was just withdrawn: look again
+                events = tuple(one.event for one in taken)
+                return PlannedRun(taken[0].id, chosen.input, events, chosen.question)
 
-    def choose_input(self, thread: str, letters: list[StoredEvent], snapshot: StateSnapshot) -> NextInput:
-        """Choose what the next run takes; refuse answers to what is not asked."""
+    def choose_input(self, thread: str, waiting: list[StoredEvent], snapshot: StateSnapshot) -> NextInput:
+        """Choose what the next run takes, and refuse answers to questions that are not being asked."""
         notes = self.mailbox.note_questions(thread, open_questions(snapshot))
-        numbered = [(letter.number, letter.event) for letter in letters]
-        chosen = choose_next_input(
-            snapshot, [event for _, event in numbered], find_early_events(notes, numbered)
-        )
+        numbered = [(one.number, one.event) for one in waiting]
+        events = [one.event for one in waiting]
+        chosen = choose_next_input(snapshot, events, find_early_events(notes, numbered))
         for event, why in chosen.refused:
-            self.mailbox.refuse_event(thread, event["id"], why)
+            self.mailbox.refuse(thread, event["id"], why)
         if chosen.refused and not chosen.run:
-            with suppress(Exception):  # whoever is told may fail: nothing has run
+            with suppress(Exception):  # a report may fail: nothing has run
                 self.report(thread)
         return chosen
 
     def plan_begun_run(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> "PlannedRun":
-        """See how far a run came that was begun before."""
-        nothing = PlannedRun(taken[0]["id"], nothing=True)
-        if (snapshot.metadata or {}).get(RUN_KEY) == nothing.name:
-            goes_on = is_unfinished(snapshot) and not snapshot.interrupts
-            return replace(nothing, nothing=False, taken=tuple(taken)) if goes_on else nothing
+        """Plan the rest of a run that was begun before: nothing, the rest of the graph, or all of it."""
+        nothing_left = PlannedRun(taken[0]["id"], nothing=True)
+        if (snapshot.metadata or {}).get(RUN_KEY) == nothing_left.name:
+            if is_unfinished(snapshot) and not snapshot.interrupts:
+                return PlannedRun(nothing_left.name, taken=tuple(taken))
+            return nothing_left
         chosen = choose_next_input(snapshot, taken)
-        if not chosen.run:  # it is answered: elsewhere, or the run came to another question
-            return nothing
-        return PlannedRun(nothing.name, chosen.input, tuple(taken), chosen.question)
+        if not chosen.run:  # answered elsewhere, or the run came to another question
+            return nothing_left
+        return PlannedRun(nothing_left.name, chosen.input, tuple(taken), chosen.question)
 
     def execute(
-        self, graph: Graph, config: RunnableConfig, given: "PlannedRun", control: RunControl, *, patient: bool
+        self,
+        graph: Graph,
+        config: RunnableConfig,
+        planned: "PlannedRun",
+        control: RunControl,
+        *,
+        patient: bool,
     ) -> str | None:
-        """Run the graph; return the words of the error for which the run is given up."""
-        if given.nothing:
+        """Run the graph. Return the words of the error with which the run failed, or None."""
+        if planned.nothing:
             return None
         try:
-            run_graph(graph, given.input, config, control)
+            run_graph(graph, planned.input, config, control)
         except (GraphBubbleUp, TakenOverError):
             raise
-        except (
-            Exception,
-            SystemExit,
-            KeyboardInterrupt,
-        ) as failure:  # no signal comes to a worker's thread
-            if control.drain_requested:  # it may be the end that failed it: the next start tries again
+        # SystemExit and KeyboardInterrupt come from a tool: no signal reaches a worker's thread
+        except (Exception, SystemExit, KeyboardInterrupt) as failure:
+            if control.drain_requested:  # the shutdown may have caused it: the next start tries again
                 raise GraphDrained from failure
             if patient and isinstance(failure, outage_errors()):
                 raise
@@ -188,7 +187,7 @@ class ThreadRunner:
         return None
 
     def wake_after_drain(self, graph: Graph, thread: str, name: str) -> None:
-        """Wake a thread whose run was ended by a drain, once there is a host again."""
+        """Queue a kick for a thread whose run was ended by a drain, so that the next host wakes it."""
         session = session_of(graph.get_state({"configurable": {"thread_id": thread}}))
         if must_resume(session):
             self.host.send(thread, {"kind": "kick", "id": derive_id("drained", thread, name)})
@@ -196,9 +195,14 @@ class ThreadRunner:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """What a run is called, and what its graph is run with, or that there is nothing left to run.
+    """A run that is about to be made.
 
-    `taken` are its events, `question` is the one that is answered.
+    Attributes:
+        name: The id of its first event.
+        input: The input to run the graph with.
+        taken: The events that it takes.
+        question: The id of the question that it answers; None if it answers none.
+        nothing: Whether nothing is left to run, because the graph came to its end before a kill.
     """
 
     name: str
@@ -209,10 +213,10 @@ class PlannedRun:
 
 
 def run_graph(graph: Graph, given: Any, config: RunnableConfig, control: RunControl) -> None:
-    """Run a graph; one whose saver is asynchronous in the event loop of that saver, by its other door."""
+    """Run a graph. One with an asynchronous saver runs in that saver's event loop."""
     loop = getattr(graph.checkpointer, "loop", None)
     if not isinstance(loop, asyncio.AbstractEventLoop):
         graph.invoke(given, config, durability="sync", control=control)
         return
-    playing = graph.ainvoke(given, config, durability="sync", control=control)
-    asyncio.run_coroutine_threadsafe(playing, loop).result()
+    running = graph.ainvoke(given, config, durability="sync", control=control)
+    asyncio.run_coroutine_threadsafe(running, loop).result()

@@ -1,7 +1,7 @@
-"""Real tools: the files below a folder, and a shell.
+"""Tools for the files below a folder, and for a shell.
 
-They are ordinary LangChain tools: for `create_todo_agent` and any LangGraph agent, in a script, a notebook or
-the command line. Names are imported when first used.
+They are ordinary LangChain tools, for `create_todo_agent` and any other LangGraph agent. Names are imported
+when they are first used.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A process with bounds: of its time, and of what it says."""
+"""Runs a process with limits on its time and output."""
 
 import os
 import selectors
@@ -20,7 +20,7 @@ POLL_EVERY = 0.01
 
 @dataclass
 class BoundedOutput:
-    """The first and the last half of what was written, however much it was."""
+    """The beginning and the end of an output of any length."""
 
     limit: int
     head: bytearray = field(default_factory=bytearray)
@@ -28,7 +28,7 @@ class BoundedOutput:
     total: int = 0
 
     def add(self, data: bytes) -> None:
-        """Keep what fits; of the rest only the end."""
+        """Add output. The first half of the limit is kept as it comes, the second half is the newest."""
         self.total += len(data)
         room = self.limit // 2 - len(self.head)
         self.head += data[: max(room, 0)]
@@ -37,13 +37,13 @@ class BoundedOutput:
         del self.tail[: max(len(self.tail) - keep, 0)]
 
     def render(self) -> str:
-        """What was kept, with a line where something is missing."""
+        """Return what was kept as text, with a line where something is missing."""
         missing = self.total - len(self.head) - len(self.tail)
         if not missing:
             return (self.head + self.tail).decode(errors="replace")
         start, end = self.head.decode(errors="replace"), self.tail.decode(errors="replace")
-        told = f"[{pluralize(missing, 'byte')} left out; write the output to a file to see all of it]"
-        return f"{start}\n{told}\n{end}"
+        gap = f"[{pluralize(missing, 'byte')} left out; write the output to a file to see all of it]"
+        return f"{start}\n{gap}\n{end}"
 
 
 def run_process(
@@ -57,10 +57,11 @@ def run_process(
     typed: str = "",
     stop: Event | None = None,
 ) -> int | None:
-    """Run a command in a process group of its own and end the group; None if it had to be ended.
+    """Run a command in its own process group, kill the group afterwards, and return the exit code.
 
-    Who has left the group goes on. Without `errors` these are in the output, in their order; `stop` ends it
-    when it is set. Raises `OSError` or `ValueError` where it can't be started.
+    Returns None if the time ran out or `stop` was set first. A process that has left the group is not killed.
+    Without `errors`, stderr goes to `output` as well. Raises `OSError` or `ValueError` if the command cannot
+    be started.
     """
     deadline = time.monotonic() + seconds
     with ExitStack() as files:
@@ -68,7 +69,7 @@ def run_process(
         if given is not None:
             given.write(typed.encode(errors="replace"))
             given.seek(0)
-        process = subprocess.Popen(  # noqa: S603 - what is run is whoever calls this who says
+        process = subprocess.Popen(  # noqa: S603 - the caller decides what is run
             command,
             cwd=folder,
             env=env,
@@ -96,7 +97,7 @@ def run_process(
 def collect_output(
     process: subprocess.Popen[bytes], pipes: Mapping[int, BoundedOutput], deadline: float, stop: Event
 ) -> None:
-    """Take output until the command has ended, the time is up, or it is to stop."""
+    """Collect output until the command ends, the time runs out, or `stop` is set."""
     with selectors.DefaultSelector() as selector:
         for pipe in pipes:
             os.set_blocking(pipe, False)
@@ -109,12 +110,12 @@ def collect_output(
             for key, _ in selector.select(POLL_EVERY):
                 data = os.read(key.fd, CHUNK)
                 pipes[key.fd].add(data)
-                if not data:  # it has closed its output, and may go on without
+                if not data:  # the command closed its output, but may still run
                     selector.unregister(key.fd)
 
 
 def drain_pipe(pipe: int, output: BoundedOutput) -> None:
-    """Take what is left in the pipe; something that escaped the group may go on writing, so not for ever."""
+    """Read what is left in the pipe, but not forever: a process that left the group may keep writing."""
     with suppress(BlockingIOError):
         for _ in range(16):
             output.add(os.read(pipe, CHUNK))

@@ -1,4 +1,4 @@
-"""A verifier by a command: exit code 0 accepts an item."""
+"""A verifier that runs a command: exit code 0 accepts an item."""
 
 import json
 import os
@@ -13,26 +13,33 @@ from wakeloop.todos.items import Todo
 from wakeloop.tools.bounded_process import BoundedOutput
 from wakeloop.tools.shell import run_command
 
-PROGRAM_NAME = re.compile(r"\s*([A-Za-z][\w.+-]*)(?=\s+[^(\s]|\s*$)")  # no path, assignment or function
-LOOK_UP_TIMEOUT = 10.0  # seconds; without an answer by then the name counts as known
-LONGEST = 10_000  # characters of an item that stand in the environment; a text there is bounded
+PROGRAM_NAME = re.compile(
+    r"\s*([A-Za-z][\w.+-]*)(?=\s+[^(\s]|\s*$)"
+)  # no path, assignment or function definition
+LOOK_UP_TIMEOUT = 10.0  # seconds; without an answer by then, the program counts as found
+LONGEST = 10_000  # characters of an item in the environment, whose size is limited
 
 
 def command_verifier(
     command: str, root: str | Path, *, timeout: float = 60, stop: Event | None = None
 ) -> Callable[[Todo, Any], str | None]:
-    """Return a `verify` that asks a command, run by `/bin/sh` in a folder: exit code 0 accepts the item.
+    """Return a `verify` function that runs a command with `/bin/sh`: exit code 0 accepts the item.
 
-    Else the last line of its output that is not empty is the reason. The item is in the environment:
-    `WAKELOOP_TODO` (JSON), `WAKELOOP_TODO_ID` and `WAKELOOP_TODO_CONTENT`; nothing of it is put into the
-    command line, so write `"$WAKELOOP_TODO_CONTENT"`, in quotes. As for the tool `run_shell`, variables that
-    look like secrets are left out of the environment, and it is no sandbox.
+    Otherwise the last line of its output that is not empty is the reason. The item is in the environment, as
+    `WAKELOOP_TODO` (JSON), `WAKELOOP_TODO_ID` and `WAKELOOP_TODO_CONTENT`. It is not put into the command
+    line, so write `"$WAKELOOP_TODO_CONTENT"`, in quotes. As with the tool `run_shell`, variables that look
+    like secrets are left out of the environment, and the command is not sandboxed.
 
     Args:
         command: The command line.
-        root: The folder that it begins in.
-        timeout: Seconds after which it is ended with its process group, and the item refused.
-        stop: Ends a running command when it is set; that is no verdict, and the run stops as by Ctrl-C.
+        root: The folder in which it starts.
+        timeout: Seconds after which it is killed with its process group, and the item refused.
+        stop: When set, a running command is killed. That is not a verdict: the run stops as with Ctrl-C.
+
+    Example:
+        >>> verify = command_verifier("echo report.md is missing; false", ".")
+        >>> verify({"id": 1, "content": "Write the report", "status": "in_progress"}, {})
+        'report.md is missing'
     """
     ending = stop or Event()
 
@@ -52,10 +59,10 @@ def command_verifier(
 
 
 def find_missing_program(command: str) -> str | None:
-    """Return the program that a command line begins with if `/bin/sh` knows none by this name.
+    """Return the program that a command line starts with, if `/bin/sh` does not find it; else None.
 
-    A line that begins with anything but a bare name is not judged: a path may be made later; nor is one that
-    has an "or else" in it.
+    A line that starts with anything but a bare name is not checked, since a path may be created later. Nor is
+    one that contains `||`.
     """
     begins = PROGRAM_NAME.match(command)
     if begins is None or "||" in command:
@@ -66,7 +73,7 @@ def find_missing_program(command: str) -> str | None:
 
 
 def make_environment(todo: Todo) -> dict[str, str]:
-    """Return what a command is told of an item; no environment holds a NUL or half a pair of characters."""
+    """Return an item's variables for a command. An environment cannot hold a NUL or a lone surrogate."""
     content = todo["content"].replace("\0", " ").encode(errors="replace").decode()[:LONGEST]
     item = json.dumps({**todo, "content": todo["content"][:LONGEST]})
     return {"WAKELOOP_TODO": item, "WAKELOOP_TODO_ID": str(todo["id"]), "WAKELOOP_TODO_CONTENT": content}

@@ -1,4 +1,4 @@
-"""The file tools: list, read, write, search, below one root."""
+"""Tools that list, read, write and search files."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,22 +15,26 @@ from wakeloop.tools.folder import ConfinedFolder, TooBigError, explain_os_errors
 
 FilePath = Annotated[str, "Path of a file, relative to the root folder."]
 FolderPath = Annotated[str, "Path of a folder, relative to the root folder."]
-Pattern = Annotated[str, "Names to include, such as *.py; several are separated by commas."]
-Start = Annotated[int, "Number of the first one to show, from 1; used to go on where a result was cut."]
+Pattern = Annotated[str, "Names to include, such as *.py; separate several with commas."]
+Start = Annotated[int, "Number of the first one to show, from 1; use it to continue where a result was cut."]
 
 
 @dataclass(frozen=True)
 class FileLimits:
-    """How much the file tools take and give.
+    """Limits of the file tools.
 
     Args:
-        read: Bytes of the biggest file that is read or searched.
-        write: Bytes of the biggest file that is written.
-        result: Characters of one result; it says how to go on where it was cut.
-        lines: Lines of a file that one result shows.
-        entries: Files that one listing shows.
-        hits: Hits that one search shows.
-        scanned: Entries of folders that one listing or search looks at.
+        read: Size of the largest file that is read or searched, in bytes.
+        write: Size of the largest file that is written, in bytes.
+        result: Length of one result in characters. A result that is cut says how to continue.
+        lines: Lines of a file per result.
+        entries: Files per listing.
+        hits: Hits per search.
+        scanned: Folder entries that one listing or search looks at.
+
+    Example:
+        >>> FileLimits(lines=50).lines
+        50
     """
 
     read: int = 5_000_000
@@ -47,17 +51,22 @@ def file_tools(
 ) -> list[BaseTool]:
     """Return the tools `list_files`, `read_file`, `write_file` and `search_files`, confined to a folder.
 
-    Paths are resolved with `..` and links, and nothing outside is read or written; nothing is written into
-    version control either. Nobody is asked. Listing and search leave out version control, environments and
-    caches. Each tool refuses by a `ToolException` of one sentence, which an agent hands to its model.
+    Paths are resolved, with `..` and links, and nothing outside the folder is read or written. Nothing is
+    written to version control either. The tools do not ask a person. Listings and searches skip version
+    control, environments and caches. Errors are a `ToolException` with one sentence, which an agent passes to
+    its model.
 
     Args:
-        root: The folder, which should exist; paths in calls and results are relative to it.
-        limits: Sizes of files and results; by default those of `Limits()`.
-        hidden: Names of files that listing and search leave out; they can be read all the same.
+        root: The folder, which should exist. Paths in calls and results are relative to it.
+        limits: Sizes of files and results. Default: `FileLimits()`.
+        hidden: Names of files that listings and searches skip. They can still be read.
 
     Returns:
         Four LangChain tools.
+
+    Example:
+        >>> [tool.name for tool in file_tools(".")]
+        ['list_files', 'read_file', 'write_file', 'search_files']
     """
     bounds = limits or FileLimits()
     tools = FileTools(ConfinedFolder(Path(root), frozenset(hidden), bounds.scanned), bounds)
@@ -67,13 +76,13 @@ def file_tools(
 
 @dataclass(frozen=True)
 class FileTools:
-    """The tools as methods; what the model reads stands over each."""
+    """The tools as methods. The model reads the text in the decorator."""
 
     folder: ConfinedFolder
     limits: FileLimits
 
     @describe(
-        "List the files below a folder, one path a line, without version control, environments, caches."
+        "List the files below a folder, one path per line, without version control, environments, caches."
     )
     def list_files(self, path: FolderPath = ".", pattern: Pattern = "*", start: Start = 1) -> str:
         names, whole = self.folder.walk(path)
@@ -91,7 +100,7 @@ class FileTools:
         head = f"Files {start} to {last} of {len(names)} in {quote_path(path)}{more}:"
         return "\n".join([head, *page, *format_continuation(last, len(names), "files")])
 
-    @describe("Read a text file, whole or some lines of it.")
+    @describe("Read a text file, or some of its lines.")
     def read_file(
         self,
         path: FilePath,
@@ -116,7 +125,7 @@ class FileTools:
         head = f"Lines {start} to {last} of {len(content)} of {quote_path(path)}{odd}:"
         return "\n".join([head, *page, *format_continuation(last, len(content), "lines")])
 
-    @describe("Write a text file, replacing what it held; missing folders are made.")
+    @describe("Write a text file, replacing its content; missing folders are created.")
     def write_file(
         self, path: FilePath, content: Annotated[str, "The whole new content of the file."]
     ) -> str:
@@ -124,7 +133,7 @@ class FileTools:
             data = content.encode()
         except UnicodeEncodeError as error:
             raise ToolException(
-                "The content holds half of a character pair, which no file can hold."
+                "The content contains a lone surrogate, which UTF-8 cannot encode."
             ) from error
         if len(data) > self.limits.write:
             raise ToolException(
@@ -134,16 +143,16 @@ class FileTools:
         replaced = self.folder.write(path, data)
         return f"{'Replaced' if replaced else 'Wrote'} {quote_path(path)}: {pluralize(len(data), 'byte')}."
 
-    @describe("Find a text in the files below a folder; each hit is path:line: the line.")
+    @describe("Search the files below a folder for text; each hit is path:line: the line.")
     def search_files(
         self,
-        query: Annotated[str, "The text to look for, as it stands; upper and lower case count as the same."],
+        query: Annotated[str, "The text to look for, not a pattern; case is ignored."],
         path: Annotated[str, "A folder or a file, relative to the root folder."] = ".",
         pattern: Pattern = "*",
         start: Start = 1,
     ) -> str:
         if not query or "\n" in query:
-            raise ToolException("query must be a text of one line that is not empty.")
+            raise ToolException("query must be one line of text and not empty.")
         names, whole = self.search_candidates(path)
         hits: list[str] = []
         unread = 0
@@ -164,7 +173,7 @@ class FileTools:
                 f"(Only the first {self.limits.scanned} entries were looked at; name a deeper folder.)"
             )
         if not hits:
-            return "\n".join([f"No line in {quote_path(path)} holds {quote_path(query)}.", *notes])
+            return "\n".join([f"No line in {quote_path(path)} contains {quote_path(query)}.", *notes])
         page = self.cut_page(hits, start, self.limits.hits, f"the {pluralize(len(hits), 'hit')}")
         last = start + len(page) - 1
         return "\n".join(
@@ -177,13 +186,13 @@ class FileTools:
         )
 
     def search_candidates(self, path: str) -> tuple[list[str], bool]:
-        """The names a search goes through: a file alone, or all below a folder."""
+        """Return the names of the files to search, and whether these are all."""
         with explain_os_errors(path):
             real = self.folder.resolve(path)
             return ([self.folder.relative_name(real)], True) if real.is_file() else self.folder.walk(path)
 
     def read_text(self, path: str) -> tuple[str, str]:
-        """A file's text with plain line ends, and a remark where bytes were not UTF-8."""
+        """Return a file's text with plain line ends, and a note if some bytes were not UTF-8."""
         try:
             data = self.folder.read(path, self.limits.read)
         except TooBigError as error:
@@ -195,7 +204,7 @@ class FileTools:
         return text.replace("\r\n", "\n").replace("\r", "\n"), odd
 
     def cut_page(self, lines: Sequence[str], start: int, most: int, whole: str) -> list[str]:
-        """The lines from number `start` on that fit into one result: at least one, cut where need be."""
+        """Return the lines from number `start` that fit into one result: at least one, cut if necessary."""
         if not 1 <= start <= len(lines):
             raise ToolException(f"start must be from 1 to {len(lines)} for {whole}, not {start}.")
         page: list[str] = []
@@ -211,18 +220,18 @@ class FileTools:
 
 
 def matches_pattern(name: str, pattern: str) -> bool:
-    """Whether a file's name or path fits one of the patterns."""
+    """Tell whether a file's name or path matches one of the patterns."""
     candidates = (name.rsplit("/", 1)[-1], name, f"./{name}")
     return any(fnmatchcase(candidate, one.strip()) for one in pattern.split(",") for candidate in candidates)
 
 
 def find_hits(name: str, text: str, query: str, most: int) -> list[str]:
-    """The lines of a file that hold the query, as `path:line: text`."""
+    """Return the lines of a file that contain the query, as `path:line: text`."""
     numbered = enumerate(text.split("\n"), 1)
     found = (f"{name}:{number}: {line.strip()[:200]}" for number, line in numbered if query in line.lower())
     return list(islice(found, most))
 
 
 def format_continuation(last: int, total: int, what: str) -> list[str]:
-    """The line that says a result was cut, and how to go on."""
-    return [f"(Cut here: more {what} follow; go on with start={last + 1}.)"] if last < total else []
+    """Return the line that says a result was cut, and how to continue; nothing if it was not."""
+    return [f"(Cut here: more {what} follow; continue with start={last + 1}.)"] if last < total else []

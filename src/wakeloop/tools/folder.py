@@ -1,4 +1,4 @@
-"""A folder that no path, link or race leads out of."""
+"""Access to a folder that no path, link or race leads out of."""
 
 import os
 import secrets
@@ -19,7 +19,9 @@ SKIPPED = VERSION_CONTROL | frozenset(
     {".venv", "venv", "node_modules", "site-packages", "__pycache__", ".cache", ".eggs", ".hypothesis"}
     | {".ipynb_checkpoints", ".mypy_cache", ".nox", ".pytest_cache", ".ruff_cache", ".tox"}
 )
-SKIP_SIGNS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})  # a folder that holds one is an environment or a cache
+SKIP_SIGNS = frozenset(
+    {"pyvenv.cfg", "CACHEDIR.TAG"}
+)  # a folder with one of these is an environment or a cache
 LONGEST_NAME = 160
 ANY_LINK_REFUSED = (
     os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -28,7 +30,7 @@ ANY_LINK_REFUSED = (
 
 @cache
 def system_devices() -> frozenset[int]:
-    """The devices that hold no files but what the system shows of itself, with keys in some of it."""
+    """Return the devices of /proc and /sys, whose files show the system's state, and keys in some of them."""
     found = set()
     for path in ("/proc", "/sys"):
         with suppress(OSError):
@@ -37,18 +39,18 @@ def system_devices() -> frozenset[int]:
 
 
 class TooBigError(ToolException):
-    """A file beyond the limit; `args[0]` is the sentence."""
+    """A file is larger than the limit; `args[0]` is the sentence."""
 
 
 def quote_path(path: object) -> str:
-    """A path as a sentence shows it: quoted, on one line, not longer than a line."""
+    """Return a path for a sentence: quoted, on one line, and not longer than a line."""
     text = f"'{path}'" if is_visible(str(path)) else ascii(str(path))
     return text if len(text) <= LONGEST_NAME else f"{text[:120]}…{text[-30:]}"
 
 
 @contextmanager
 def explain_os_errors(path: str) -> Iterator[None]:
-    """Whatever the system says about a path, as one sentence."""
+    """Turn the system's errors about a path into one sentence."""
     try:
         yield
     except FileNotFoundError as error:
@@ -57,12 +59,10 @@ def explain_os_errors(path: str) -> Iterator[None]:
         ) from error
     except (IsADirectoryError, NotADirectoryError) as error:
         raise ToolException(
-            f"{quote_path(path)} is not a file, or lies below something that is not a folder."
+            f"{quote_path(path)} is not a file, or is below something that is not a folder."
         ) from error
     except PermissionError as error:
-        raise ToolException(
-            f"{quote_path(path)} may not be opened with the rights of this process."
-        ) from error
+        raise ToolException(f"{quote_path(path)} could not be opened: permission denied.") from error
     except OSError as error:
         raise ToolException(
             f"{quote_path(path)} could not be used: {error.strerror or type(error).__name__}."
@@ -71,11 +71,11 @@ def explain_os_errors(path: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ConfinedFolder:
-    """The files below `root`; whatever is refused raises a ToolException of one sentence.
+    """The files below `root`. Errors are a `ToolException` with one sentence.
 
-    A path is resolved first (a link inside may point inside), then opened folder by folder from the root with
-    links refused, so that a link slipped in between the two is an error and not a way out. `hidden` are file
-    names that a walk leaves out, `scanned` is the number of entries after which it stops.
+    A path is resolved first (a link inside may point inside), then opened folder by folder from the root
+    without following links. A link that is slipped in between the two steps is an error, not a way out.
+    `hidden` are file names that `walk` skips, and `scanned` is the number of entries after which it stops.
     """
 
     root: Path
@@ -86,7 +86,7 @@ class ConfinedFolder:
         object.__setattr__(self, "root", self.root.resolve())
 
     def resolve(self, path: str) -> Path:
-        """Where a path leads, with `..` and links resolved; refused if that is not the root or below it."""
+        """Resolve a path, with `..` and links. Raises `ToolException` if it is not the root or below it."""
         try:
             real = Path(os.path.realpath(self.root / path))
             os.fsencode(real)
@@ -99,18 +99,18 @@ class ConfinedFolder:
         return real
 
     def relative_name(self, real: Path) -> str:
-        """A resolved path as the tools name it: relative to the root, with `/`."""
+        """Return a resolved path relative to the root, with `/`."""
         return real.relative_to(self.root).as_posix()
 
     @contextmanager
     def open_parent(self, real: Path, *, make: bool = False) -> Iterator[int]:
-        """An open descriptor of the folder that holds `real`, reached without following any link."""
+        """Open the folder that contains `real`, without following links, and yield its descriptor."""
         with self.open_folder(real.relative_to(self.root).parts[:-1], make=make) as folder:
             yield folder
 
     @contextmanager
     def open_folder(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-        """An open descriptor of a folder below the root, reached without following any link."""
+        """Open a folder below the root, without following links, and yield its descriptor."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
         current = os.open(self.root, flags)
         try:
@@ -126,12 +126,12 @@ class ConfinedFolder:
             os.close(current)
 
     def read(self, path: str, most: int) -> bytes:
-        """The bytes of a regular file of at most `most` bytes."""
+        """Return the bytes of a regular file. Raises `TooBigError` if there are more than `most`."""
         real = self.resolve(path)
         if real == self.root:
             raise ToolException(f"{quote_path(path)} is a folder, not a file; list_files lists it.")
         with explain_os_errors(path), self.open_parent(real) as parent:
-            # looked at first: to open a device or a pipe may do something already
+            # check before opening: opening a device or a pipe may already do something
             self.check_regular(os.stat(real.name, dir_fd=parent, follow_symlinks=False), path, links=True)
             descriptor = os.open(real.name, os.O_RDONLY | ANY_LINK_REFUSED, dir_fd=parent)
             try:
@@ -146,21 +146,23 @@ class ConfinedFolder:
         return data
 
     def check_regular(self, info: os.stat_result, path: str, *, links: bool = False) -> None:
-        """Refuse folders, devices, fifos and sockets, and what the system shows of itself (/proc, /sys).
+        """Refuse folders, devices, pipes and sockets, and the system's own files (/proc, /sys).
 
-        With `links` a link passes, for the system to refuse where it is opened.
+        With `links`, a link passes: the system refuses it when it is opened.
         """
         if links and stat.S_ISLNK(info.st_mode):
             return
         if info.st_dev in system_devices():
-            raise ToolException(f"{quote_path(path)} is no file but a view of the system, which is not read.")
+            raise ToolException(
+                f"{quote_path(path)} is a file of the system (/proc, /sys), which is not read."
+            )
         if stat.S_ISDIR(info.st_mode):
             raise ToolException(f"{quote_path(path)} is a folder, not a file; list_files lists it.")
         if not stat.S_ISREG(info.st_mode):
             raise ToolException(f"{quote_path(path)} is not a regular file (a device, a pipe or a socket).")
 
     def write(self, path: str, data: bytes) -> bool:
-        """Put the bytes in place in one step; True if a file was replaced."""
+        """Write a file in one step, and tell whether it replaced another."""
         real = self.resolve(path)
         if VERSION_CONTROL & {part.casefold() for part in real.relative_to(self.root).parts}:
             raise ToolException(f"{quote_path(path)} belongs to version control, where nothing is written.")
@@ -177,7 +179,7 @@ class ConfinedFolder:
         return before is not None
 
     def replace(self, name: str, data: bytes, parent: int, before: os.stat_result | None) -> None:
-        """Write beside the file, then rename: a reader sees the old or the new content, never half of it."""
+        """Write a temporary file, then rename it: readers see the old or the new content, never a part."""
         beside = f".wakeloop-{secrets.token_hex(6)}.tmp"
         descriptor = os.open(
             beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | ANY_LINK_REFUSED, 0o666, dir_fd=parent
@@ -187,7 +189,7 @@ class ConfinedFolder:
                 if before is not None:
                     os.fchmod(
                         descriptor, stat.S_IMODE(before.st_mode) & 0o777
-                    )  # no new program of an owner's rights
+                    )  # without set-user-ID and set-group-ID
                 file.write(data)
                 file.flush()
                 os.fsync(descriptor)
@@ -198,10 +200,10 @@ class ConfinedFolder:
             raise
 
     def walk(self, path: str = ".") -> tuple[list[str], bool]:
-        """The regular files below a folder, and whether these are all.
+        """Return the regular files below a folder, and whether these are all.
 
-        A folder's own come first, in order of name, then those of its folders. Links are not followed, and
-        environments, caches and version control are left out.
+        A folder's own files come first, in alphabetical order, then those of its folders. Links are not
+        followed. Environments, caches and version control are skipped.
         """
         names: list[str] = []
         waiting, left = [self.existing_folder(path).relative_to(self.root).parts], self.scanned
@@ -210,7 +212,7 @@ class ConfinedFolder:
             try:
                 here, files, folders = self.list_entries(parts, left)
             except OSError:
-                continue  # gone, not ours to see, or a link by now: what can be listed is listed
+                continue  # gone, forbidden, or a link by now: list the rest
             left -= len(here)
             if SKIP_SIGNS & set(here) and parts:
                 continue
@@ -219,7 +221,7 @@ class ConfinedFolder:
         return names, left > 0
 
     def list_entries(self, parts: Sequence[str], most: int) -> tuple[list[str], list[str], list[str]]:
-        """The names in a folder, in order, at most so many: all, the regular files', the folders'."""
+        """Return the first names in a folder, in order: all, those of regular files, those of folders."""
         with self.open_folder(parts) as folder, os.scandir(folder) as entries:
             here = sorted(islice(entries, most), key=lambda entry: entry.name)
             files = [entry.name for entry in here if entry.is_file(follow_symlinks=False)]
@@ -227,7 +229,7 @@ class ConfinedFolder:
             return [entry.name for entry in here], files, folders
 
     def existing_folder(self, path: str) -> Path:
-        """A resolved path that is a folder now."""
+        """Resolve the path of a folder that exists."""
         real = self.resolve(path)
         with explain_os_errors(path):
             if not real.is_dir():

@@ -1,4 +1,4 @@
-"""The shell tool: a command, asked for, bounded, ended whole."""
+"""The shell tool, which asks a person and has a time limit."""
 
 import os
 from collections.abc import Mapping
@@ -25,30 +25,34 @@ def shell_tool(
     limit: int = 20_000,
     stop: Event | None = None,
 ) -> BaseTool:
-    """Return the tool `run_shell`, which runs a command line by `/bin/sh` in a folder.
+    """Return the tool `run_shell`, which runs command lines with `/bin/sh` in a folder.
 
-    With `ask` each command is put to a person first: the run stops at an `interrupt` whose value is of
-    LangChain's shape (`action_requests`, `review_configs`), so the agent needs a checkpointer. Answer by
-    running it again with `Command(resume=answer)`, where several wait with `Command(resume={interrupt.id:
-    answer})`: `{"decisions": [{"type": "approve"}]}`, `True`, `"y"`, `"yes"` or `{"approved": True}` is a
-    yes, and anything else a no, which the model reads in your words (a text, `{"decisions": [{"type":
-    "reject", "message": …}]}`, or `{"approved": False, "message": …}`).
+    With `ask`, a person is asked before each command: the run stops at an `interrupt` whose value has
+    LangChain's shape (`action_requests`, `review_configs`), so the agent needs a checkpointer. To answer, run
+    it again with `Command(resume=answer)`, or with `Command(resume={interrupt.id: answer})` if several wait.
+    The answers `{"decisions": [{"type": "approve"}]}`, `True`, `"y"`, `"yes"` and `{"approved": True}` mean
+    yes. Anything else means no, and the model reads your words: a string, `{"decisions": [{"type": "reject",
+    "message": …}]}`, or `{"approved": False, "message": …}`.
 
-    It is no sandbox: a command has the rights of this process. The environment is passed on without variables
-    that look like secrets, and nothing can be typed into a command. A command that fails is no error of the
-    tool: the result begins with its exit code. `ToolException` is raised for an empty command and for one
-    that cannot be started.
+    The tool is not a sandbox: a command has the rights of this process. It gets the environment without
+    variables that look like secrets, and no input. If a command fails, the tool does not: the result starts
+    with the exit code. A `ToolException` is raised if a command is empty or cannot be started.
 
     Args:
-        root: The folder that commands begin in.
-        ask: Whether each command is put to a person; without it, it runs at once.
-        timeout: Seconds after which a command is ended with its process group; who has left that goes on.
-        limit: Bytes of output that are kept, the first and the last half.
-        stop: Ends running commands when it is set, and refuses further ones. Ctrl-C does not reach the thread
-            that waits for a command, so whoever handles the signal sets it.
+        root: The folder in which commands start.
+        ask: Whether to ask a person before each command.
+        timeout: Seconds after which a command is killed with its process group. A process that has left the
+            group is not killed.
+        limit: Bytes of output to keep: the beginning and the end, half each.
+        stop: When set, running commands are killed and further ones refused. Ctrl-C does not reach the thread
+            that waits for a command, so let your signal handler set it.
 
     Returns:
         One LangChain tool.
+
+    Example:
+        >>> shell_tool(".", ask=False).invoke({"command": "printf hello"}).splitlines()
+        ['[exit code 0]', 'hello']
     """
     shell = Shell(Path(root).resolve(), ask, timeout, limit, stop or Event())
     return StructuredTool.from_function(shell.run_shell)
@@ -56,7 +60,7 @@ def shell_tool(
 
 @dataclass(frozen=True)
 class Shell:
-    """The tool as a method, under what the model reads of it."""
+    """The tool as a method. The model reads the text in the decorator."""
 
     root: Path
     ask: bool
@@ -64,10 +68,10 @@ class Shell:
     limit: int
     stop: Event
 
-    @describe("Run a shell command in the root folder; returns exit code and output. No input can be typed.")
+    @describe("Run a shell command in the root folder; returns exit code and output. It gets no input.")
     def run_shell(self, command: Annotated[str, "The command line, for sh."]) -> str:
         if not command.strip() or "\0" in command:
-            raise ToolException("command must be a command line that is not empty.")
+            raise ToolException("command must not be empty.")
         if self.stop.is_set():
             raise ToolException("The run is being stopped; the command was not run.")
         if self.ask:
@@ -86,14 +90,14 @@ class Shell:
 
 
 def approval_request(command: str) -> dict[str, Any]:
-    """What a person is asked: to let a command run as it is, or not."""
+    """Return the request that asks a person whether a command may run."""
     return build_approval_request(
         "run_shell", {"command": command}, "Run this command?", ("approve", "reject")
     )
 
 
 def format_refusal(decision: Decision) -> str:
-    """What the model reads when the person did not say yes, with the person's own words."""
+    """Return what the model reads if the person did not approve, with the person's words."""
     return f"The person refused this command; it was not run.{quote_words(decision)}"
 
 
@@ -105,7 +109,7 @@ def run_command(
     stop: Event,
     more: Mapping[str, str] | None = None,
 ) -> int | None:
-    """Run a command line; None if it had to be ended. `more` are variables of its environment."""
+    """Run a command line with additional variables, and return its exit code; None if it was killed."""
     env = {**without_secret_variables(os.environ), **(more or {})}
     try:
         return bounded_process.run_process(
@@ -116,5 +120,5 @@ def run_command(
 
 
 def without_secret_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without variables that carry what looks like a key, a token or a password."""
+    """Return the environment without variables that look like a key, a token or a password."""
     return {name: value for name, value in environment.items() if not is_secret_variable(name, value)}

@@ -80,8 +80,8 @@ def test_what_has_a_question_s_number_or_a_smaller_one_came_before_it() -> None:
 
 
 def test_a_refusal_is_a_sentence() -> None:
-    told = "The answer is refused: it is for the question 'c', and the session "
-    assert answer_fault(WRONG, []) == f"{told}asks nothing now: leave the id out to say it."
-    assert answer_fault(WRONG, ["a", "b"]) == f"{told}asks a, b: name that one."
-    assert answer_fault(WRONG, ["a", "b", "d", "e"]) == f"{told}asks a, b, d, …: name that one."
+    told = "The answer names question 'c', but the session "
+    assert answer_fault(WRONG, []) == f"{told}asks nothing now. Leave the id out to send a message."
+    assert answer_fault(WRONG, ["a", "b"]) == f"{told}asks a, b. Name one of those."
+    assert answer_fault(WRONG, ["a", "b", "d", "e"]) == f"{told}asks a, b, d, …. Name one of those."
     assert answer_fault(GO, []) is answer_fault(PEER, []) is answer_fault(NAMED, ["b"]) is None

@@ -79,7 +79,7 @@ def test_list_takes_several_patterns_and_paths(root):
 def test_list_says_that_it_is_cut_and_goes_on(root):
     limits = FileLimits(entries=1)
     assert call(root, "list_files", limits) == (
-        "Files 1 to 1 of 2 in '.':\na.py\n(Cut here: more files follow; go on with start=2.)"
+        "Files 1 to 1 of 2 in '.':\na.py\n(Cut here: more files follow; continue with start=2.)"
     )
     assert call(root, "list_files", limits, start=2) == "Files 2 to 2 of 2 in '.':\ndocs/b.md"
     with pytest.raises(ToolException, match=r"^start must be from 1 to 2 for the 2 files, not 3\.$"):
@@ -108,7 +108,7 @@ def test_list_quotes_names_that_are_not_one_line(root):
 def test_read_gives_the_lines_and_where_they_are(root):
     assert call(root, "read_file", path="a.py") == "Lines 1 to 3 of 3 of 'a.py':\none\nTwo needle\nthree"
     assert call(root, "read_file", path="a.py", start=2, lines=1) == (
-        "Lines 2 to 2 of 3 of 'a.py':\nTwo needle\n(Cut here: more lines follow; go on with start=3.)"
+        "Lines 2 to 2 of 3 of 'a.py':\nTwo needle\n(Cut here: more lines follow; continue with start=3.)"
     )
     assert call(root, "read_file", path=str(root.resolve() / "a.py"), lines=1).startswith("Lines 1 to 1 of 3")
     assert call(root, "read_file", path="link-in/../docs/b.md").startswith("Lines 1 to 3 of 3")
@@ -118,7 +118,7 @@ def test_read_cuts_at_the_limits(root):
     (root / "long.txt").write_text("x" * 100 + "\n" + "y\n" * 50)
     text = call(root, "read_file", FileLimits(result=40), path="long.txt")
     assert text.split("\n")[1] == "x" * 40 + "… (line cut: 100 characters, 40 shown)"
-    assert text.endswith("go on with start=2.)")
+    assert text.endswith("continue with start=2.)")
     assert len(call(root, "read_file", FileLimits(result=40), path="long.txt", start=2).split("\n")) == 22
     assert len(call(root, "read_file", FileLimits(lines=5), path="long.txt", lines=400).split("\n")) == 7
 
@@ -143,7 +143,7 @@ def test_read_says_what_is_odd(root):
         ("docs", "'docs' is a folder, not a file; list_files lists it."),
         (".", "'.' is a folder, not a file; list_files lists it."),
         ("", "'' is a folder, not a file; list_files lists it."),
-        ("a.py/x", "'a.py/x' is not a file, or lies below something that is not a folder."),
+        ("a.py/x", "'a.py/x' is not a file, or is below something that is not a folder."),
         (
             "../outside/secret.txt",
             "'../outside/secret.txt' leads outside the folder; only paths inside it are allowed.",
@@ -238,9 +238,9 @@ def test_a_dangling_link_out_is_no_way_out(root):
         ),
         ("docs", "x", "'docs' is a folder, not a file; list_files lists it."),
         (".", "x", "'.' is a folder, not a file; give the name of a file."),
-        ("a.py/b", "x", "'a.py/b' is not a file, or lies below something that is not a folder."),
+        ("a.py/b", "x", "'a.py/b' is not a file, or is below something that is not a folder."),
         ("kept.txt", "x", "'kept.txt' is read-only; it stays as it is."),
-        ("x", "\ud800", "The content holds half of a character pair, which no file can hold."),
+        ("x", "\ud800", "The content contains a lone surrogate, which UTF-8 cannot encode."),
         (
             "x",
             "12345678901",
@@ -293,14 +293,14 @@ def test_search_finds_lines_whatever_their_case(root):
         == "Hits 1 to 1 of 'needle':\na.py:2: Two needle"
     )
     assert call(root, "search_files", query="needle", pattern="*.md").endswith("docs/b.md:3: Needle here")
-    assert call(root, "search_files", query="nowhere") == "No line in '.' holds 'nowhere'."
+    assert call(root, "search_files", query="nowhere") == "No line in '.' contains 'nowhere'."
 
 
 def test_search_is_cut_and_says_what_it_left_out(root):
     (root / "bin").write_bytes(b"needle\0")
     limits = FileLimits(hits=1)
     assert call(root, "search_files", limits, query="e") == (
-        "Hits 1 to 1 of 'e':\na.py:1: one\n(Cut here: more hits follow; go on with start=2.)"
+        "Hits 1 to 1 of 'e':\na.py:1: one\n(Cut here: more hits follow; continue with start=2.)"
     )
     assert call(root, "search_files", query="nowhere").endswith(
         "(1 file was not searched: binary, too big or unreadable.)"

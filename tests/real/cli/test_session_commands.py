@@ -249,8 +249,8 @@ def test_an_answer_names_its_question(shared: World) -> None:
     code, out, err = shared.here("send", "named", "blue", "--answers", "no such question")
     assert (code, out) == (2, "")
     assert err == (
-        "wakeloop: The answer is refused: it is for the question 'no such question', and the session asks "
-        f"{question}: name that one.\n"
+        "wakeloop: The answer names question 'no such question', but the session asks "
+        f"{question}. Name one of those.\n"
     )
     wrong = (
         "wakeloop: --answers takes the id of a question, as wakeloop ps shows it, and works only with "
@@ -341,7 +341,7 @@ def test_a_cron_line_wakes_its_session(shared: World) -> None:
 
 def test_a_second_server_on_one_file_is_refused(shared: World) -> None:
     path = f"{shared.db}-sessions"
-    said = f"Another host has the sessions of {path!r}: stop it first, or use Postgres for more."
+    said = f"Another host is using the sessions of {path!r}. Stop it first, or use Postgres to run several."
     assert shared.here("serve", "--model", "m") == (1, "", f"wakeloop: {said}\n")
 
 
@@ -548,7 +548,7 @@ def test_two_workers_on_postgres_and_one_that_dies(tmp_path: Path, postgres: str
 
 def busy_worker(post: Any, workers: list[subprocess.Popen[str]]) -> subprocess.Popen[str]:
     """The one that runs the turn of `long`: its name in the engine's records holds its process id."""
-    pending = post.client.list_workflows(status="PENDING", queue_name="wakeloop-turns")
+    pending = post.client.list_workflows(status="PENDING", queue_name="wakeloop-runs")
     (name,) = [turn.executor_id for turn in pending if turn.queue_partition_key == "long"]
     return next(worker for worker in workers if f"-{worker.pid}-" in name)
 
@@ -574,7 +574,7 @@ def test_an_id_may_be_cut_short_where_it_cannot_be_a_new_ones(world: World) -> N
 
 CRON_USAGE = 'Usage: cron add THREAD "MIN HOUR DAY MONTH WEEKDAY" TEXT, cron list, or cron remove ID.'
 ODD = "A thread id may contain letters, digits and . _ : @ -, and must start with a letter or digit, got "
-NO_LINE = "is no cron line: write five fields, minute, hour, day, month and weekday."
+NO_LINE = "expected five fields (minute, hour, day, month, weekday)."
 ADDRESS = (
     "The database must be a file name or an address postgresql://…, in which a password has %40 for @ and "
     "%2F for /."
@@ -591,8 +591,8 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (["cron", "remove"], CRON_USAGE),
         (["cron", "alter"], CRON_USAGE),
         (["cron", "remove", "no"], "There is no schedule 'no'; list them with wakeloop cron list."),
-        (["cron", "add", "x", "every day", "Hello"], f"'every day' {NO_LINE}"),
-        (["cron", "add", "x", "61 * * * *", "Hello"], f"'61 * * * *' {NO_LINE}"),
+        (["cron", "add", "x", "every day", "Hello"], f"Invalid cron line 'every day': {NO_LINE}"),
+        (["cron", "add", "x", "61 * * * *", "Hello"], f"Invalid cron line '61 * * * *': {NO_LINE}"),
         (["cron", "add", "x y", "* * * * *", "Hello"], ODD),
         (["cron", "add", "x", "* * * * *", " "], "The text is empty: write what the session should read."),
         (["send", " ", "Hello"], ODD),
@@ -600,8 +600,8 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (["send", "a\udcff", "Hello"], ODD),
         (["send", "x", " "], "The text is empty: write what to send."),
         (["send", "x", "a\udcff"], "The text is not UTF-8: type it again, or give it on stdin."),
-        (["send", "x", "a", "--id", "b\udcff"], "The event's id is refused: half a pair of characters"),
-        (["send", "x", "a", "--answers", "b\udcff"], "The event's correlation_id is refused: half a pair"),
+        (["send", "x", "a", "--id", "b\udcff"], "The event's id contains a lone surrogate"),
+        (["send", "x", "a", "--answers", "b\udcff"], "The event's correlation_id contains a lone surrogate"),
         (["cron", "add", "x", "* * * * *", "a\udcff"], "The text is not UTF-8: type it again"),
         (["cron", "remove", "a\udcff"], "The text is not UTF-8: type it again"),
         (["todo", "a", "add", "b\udcff"], "'b\\udcff' is not UTF-8: type it again."),
@@ -610,7 +610,7 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (["run", "x", "--model", "m", "--set", "prompts=\udcff"], "'prompts=\\udcff' is not UTF-8"),
         (
             ["send", "x", "Hello", "--kind", "whisper"],
-            f"The event is refused: kind must be one of {KINDS}, not 'whisper'.",
+            f"Invalid event: kind must be one of {KINDS}, not 'whisper'.",
         ),
         (
             ["serve"],
@@ -708,6 +708,6 @@ def test_a_sqlite_that_is_too_old_is_told(world: World, monkeypatch: pytest.Monk
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 40, 1))
     monkeypatch.setattr(sqlite3, "sqlite_version", "3.40.1")
     monkeypatch.setitem(sys.modules, "pysqlite3", None)
-    said = "SQLite 3.40.1 is too old for durable sessions, which need 3.42"
-    how = "pip install pysqlite3-binary, or use Postgres"
-    assert world.here("ps") == (1, "", f"wakeloop: {said}: {how}.\n")
+    said = "SQLite 3.40.1 is too old for durable sessions, which need 3.42."
+    how = "Install pysqlite3-binary, or use Postgres"
+    assert world.here("ps") == (1, "", f"wakeloop: {said} {how}.\n")

@@ -285,13 +285,16 @@ def test_a_damaged_item_holds_up_no_other_thread(host: ServerHost, other: Server
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda host: host.send("main", {"kind": "kick", "id": HALF}), "The event's id is refused: "),
-        (lambda host: host.send(HALF, {"kind": "kick"}), "The thread's id is refused: "),
-        (lambda host: host.status(HALF), "The thread's id is refused: "),
-        (lambda host: host.schedules(HALF), "The thread's id is refused: "),
-        (lambda host: host.cancel(HALF), "The id is refused: "),
-        (lambda host: host.schedule("main", "* * * * *", HALF), "The text is refused: "),
-        (lambda host: host.schedule("main", f"{HALF} * * *", "x"), "The cron line is refused: "),
+        (
+            lambda host: host.send("main", {"kind": "kick", "id": HALF}),
+            "The event's id contains a lone surrogate",
+        ),
+        (lambda host: host.send(HALF, {"kind": "kick"}), "The thread's id contains a lone surrogate"),
+        (lambda host: host.status(HALF), "The thread's id contains a lone surrogate"),
+        (lambda host: host.schedules(HALF), "The thread's id contains a lone surrogate"),
+        (lambda host: host.cancel(HALF), "The id contains a lone surrogate"),
+        (lambda host: host.schedule("main", "* * * * *", HALF), "The text contains a lone surrogate"),
+        (lambda host: host.schedule("main", f"{HALF} * * *", "x"), "The cron line contains a lone surrogate"),
     ],
 )
 def test_half_a_character_is_a_sentence(host: ServerHost, call: Any, told: str) -> None:
@@ -334,7 +337,7 @@ def test_an_address_or_a_graph_that_is_not_there_is_a_sentence(
     with pytest.raises(SessionError) as refused:
         call(host, name)
     assert str(refused.value).startswith(
-        f"The server at {url}{path} does not have what is asked for (NotFound"
+        f"The server at {url}{path} does not have what was asked for (NotFound"
     )
     host.close()
 
@@ -346,13 +349,13 @@ def test_a_thread_that_goes_while_all_are_listed_hides_no_other(host: ServerHost
     host.client.threads.delete(server_thread_id(f"{name}-gone"))
     host.store.threads = lambda: found  # type: ignore[method-assign]
     assert {f"{name}-gone", f"{name}-here"} & {s.thread for s in host.list()} == {f"{name}-here"}
-    with pytest.raises(SessionError, match="There is no session"):
+    with pytest.raises(SessionError, match="Unknown session"):
         host.snapshot(f"{name}-gone")
 
 
 @pytest.mark.parametrize("line", ["0 0 30 2 *", "61 * * * *"])
 def test_a_line_that_is_never_due_is_refused(host: ServerHost, name: str, line: str) -> None:
-    with pytest.raises(SessionError, match="is no cron line"):
+    with pytest.raises(SessionError, match="Invalid cron line"):
         host.schedule(name, line, "text")
 
 

@@ -260,7 +260,7 @@ def test_schedules_and_what_is_refused(host: ServerHost, name: str) -> None:
     assert host.cancel(key) is True
     assert list(host.schedules(name)) == []
     for wrong in ("soon", "* * * *"):
-        with pytest.raises(SessionError, match="no cron line"):
+        with pytest.raises(SessionError, match="Invalid cron line"):
             host.schedule(name, wrong, "text")
     with pytest.raises(SessionError, match="nothing was ever sent"):
         host.status(f"{name}-nobody")

@@ -70,8 +70,7 @@ def test_c50_an_answer_for_another_question_is_refused_in_a_sentence(host: Stage
     with pytest.raises(SessionError) as refused:
         host.send("ada", {**YES, "correlation_id": "another"})
     assert str(refused.value) == (
-        f"The answer is refused: it is for the question 'another', and the session asks {question}: "
-        "name that one."
+        f"The answer names question 'another', but the session asks {question}. Name one of those."
     )
     host.settle()
     assert (host.queue, (tmp_path / "ran").exists()) == ([], False)
@@ -82,8 +81,8 @@ def test_c50_an_answer_for_another_question_is_refused_in_a_sentence(host: Stage
     with pytest.raises(SessionError) as refused:
         host.send("ada", {**YES, "correlation_id": question})
     assert str(refused.value) == (
-        f"The answer is refused: it is for the question '{question}', and the session asks nothing now: "
-        "leave the id out to say it."
+        f"The answer names question '{question}', but the session asks nothing now. "
+        "Leave the id out to send a message."
     )
     assert host.status("ada").asks == ()
     host.done()
@@ -100,7 +99,7 @@ def test_a_second_yes_for_one_question_approves_no_other(host: Stage, tmp_path: 
     assert [(tmp_path / name).exists() for name in "ab"] == [True, False]
     assert host.queue == []
     assert len(host.failures) == 1
-    assert host.failures[0].startswith(f"The answer is refused: it is for the question '{question}'")
+    assert host.failures[0].startswith(f"The answer names question '{question}'")
     host.say("ada", "no")
     assert [(tmp_path / name).exists() for name in "ab"] == [True, False]
     host.done()

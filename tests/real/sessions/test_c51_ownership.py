@@ -113,7 +113,7 @@ def test_c51_a_run_gives_up_only_after_its_thread_was_taken_over(postgres: str) 
         here.confirm_held("x", mine)  # that is known now
         cut(here, postgres)
         time.sleep(0.4)
-        with pytest.raises(TakenOverError, match="'x' was taken over by another worker"):
+        with pytest.raises(TakenOverError, match="has taken over thread 'x'"):
             here.confirm_held("x", lambda: is_mine(False))  # another had it, and gave it back
         cut(here, postgres)
         assert there.acquire(NUMBER)
@@ -302,7 +302,9 @@ def test_a_second_host_on_a_sqlite_file_is_refused_and_the_first_goes_on(tmp_pat
     (tmp_path / "link.db").symlink_to(tmp_path / "sessions.db")
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
         for same in (url, f"sqlite:///{tmp_path / 'link.db'}"):
-            with pytest.raises(SessionError, match=r"Another host has the sessions of '.*\.db': stop it"):
+            with pytest.raises(
+                SessionError, match=r"Another host is using the sessions of '.*\.db'\. Stop it"
+            ):
                 DbosHost(same, {"main": agent}).start()
         host.send("main", {"kind": "human", "text": "go"})
         assert host.wait("main", timeout=60)
@@ -315,6 +317,6 @@ def test_a_second_host_on_a_sqlite_file_is_refused_and_the_first_goes_on(tmp_pat
 
 def test_a_second_worker_of_one_name_is_refused(postgres: str) -> None:
     with closing(Locks(postgres)) as locks, locks.hold_worker("one"):
-        with pytest.raises(SessionError, match=r"Another worker is called 'one': give each its own name\."):
+        with pytest.raises(SessionError, match=r"Worker name 'one' is already taken\. Give each worker"):
             DbosHost(postgres, {}, worker="one").start()
         assert locks.find_worker("one") is not None

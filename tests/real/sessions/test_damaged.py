@@ -77,7 +77,7 @@ def test_a_damaged_thread_has_a_row_of_its_own(connection: sqlite3.Connection, u
         damage(connection, "a")
         first, second = host.list()
         assert (first.thread, first.state, first.reason) == ("a", "damaged", None)
-        assert (first.error or "").startswith("What is stored of it cannot be read: ")
+        assert (first.error or "").startswith("Its stored state cannot be read: ")
         assert (second.thread, second.state, second.error) == ("b", "dormant", None)
         assert host.status("a") == first
 
@@ -90,7 +90,7 @@ def test_a_thread_whose_agent_is_gone_has_a_row_of_its_own(connection: sqlite3.C
     with closing(SessionClient(url, {"new": agent})) as post:
         fresh, gone = post.list()
         assert (fresh.thread, fresh.state, fresh.error) == ("new", "dormant", None)
-        told = "There is no agent for the thread 'old:1'; the agents are: new."
+        told = "Thread 'old:1' belongs to no agent. Available agents: new."
         assert (gone.state, gone.queued, gone.error) == ("unknown", 1, told)
 
 
@@ -111,7 +111,7 @@ def test_ps_shows_the_others_and_send_waits_no_longer_than_it_must(
     [line], code = send_event(
         where, "a", "again", "human", "e", wait=True, json=False
     )  # a repeat: nothing is run
-    assert (line.startswith("a: damaged, What is stored of it cannot be read"), code) == (True, 1)
+    assert (line.startswith("a: damaged, Its stored state cannot be read"), code) == (True, 1)
 
 
 def test_an_event_for_a_damaged_thread_is_kept_and_tried_again_by_hand(
@@ -234,7 +234,7 @@ def test_an_event_that_cannot_be_read_holds_up_no_other(
         write(host, "INSERT INTO wakeloop_events (id, thread, event) VALUES ('bad', 'a', :text)", text=text)
         host.catch_up()
         assert host.wait("a", timeout=30)
-        told = "The event 'bad' cannot be read: it waits until its row is mended, or is cancelled."
+        told = "Event 'bad' cannot be read. It waits until its row is repaired or it is cancelled."
         assert (host.status("a").error, host.status("a").queued) == (told, 1)
         host.send("a", {"kind": "human", "text": "go"})
         assert host.wait("a", timeout=30)
@@ -282,7 +282,7 @@ def test_a_damaged_schedule_holds_up_no_other(connection: sqlite3.Connection, ur
         until(lambda: texts(agent, "a")[1:] == ["ticked"])
         due = [schedule.due for schedule in host.schedules() if schedule.id != "2"]
         assert due == [next_time("0 0 29 2 *", utc_now()).isoformat()] * 3
-        assert (host.status("b").error or "").startswith("'no line' is no cron line")
+        assert (host.status("b").error or "").startswith("Invalid cron line 'no line'")
 
 
 def test_what_looks_after_others_tells_what_it_meets_and_goes_on(
@@ -305,7 +305,7 @@ def test_what_looks_after_others_tells_what_it_meets_and_goes_on(
         until(lambda: len(met) > 10)
     assert done != []
     assert [record.message for record in caplog.records if record.name.startswith("wakeloop")] == [
-        "requeue_strays failed, and is tried again: LookupError: no such column"
+        "requeue_strays failed and will be retried: LookupError: no such column"
     ]
 
 
@@ -384,7 +384,7 @@ def test_a_schedule_of_a_clock_that_was_ahead_is_due_next_time(url: str) -> None
 @pytest.mark.parametrize("line", ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "5 5 31 2 *"])
 def test_a_line_that_is_never_due_is_a_sentence(url: str, line: str) -> None:
     with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
-        with pytest.raises(SessionError, match="is no cron line: there is no such day, so it is never due"):
+        with pytest.raises(SessionError, match="its months have no such day"):
             post.schedule("main", line, "text")
         post.mailbox.add_schedule("old", "main", line, "text", utc_now())  # stored past the check
         key = post.schedule("main", "0 9 29 2 *", "leap")

@@ -206,14 +206,14 @@ def test_a_schedule_fires_when_due_and_a_past_one_at_once_and_once(url: str, sav
 def test_a_bad_cron_line_is_refused(url: str, line: str) -> None:
     with (
         closing(SessionClient(url, {"main": None})) as post,
-        pytest.raises(SessionError, match="no cron line"),
+        pytest.raises(SessionError, match="Invalid cron line"),
     ):  # type: ignore[dict-item]
         post.schedule("x", line, "text")
 
 
 def test_what_cannot_be_sent_is_refused_with_a_sentence(url: str) -> None:
     with closing(SessionClient(url, {"a": None})) as post:  # type: ignore[dict-item]
-        with pytest.raises(SessionError, match="no agent for the thread 'x'"):
+        with pytest.raises(SessionError, match="Thread 'x' belongs to no agent"):
             post.send("x", {"kind": "human", "text": "hi"})
         with pytest.raises(SessionError, match="kind must be one of"):
             post.send("a", {"kind": "shout", "text": "hi"})

@@ -49,7 +49,7 @@ def test_the_host_of_these_tests_is_a_session_host(host: Stage) -> None:
 
 def test_a_thread_of_no_agent_is_refused(host: Stage) -> None:
     host.agent("ada")
-    with pytest.raises(SessionError, match="There is no agent for the thread 'bob:1'; the agents are: ada"):
+    with pytest.raises(SessionError, match=r"Thread 'bob:1' belongs to no agent. Available agents: ada"):
         host.send("bob:1", {"kind": "kick"})
     host.agent("main")
     assert host.send("bob:1", {"kind": "kick"}) == "e1"
@@ -260,8 +260,8 @@ def test_a_cycle_of_askers_is_refused_by_name(host: Stage) -> None:
     host.agent("bob", ask("eve", "?"), "wait", reply("b"), "told")
     host.agent("eve", ask("ada", "?"), reply("e"), "told")
     host.say("ada", "go")
-    refused = "Error: ada waits for an answer itself (ada → bob → eve → ada), so it cannot be asked; "
-    assert host.results("eve")[0] == ("error", f"{refused}answer first, or go on with what you have")
+    refused = "Error: ada is itself waiting for an answer (ada → bob → eve → ada), so it cannot be asked; "
+    assert host.results("eve")[0] == ("error", f"{refused}answer first, or continue with what you have")
     assert host.sent("peer_reply") == ["e", "b"]
     assert host.turns == ["ada", "bob", "eve", "bob", "ada"]
     host.done()
@@ -269,17 +269,17 @@ def test_a_cycle_of_askers_is_refused_by_name(host: Stage) -> None:
 
 WRONG = [
     (ask("ada", "?"), "Error: ada is your own name; a session cannot write to itself"),
-    (ask("zoe", "?"), "Error: there is no agent 'zoe'; there are: ada, worker"),
-    (ask("worker", "  "), "Error: message is empty; write a text"),
-    (ask(" ", "x"), "Error: agent is empty; write a text"),
+    (ask("zoe", "?"), "Error: unknown agent 'zoe'; available: ada, worker"),
+    (ask("worker", "  "), "Error: message must not be empty"),
+    (ask(" ", "x"), "Error: agent must not be empty"),
     (tell("ada", "x"), "Error: ada is your own name; a session cannot write to itself"),
-    (tell("worker", ""), "Error: message is empty; write a text"),
-    (reply("x"), "Error: no reply is owed; use send_message to tell an agent something unasked"),
-    (spawn("x", agent="zoe"), "Error: there is no agent 'zoe'; there are: ada, worker"),
-    (spawn(" "), "Error: task is empty; write a text"),
-    (waits("worker:sub1-0"), "Error: there is no subagent 'worker:sub1-0'; at work: none"),
+    (tell("worker", ""), "Error: message must not be empty"),
+    (reply("x"), "Error: you owe no reply; use send_message to tell an agent something"),
+    (spawn("x", agent="zoe"), "Error: unknown agent 'zoe'; available: ada, worker"),
+    (spawn(" "), "Error: task must not be empty"),
+    (waits("worker:sub1-0"), "Error: unknown subagent 'worker:sub1-0'; running: none"),
     (waits(), "Error: handles is empty; name at least one subagent"),
-    (calls(("ask_user", {"question": " "})), "Error: question is empty; write a text"),
+    (calls(("ask_user", {"question": " "})), "Error: question must not be empty"),
 ]  # fmt: skip
 
 
@@ -467,7 +467,7 @@ def test_no_more_children_at_once_than_allowed_also_in_one_round(host: Stage) ->
     host.turn("main")
     host.send("main", {"kind": "human", "text": "one more"})
     host.turn("main")
-    refused = "Error: no more than 2 subagents may be at work at once; wait for one of them first"
+    refused = "Error: at most 2 subagents may run at once; wait for one of them first"
     assert [r for r in host.results("main") if r[0] == "error"] == [("error", refused)] * 2
     assert [text for _, text in host.results("main")][2:] == [refused] * 2
     assert len(host.values("main")["todo_subagents"]) == 2
@@ -480,7 +480,7 @@ def test_a_subagent_of_a_subagent_of_a_subagent_is_too_deep(host: Stage) -> None
     deepest = [status.thread for status in host.list() if ":sub2-" in status.thread]
     assert len(deepest) == 1
     assert host.results(deepest[0]) == [
-        ("error", "Error: subagents may not start subagents deeper than 2; do the task yourself")
+        ("error", "Error: subagents may nest at most 2 deep; do the task yourself")
     ]
     host.done()
 
@@ -490,7 +490,7 @@ def test_waiting_for_a_finished_subagent_is_no_error(host: Stage) -> None:
     host.say("main", "go")
     handle = host.turns[1]
     assert host.results("main")[-1] == (
-        "success", f"Nothing to wait for. Finished already, see their messages: {handle}."
+        "success", f"Nothing to wait for. Already finished, see their messages: {handle}."
     )  # fmt: skip
     assert host.ending("main") == ("dormant", "settled")
     host.done()
@@ -664,7 +664,7 @@ def test_tools_are_chosen_by_name_and_know_whom_they_may_address(host: Stage) ->
     assert [tool.name for tool in tools] == ["send_message", "ask_user"]
     assert tools[0].description.endswith("without waiting for an answer. Agents: bob (prints).")
     assert list(tools[0].tool_call_schema.model_json_schema()["properties"]) == ["agent", "message"]
-    with pytest.raises(ToolNameError, match="There is no session tool 'shout'; there are ask_user, "):
+    with pytest.raises(ToolNameError, match=r"Unknown session tool 'shout'. Available: ask_user, "):
         session_tools(host, ["shout"])
 
 

@@ -52,7 +52,7 @@ def test_the_tool_is_named_and_described(tmp_path):
 
 @pytest.mark.parametrize("command", ["", "  \n", "echo a\0b"])
 def test_no_command_is_refused(tmp_path, command):
-    with pytest.raises(ToolException, match=r"^command must be a command line that is not empty\.$"):
+    with pytest.raises(ToolException, match=r"^command must not be empty\.$"):
         run(tmp_path, command)
 
 

@@ -1,4 +1,4 @@
-"""A cron line: whether it is one, and when it is due."""
+"""Cron lines: validation, and the next time."""
 
 from datetime import datetime
 
@@ -6,13 +6,18 @@ from croniter import CroniterBadDateError, croniter
 
 from wakeloop.sessions.host import CRON_FIELDS, cron_line_error
 
-NEVER_DUE = "there is no such day, so it is never due; write a day that its month has."
+NEVER_DUE = "its months have no such day, so it would never fire."
 
 
 def next_time(cron: str, after: datetime) -> datetime:
-    """Return a cron line's first time after another one, in UTC.
+    """Return the first time after `after` at which a cron line is due, in UTC.
 
-    Raises `SessionError` for a line without five fields and values that can be, and for one never due.
+    Raises `SessionError` unless the line has five valid fields and is due at some time.
+
+    Example:
+        >>> from datetime import UTC
+        >>> next_time("0 9 * * *", datetime(2030, 1, 1, 12, tzinfo=UTC)).isoformat()
+        '2030-01-02T09:00:00+00:00'
     """
     if len(cron.split()) != CRON_FIELDS or not croniter.is_valid(cron):
         raise cron_line_error(cron)

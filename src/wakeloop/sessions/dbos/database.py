@@ -1,4 +1,4 @@
-"""Opens the events' database: Postgres, or a SQLite file."""
+"""Opens the database of events: Postgres, or a SQLite file."""
 
 import os
 import sys
@@ -18,12 +18,12 @@ OLDEST_SQLITE = (3, 42)
 
 
 def is_postgres(url: str) -> bool:
-    """Tell whether a database is a Postgres server's; else it is a SQLite file."""
+    """Tell whether a URL names a Postgres server; otherwise it names a SQLite file."""
     return url.startswith(("postgres://", "postgresql://"))
 
 
 def open_engine(url: str) -> sa.Engine:
-    """Open a database: Postgres with psycopg 3, or a SQLite file that several processes may write to."""
+    """Open Postgres with psycopg 3, or a SQLite file that several processes may write to."""
     if is_postgres(url):
         return sa.create_engine(f"postgresql+psycopg://{url.partition('://')[2]}", pool_pre_ping=True)
     engine = sa.create_engine(url, module=load_sqlite())
@@ -32,14 +32,17 @@ def open_engine(url: str) -> sa.Engine:
 
 
 def configure_sqlite(connection: Any, record: object) -> None:  # noqa: ARG001 - the signature of a listener
-    """Let writers wait for each other, and take the lock when they begin: one that reads first would fail."""
+    """Let writers wait for each other.
+
+    They take the lock at the start of a transaction: one that reads first and writes later would fail.
+    """
     connection.isolation_level = "IMMEDIATE"
     for pragma in ("journal_mode=WAL", "busy_timeout=30000", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def load_sqlite() -> Any:
-    """Return a SQLite that is new enough for the engine: Python's own, or the one of `pysqlite3-binary`."""
+    """Return a SQLite module that is new enough for DBOS: Python's own, or that of `pysqlite3-binary`."""
     import sqlite3  # noqa: PLC0415 - Postgres does without
 
     if sqlite3.sqlite_version_info >= OLDEST_SQLITE:
@@ -49,14 +52,14 @@ def load_sqlite() -> Any:
     except ModuleNotFoundError:
         raise SessionError(
             f"SQLite {sqlite3.sqlite_version} is too old for durable sessions, which need "
-            f"{'.'.join(map(str, OLDEST_SQLITE))}: pip install pysqlite3-binary, or use Postgres."
+            f"{'.'.join(map(str, OLDEST_SQLITE))}. Install pysqlite3-binary, or use Postgres."
         ) from None
     return dbapi2
 
 
 @contextmanager
 def lock_sqlite_file(url: str) -> Iterator[None]:
-    """Hold a SQLite file for one host, in whatever process; one that died has let go."""
+    """Lock a SQLite file for one host. The lock ends with the process that holds it."""
     path = None if is_postgres(url) else sa.make_url(url).database
     if not path or path == ":memory:" or sys.platform == "win32":
         yield
@@ -66,6 +69,7 @@ def lock_sqlite_file(url: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise SessionError(
-                f"Another host has the sessions of {path!r}: stop it first, or use Postgres for more."
+                f"Another host is using the sessions of {path!r}. "
+                "Stop it first, or use Postgres to run several."
             ) from None
         yield

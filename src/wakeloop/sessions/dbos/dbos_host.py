@@ -1,4 +1,4 @@
-"""Hosts sessions on DBOS: a worker's life, and its runs."""
+"""The session host on DBOS, which is one worker."""
 
 import asyncio
 import os
@@ -29,32 +29,37 @@ from wakeloop.sessions.thread_runner import Graph, ThreadRunner, outage_errors
 
 
 class DbosHost(SessionClient):
-    """Runs sessions: `start(agents)` or a `with` block, then `send`.
+    """Runs sessions. Call `start(agents)` or use a `with` block, then `send`.
 
-    One host a process. On SQLite one process a database, whose file it locks; on Postgres any number of
-    workers: a thread runs in one of them at a time, and when one dies the others see that its name's lock is
-    free and take over its runs, each under the lock of its thread. One whose connection was cut takes its
-    locks again at once, keeps the results of calls that ended meanwhile, and goes on.
+    Use one host per process. SQLite allows one process per database, and the host locks the file. Postgres
+    allows any number of workers, and a thread runs in one of them at a time. When a worker dies, the others
+    see that the lock of its name is free and take over its runs, each under the lock of its thread. A worker
+    whose connection was cut takes its locks again at once, keeps the results of calls that ended meanwhile,
+    and continues.
 
     Args:
-        url: `sqlite:///FILE` or `postgresql://…`, for events, schedules and the engine's records.
-        agents: The agents by name, compiled with a checkpointer; or give them to `start`.
-        worker: This process's name among the workers of the database, which must be its own. By default one
-            made of machine, process and chance on Postgres, `local` on SQLite.
-        concurrency: How many threads this process runs at once; others wait in the queue. By default 16.
-        polling: Seconds between two looks into the queues, so what an event waits at most while a worker is
-            free. By default 0.2.
-        keep: How long the engine's records of ended runs are kept before they are deleted; None for ever. By
-            default an hour.
-        grace: Seconds that the locks of a worker on Postgres must have been seen free before another takes
-            over; so long, and a few seconds more, the threads of a killed worker wait. The same in all
-            workers, and longer than one needs to connect again. By default 10.
-        report: Called after each run of a thread, in the run's own thread, with how the session stands.
-        hold: Given a thread's id, the context in which its runs take place, in the place of the lock of the
-            thread (on Postgres) or of none (on SQLite).
+        url: `sqlite:///FILE` or `postgresql://…`, for events, schedules and the records of DBOS.
+        agents: The agents by name, compiled with a checkpointer. They may be given to `start` instead.
+        worker: This process's name, unique among the workers of the database. Default: `local` on SQLite, and
+            on Postgres a name made of host name, process id and a random part.
+        concurrency: How many threads this process runs at once; others wait in the queue.
+        polling: Seconds between two looks at the queues, which is the longest that an event waits for a free
+            worker.
+        keep: How long DBOS keeps the records of ended runs; None for ever.
+        grace: Seconds that the locks of a worker must be seen free on Postgres before another takes over. The
+            threads of a killed worker wait this long and a few seconds more. It must be the same in all
+            workers, and longer than a worker needs to reconnect.
+        report: Called with the session's status after each run of a thread, in the thread of the run.
+        hold: Returns, for a thread's id, the context in which its runs take place. It replaces the thread's
+            lock (on Postgres) or nothing (on SQLite).
 
     Raises:
-        SessionError: SQLite is older than 3.42, and there is no `pysqlite3-binary`.
+        SessionError: SQLite is older than 3.42 and `pysqlite3-binary` is not installed.
+
+    Example:
+        >>> with DbosHost("sqlite:///events.db", {"main": agent}) as host:  # doctest: +SKIP
+        ...     host.send("main", {"kind": "human", "text": "Tidy up the notes."})
+        ...     host.wait("main")
     """
 
     def __init__(
@@ -79,8 +84,8 @@ class DbosHost(SessionClient):
             self.worker = worker or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.concurrency, self.polling = concurrency, polling
         self.hold = hold or (self.locks.hold_thread if self.locks else lambda _: nullcontext())
-        told = (lambda thread: report(self.status(thread))) if report else (lambda _: None)
-        self.runner = ThreadRunner(self.mailbox, self, told)
+        self.report = report
+        self.runner = ThreadRunner(self.mailbox, self, self.report_status)
         self.running: dict[str, RunControl] = {}
         self.draining = threading.Event()
         self.idle = threading.Condition()
@@ -91,16 +96,16 @@ class DbosHost(SessionClient):
     # -- its life ------------------------------------------------------------------------------------------
 
     def start(self, agents: Mapping[str, Graph] | None = None) -> Self:
-        """Begin to run sessions: what a former process left, then what comes.
+        """Start running sessions, beginning with what an earlier process left.
 
         Args:
-            agents: The agents by name, where they were not given before.
+            agents: The agents by name, if they were not given before.
 
         Returns:
-            The host itself. Call `close` when it is to end, or write a `with` block.
+            The host itself. Call `close` to stop it, or use a `with` block.
 
         Raises:
-            SessionError: Another host has the SQLite file, or another worker the name.
+            SessionError: Another host is using the SQLite file, or another worker has the name.
         """
         self.agents = agents or self.agents
         try:
@@ -111,15 +116,16 @@ class DbosHost(SessionClient):
         return self
 
     def _start_work(self) -> None:
-        """Take what is this worker's alone, then start the engine."""
+        """Take the worker's locks, then start the engine and the watchdog."""
         self.open.enter_context(lock_sqlite_file(self.url))
         if self.locks is not None:
             if not self.open.enter_context(self.locks.hold_worker(self.worker)):
-                raise SessionError(f"Another worker is called {self.worker!r}: give each its own name.")
+                raise SessionError(
+                    f"Worker name {self.worker!r} is already taken. Give each worker its own name."
+                )
             threading.Thread(target=self.locks.keep_alive, name="wakeloop-locks", daemon=True).start()
-        self.mailbox.register_worker(
-            self.worker
-        )  # before it takes anything: one that is not there counts as gone
+        # before it takes anything: other workers regard one that is not registered as gone
+        self.mailbox.register_worker(self.worker)
         with self.locks.hold_setup() if self.locks is not None else nullcontext():
             self.drop_unreadable_records()
             call_in_thread(self._launch_engine)
@@ -127,7 +133,7 @@ class DbosHost(SessionClient):
         threading.Thread(target=self.watchdog.run, name="wakeloop-watch", daemon=True).start()
 
     def _launch_engine(self) -> None:
-        """Start the engine over this host's work."""
+        """Start the engine with this host's workflows."""
         insisting = partial(retry_through_outages, draining=self.draining, agents=lambda: self.agents)
         launch_workflows(
             self.url,
@@ -141,19 +147,19 @@ class DbosHost(SessionClient):
         )
 
     def catch_up(self) -> None:
-        """Ring for what was stored while nobody was there, or was left by a drain; set the timers again."""
+        """Request runs for whatever waits, such as events stored while no host was up; set the timers."""
         for thread, key in self.mailbox.list_unsettled():
             self.request_run(thread, f"{key}/{uuid4().hex[:8]}")
         self.set_timers()
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Begin no run any more, stop those under way at their next superstep, wait for them.
+        """Start no more runs, stop the current ones at their next superstep, and wait for them.
 
         Args:
-            timeout: Seconds to wait at most; None for as long as it takes.
+            timeout: The longest time to wait, in seconds; None for no limit.
 
         Returns:
-            Whether all have stopped.
+            Whether all runs have stopped.
         """
         self.draining.set()
         with self.idle:
@@ -162,14 +168,14 @@ class DbosHost(SessionClient):
             return self.idle.wait_for(lambda: not self.running, timeout)
 
     def close(self) -> None:
-        """Stop: what runs is asked to stop and goes on at the next start."""
+        """Stop. Current runs are asked to stop, and continue at the next start."""
         self.drain(timeout=10)
         self.mailbox.unregister_worker(self.worker)
         call_in_thread(stop_engine)
         self.release_all()
 
     def release_all(self) -> None:
-        """Let go of all that is this worker's."""
+        """Release the worker's locks and close its connections."""
         self.open.close()
         if self.locks is not None:
             self.locks.close()
@@ -185,12 +191,12 @@ class DbosHost(SessionClient):
         return await asyncio.to_thread(self.start)
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self.close)  # runs may be under way in this very loop
+        await asyncio.to_thread(self.close)  # runs may be using this very event loop
 
     # -- its work ------------------------------------------------------------------------------------------
 
     def run_thread(self, thread: str, *, patient: bool) -> None:
-        """Run a thread until nothing is due; the queue lets one run of a thread be at a time."""
+        """Run a thread until nothing waits for it. The queue allows one run per thread at a time."""
         control, key = RunControl(), uuid4().hex
         with self.idle:
             if self.draining.is_set():
@@ -206,7 +212,7 @@ class DbosHost(SessionClient):
         except Exception as failure:
             if patient and isinstance(failure, outage_errors()):
                 raise
-            if self.draining.is_set():  # it may be the end that failed it
+            if self.draining.is_set():  # the shutdown may have caused it
                 raise WorkflowStopped from failure
             self.runner.give_up(thread, failure)
         finally:
@@ -214,8 +220,13 @@ class DbosHost(SessionClient):
                 del self.running[key]
                 self.idle.notify_all()
 
+    def report_status(self, thread: str) -> None:
+        """Tell the caller how a session stands after a run."""
+        if self.report is not None:
+            self.report(self.status(thread))
+
     def confirm_ownership(self, thread: str, key: str | None) -> None:
-        """Make sure that a run still has its thread, however its connection fared; else `TakenOverError`."""
+        """Raise `TakenOverError` if the run has lost its thread to another worker."""
 
         def is_mine() -> bool:
             found = self.client.list_workflows(workflow_ids=[str(key)], load_input=False, load_output=False)
@@ -225,7 +236,7 @@ class DbosHost(SessionClient):
             self.locks.confirm_held(thread, is_mine)
 
     def fire_schedule(self, schedule: str, due: str) -> None:
-        """Send a schedule's event and set its timer anew: times that passed meanwhile are not made up for."""
+        """Send a schedule's event and set its next timer. Times that passed meanwhile are skipped."""
         found = self.mailbox.find_schedules(key=schedule)
         if not found or found[0].due != due:
             return
@@ -233,8 +244,8 @@ class DbosHost(SessionClient):
         key = derive_id("cron", schedule, due)
         try:
             self.send(row.thread, {"kind": "cron", "id": key, "text": row.text, "time": due})
-        except SessionError as error:  # its agent is none of this host's
-            self.mailbox.requeue(row.thread, [], str(error))
+        except SessionError as error:  # this host does not have its agent
+            self.mailbox.note_error(row.thread, str(error))
         after = next_time(row.cron, utc_now())
         self.mailbox.set_due(schedule, after)
         self.set_timer(schedule, after)

@@ -1,4 +1,4 @@
-"""Makes the engine and its clients: their rows are JSON."""
+"""Creates the DBOS engine and its clients, with JSON rows."""
 
 import logging
 import sys
@@ -11,13 +11,13 @@ from wakeloop.errors import SessionError
 from wakeloop.sessions.dbos.database import is_postgres
 
 APP_NAME = "wakeloop"
-WORKFLOW_VERSION = "1"  # of the workflows: a worker of another release takes over what this one left
-PICKLE_SERIALIZER = "DefaultSerializer"  # the engine's own reader of pickles
+WORKFLOW_VERSION = "1"  # of the workflows: a worker of another version of this package may take over
+PICKLE_SERIALIZER = "DefaultSerializer"  # the class of DBOS that reads pickles
 CONSOLE_HANDLER = "__dbos_console_log_handler__"
 
 
 def make_engine(url: str, engine: sa.Engine, worker: str) -> DBOS:
-    """Make the engine of this process; it is not launched."""
+    """Create the engine of this process without launching it."""
     config: DBOSConfig = {
         "name": APP_NAME,
         "system_database_url": url,
@@ -34,14 +34,17 @@ def make_engine(url: str, engine: sa.Engine, worker: str) -> DBOS:
 
 
 def refresh_console() -> None:
-    """Let the engine find its console again: it keeps the stderr of its first start, which may be closed."""
+    """Point the engine's log at the current stderr.
+
+    It keeps the stderr of its first start, which may be closed by now.
+    """
     for handler in logging.getLogger("dbos").handlers:
         if isinstance(handler, logging.StreamHandler) and handler.name == CONSOLE_HANDLER:
             handler.stream = sys.stderr
 
 
 def make_client(engine: sa.Engine) -> DBOSClient:
-    """Make a way to the engine's tables."""
+    """Create a client of the engine's tables."""
     return DBOSClient(
         system_database_engine=engine,
         dbos_system_schema=APP_NAME,
@@ -52,19 +55,20 @@ def make_client(engine: sa.Engine) -> DBOSClient:
 
 
 def refuse_pickles() -> Serializer:
-    """Return the serializer of all rows, and let none be read as a pickle.
+    """Return the serializer of all rows, and disable the reading of pickles in this process.
 
-    A row names its own serializer, and the engine takes a pickle's whatever it was configured with. So that
-    one refuses to read, in the whole process. The engine ends such a row with an error.
+    A row names its own serializer, and DBOS would unpickle a row that asks for it, whatever serializer it was
+    configured with. Whoever can write to the database could then run code. DBOS ends such a row with an
+    error.
     """
     pickles = [kind for kind in Serializer.__subclasses__() if kind.__name__ == PICKLE_SERIALIZER]
     if not pickles:
-        raise SessionError("This release of dbos keeps its rows in another way: install dbos>=3.4,<4.")
+        raise SessionError("This version of dbos stores its rows differently. Install dbos>=3.4,<4.")
     for kind in pickles:
         setattr(kind, "deserialize", refuse_pickle)  # noqa: B010 - a method of another package's class
     return DBOSPortableJSONSerializer()
 
 
 def refuse_pickle(*_: Any) -> NoReturn:
-    """Read no pickle."""
-    raise SessionError("A row of the engine is a pickle, which would run code: it is not read.")
+    """Refuse to read a pickle."""
+    raise SessionError("Refused to unpickle a DBOS row: unpickling runs code.")

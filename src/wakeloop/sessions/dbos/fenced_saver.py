@@ -1,4 +1,4 @@
-"""The saver of one run: it waits, and asks whose thread it is."""
+"""A saver that checks who owns the thread, and waits out outages."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -15,17 +15,17 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from wakeloop.sessions.dbos.outages import discard_cut_connections
 from wakeloop.sessions.thread_runner import Graph, is_connection_error
 
-SAVER_PAUSES = (0.2, 0.5, 1.0)  # seconds between two tries; the last one again and again
+SAVER_PAUSES = (0.2, 0.5, 1.0)  # seconds between attempts; the last one repeats
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Fence:
-    """What a run asks before it reads or writes.
+    """The checks before a run reads or writes.
 
     Attributes:
-        confirm: Raises `TakenOverError` where the thread is another worker's by now.
-        draining: Set when the host comes to rest: then nothing is waited for.
+        confirm: Raises `TakenOverError` if another worker owns the thread by now.
+        draining: Set when the host drains; outages are not waited out then.
     """
 
     confirm: Callable[[], None]
@@ -33,7 +33,7 @@ class Fence:
 
 
 def fence_graph(graph: Graph, fence: Fence) -> Graph:
-    """Return a graph whose saver stands behind a fence; one without a saver of its own stays as it is."""
+    """Return a copy of a graph with a fenced saver, or the graph itself if it has no saver of its own."""
     saver = graph.checkpointer
     if not isinstance(saver, BaseCheckpointSaver):
         return graph
@@ -41,12 +41,12 @@ def fence_graph(graph: Graph, fence: Fence) -> Graph:
 
 
 def retry_pause(tries: int) -> float:
-    """Return how long to wait after a try."""
+    """Return how many seconds to wait after an attempt."""
     return SAVER_PAUSES[min(tries, len(SAVER_PAUSES) - 1)]
 
 
 def delegate(name: str) -> Any:
-    """Return the other saver's method of this name, behind the fence."""
+    """Return a method that calls the wrapped saver's method of this name through the fence."""
 
     @wraps(getattr(BaseCheckpointSaver, name))
     def call(saver: "FencedSaver", *given: Any, **more: Any) -> Any:
@@ -56,7 +56,7 @@ def delegate(name: str) -> Any:
 
 
 def delegate_async(name: str) -> Any:
-    """Return the other saver's asynchronous method of this name, behind the fence."""
+    """Return a coroutine method that calls the wrapped saver's method of this name through the fence."""
 
     @wraps(getattr(BaseCheckpointSaver, name))
     async def call(saver: "FencedSaver", *given: Any, **more: Any) -> Any:
@@ -66,26 +66,26 @@ def delegate_async(name: str) -> Any:
 
 
 class FencedSaver(BaseCheckpointSaver[Any]):
-    """Another saver, for one run of one thread.
+    """Wraps a saver for one run of one thread.
 
-    Before each call it makes sure that the thread is still the run's. Where the connections were cut, it
-    calls again until the database is back: so the result of a tool that ended meanwhile is kept, and the tool
-    is not run again.
+    Before each call it checks that the run still owns the thread. If a connection was cut, it repeats the
+    call until the database is back. So the result of a tool that ended meanwhile is stored, and the tool does
+    not run again.
     """
 
     def __init__(self, saver: BaseCheckpointSaver[Any], fence: Fence) -> None:
         super().__init__(serde=saver.serde)
         self.saver, self.fence = saver, fence
         if hasattr(saver, "loop"):
-            self.loop = saver.loop  # by which a host knows that it is asynchronous
+            self.loop = saver.loop  # `run_graph` recognizes an asynchronous saver by it
 
     @property
     def config_specs(self) -> list[Any]:
-        """Those of the other."""
+        """The wrapped saver's."""
         return self.saver.config_specs
 
     def get_next_version(self, current: Any, channel: None) -> Any:
-        """As the other counts."""
+        """Count as the wrapped saver does."""
         return self.saver.get_next_version(current, channel)
 
     get_tuple, put, put_writes = delegate("get_tuple"), delegate("put"), delegate("put_writes")
@@ -104,16 +104,16 @@ class FencedSaver(BaseCheckpointSaver[Any]):
     async def alist(self, config: RunnableConfig | None, **which: Any) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints."""
 
-        async def listed() -> Sequence[CheckpointTuple]:
+        async def collect() -> Sequence[CheckpointTuple]:
             return [row async for row in self.saver.alist(config, **which)]
 
-        for row in await self.acall(listed):
+        for row in await self.acall(collect):
             yield row
 
     # -- the fence -----------------------------------------------------------------------------------------
 
     def call(self, call: Callable[[], T]) -> T:
-        """Call, and again while the database is away; first make sure whose thread it is."""
+        """Check who owns the thread, then call; repeat while the database is away."""
         for tries in count():
             try:
                 self.fence.confirm()
@@ -122,10 +122,10 @@ class FencedSaver(BaseCheckpointSaver[Any]):
                 if not is_connection_error(error) or self.fence.draining.wait(retry_pause(tries)):
                     raise
                 self._discard_cut_connections()
-        raise AssertionError  # it never ends of itself
+        raise AssertionError  # `count` never ends
 
     async def acall(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call, and again while the database is away; first make sure whose thread it is."""
+        """Check who owns the thread, then call; repeat while the database is away."""
         for tries in count():
             try:
                 await asyncio.to_thread(self.fence.confirm)
@@ -136,8 +136,8 @@ class FencedSaver(BaseCheckpointSaver[Any]):
                 ):
                     raise
                 await asyncio.to_thread(self._discard_cut_connections)
-        raise AssertionError  # it never ends of itself
+        raise AssertionError  # `count` never ends
 
     def _discard_cut_connections(self) -> None:
-        with suppress(Exception):  # it is away still
+        with suppress(Exception):  # it is still away
             discard_cut_connections(self.saver)

@@ -1,4 +1,4 @@
-"""A database that is away for a while ends nothing."""
+"""Retries through outages of a database."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -11,13 +11,17 @@ from wakeloop.sessions.thread_runner import Graph, outage_errors
 
 
 class WorkflowStopped(BaseException):
-    """Ends a workflow without an outcome: it stays pending, and whoever comes next runs it again."""
+    """Ends a workflow without a result, so that it stays pending and the next worker runs it again."""
 
 
 def retry_through_outages(
     attempt: Callable[[bool], None], draining: Event, agents: Callable[[], Mapping[str, Graph]]
 ) -> None:
-    """Call, and again where a database was away; the attempt is told whether more will follow."""
+    """Call `attempt`, and repeat it while a database is away.
+
+    Its argument is True as long as it should raise an outage, to be repeated after a pause. It is False from
+    the sixth attempt on; the attempt should then report the outage itself.
+    """
     for tries in count(1):
         try:
             attempt(tries <= len(RETRY_PAUSES))
@@ -31,8 +35,10 @@ def retry_through_outages(
 
 
 def discard_cut_connections(saver: Any) -> None:
-    """Let a saver's pool look through its connections: it would hand out those that were cut, one by one."""
-    look = getattr(getattr(saver, "conn", None), "check", None)  # psycopg's pools have it, connections do not
-    looking = look() if look is not None else None
-    if asyncio.iscoroutine(looking):
-        asyncio.run_coroutine_threadsafe(looking, saver.loop).result()
+    """Let a saver's pool check its connections. Otherwise it would hand out the cut ones, one by one."""
+    check = getattr(
+        getattr(saver, "conn", None), "check", None
+    )  # psycopg's pools have `check`, connections do not
+    checking = check() if check is not None else None
+    if asyncio.iscoroutine(checking):
+        asyncio.run_coroutine_threadsafe(checking, saver.loop).result()

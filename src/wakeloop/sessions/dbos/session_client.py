@@ -1,4 +1,4 @@
-"""The way in: stores events and schedules for any host."""
+"""The client of a DBOS host: stores events and schedules."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -33,23 +33,27 @@ from wakeloop.sessions.host_rules import make_refusal
 from wakeloop.sessions.questions import answer_fault, open_questions
 from wakeloop.sessions.thread_runner import Graph, outage_errors
 
-WAIT_EVERY = 0.05  # seconds between two looks at what waits
+WAIT_EVERY = 0.05  # seconds between two checks
 
 
 class SessionClient(WorkflowQueues):
-    """The way in: stores events and schedules, also from a process that runs no session.
+    """Stores events and schedules, even from a process that runs no sessions.
 
-    What is stored waits until a host is up. The methods are those of `SessionHost` but for `drain`, and
-    `wait`, `prune`, `close`.
+    They wait until a host is up. It has the methods of `SessionHost` except `drain`, and `wait`, `prune` and
+    `close`.
 
     Args:
-        url: `sqlite:///FILE` or `postgresql://…`; the tables that are missing are made.
-        agents: The agents by name, compiled with the checkpointer that the threads are kept in. To `send` and
-            to `schedule` their names are enough, so the values may be anything; `status` and `list` read the
-            threads through them.
+        url: `sqlite:///FILE` or `postgresql://…`. Missing tables are created.
+        agents: The agents by name, compiled with the checkpointer that stores the threads. `send` and
+            `schedule` only use the names, so the values may be anything; `status` and `list` read the threads
+            through them.
 
     Raises:
-        SessionError: SQLite is older than 3.42, and there is no `pysqlite3-binary`.
+        SessionError: SQLite is older than 3.42 and `pysqlite3-binary` is not installed.
+
+    Example:
+        >>> client = SessionClient("sqlite:///events.db", {"main": None})  # doctest: +SKIP
+        >>> client.send("main", {"kind": "human", "text": "Good morning."})  # doctest: +SKIP
     """
 
     def __init__(self, url: str, agents: Mapping[str, Graph] | None = None) -> None:
@@ -59,18 +63,20 @@ class SessionClient(WorkflowQueues):
     # -- events --------------------------------------------------------------------------------------------
 
     def send(self, thread_id: str, event: WakeEvent) -> str:
-        """Store an event for a thread and return its id; a repeat is dropped."""
+        """Store an event for a thread and return its id. A repeated id is dropped."""
         find_agent(thread_id, self.agents)
         event = complete_event(event)
         self.mailbox.add_event(thread_id, event, self.find_questions_seen(thread_id, event))
-        self.request_run(thread_id, event["id"])  # a repeat, too: its sender may have died between the two
+        self.request_run(
+            thread_id, event["id"]
+        )  # also for a repeat: its sender may have died between the two
         return event["id"]
 
     def find_questions_seen(self, thread: str, event: WakeEvent) -> Sequence[str]:
-        """Return the questions at which a person found the thread; raise for an answer to another one.
+        """Return the questions that are open when a person sends an event.
 
-        Nothing is seen where the agents are names alone, or the thread cannot be read from here: then the
-        host judges, when it comes to the event.
+        Raises `SessionError` if the event answers another one. Returns nothing if the agents are only names,
+        or the thread cannot be read from here: the host then checks the event when it comes to it.
         """
         read = getattr(self.agents[find_agent(thread, self.agents)], "get_state", None)
         if event["kind"] != "human" or read is None:
@@ -85,38 +91,40 @@ class SessionClient(WorkflowQueues):
         return questions
 
     def request_run(self, thread: str, key: str) -> None:
-        """Put a run into the queue of a thread; the same id again for the same thread is the same run."""
+        """Queue a run of a thread. The same key for the same thread is the same run."""
         self.enqueue(RUN_WORKFLOW, f"{key}@{derive_id(thread)}", RUN_QUEUE, thread, partition=thread)
 
     def cancel(self, key: str) -> bool:
-        """Remove a schedule, or take back an event that no run has taken, from all its threads."""
+        """Remove a schedule, or an event that no run has taken, from all its threads."""
         if self.mailbox.remove_schedule(check_name("id", key)):
             return True
-        found, told = self.mailbox.withdraw(key, self.make_cancellation)
-        for thread, event in told:
+        found, answers = self.mailbox.withdraw(key, self.make_cancellation)
+        for thread, event in answers:
             self.request_run(thread, event["id"])
         return found
 
     def make_cancellation(self, thread: str, event: WakeEvent) -> tuple[str, WakeEvent] | None:
-        """Return what tells whoever waits for an event that it was cancelled: the thread, and its event."""
-        letter = make_refusal(event, thread, CANCELLED_MESSAGE)
+        """Return the thread that waits for a cancelled event, and the event that tells it, if any."""
+        refusal = make_refusal(event, thread, CANCELLED_MESSAGE)
+        if refusal is None:
+            return None
         with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
-            if letter is not None and find_agent(letter.thread, self.agents):
-                return letter.thread, complete_event(letter.event)
+            find_agent(refusal.thread, self.agents)
+            return refusal.thread, complete_event(refusal.event)
         return None
 
     def wait(self, thread_id: str | None = None, timeout: float | None = None) -> bool:
-        """Stay until no event waits for a thread, or for any.
+        """Wait until no event waits for a thread, or for any thread.
 
-        What waits for a person's answer goes on waiting, so give a timeout where one may be asked for. What
-        was given up and waits for the next event does not count.
+        Events behind a question wait until a person answers, so give a timeout if an agent may ask. Events
+        of failed runs do not count.
 
         Args:
-            thread_id: The thread; None for all of them.
-            timeout: Seconds to stay at most; None for as long as it takes.
+            thread_id: The thread; None for all threads.
+            timeout: The longest time to wait, in seconds; None for no limit.
 
         Returns:
-            False when the time was over first.
+            False if the time ran out first.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         if thread_id is not None:
@@ -141,7 +149,7 @@ class SessionClient(WorkflowQueues):
     def next_due(self, row: Any) -> datetime:
         """Return when a schedule is due: no later than the next time of its line from now.
 
-        A clock that was ahead for a while, or a time that cannot be read, would else stop it.
+        Otherwise a clock that was ahead for a while, or a time that cannot be read, would stop it.
         """
         latest = next_time(row.cron, utc_now())
         with suppress(ValueError, TypeError):  # a damaged row, a time without a zone
@@ -159,7 +167,7 @@ class SessionClient(WorkflowQueues):
         ]
 
     def set_timer(self, schedule: str, due: datetime) -> None:
-        """Let a schedule fire when it is due; one that is past due fires at once."""
+        """Let a schedule fire when it is due, or at once if it is past due."""
         delay = max((due - utc_now()).total_seconds(), 0.0)
         self.enqueue(
             TIMER_WORKFLOW,
@@ -171,24 +179,24 @@ class SessionClient(WorkflowQueues):
         )
 
     def set_timers(self) -> None:
-        """Set a timer for each schedule; one that is set stays as it is, one that is never due is told."""
+        """Set a timer for each schedule that has none, and note an error for each that is never due."""
         for row in self.mailbox.find_schedules():
             try:
                 self.set_timer(row.id, self.next_due(row))
             except SessionError as error:
-                self.mailbox.requeue(row.thread, [], str(error))
+                self.mailbox.note_error(row.thread, str(error))
 
-    # -- how sessions stand --------------------------------------------------------------------------------
+    # -- status --------------------------------------------------------------------------------------------
 
     def status(self, thread_id: str) -> SessionStatus:
-        """Return how a thread stands."""
+        """Return the status of a session."""
         found = self.mailbox.list_sessions(check_name("thread's id", thread_id))
         if not found:
             raise unknown_session_error(thread_id)
         return self._status(*found[0])
 
     def list(self) -> Sequence[SessionStatus]:
-        """Return every session, by thread id."""
+        """Return the status of every session, ordered by thread id."""
         return [self._status(*row) for row in self.mailbox.list_sessions()]
 
     def _status(self, thread: str, queued: int, error: str | None) -> SessionStatus:
@@ -198,5 +206,5 @@ class SessionClient(WorkflowQueues):
             return replace(SessionStatus.from_snapshot(thread, agent, snapshot, queued), error=error)
         except outage_errors():
             raise
-        except Exception as fault:  # noqa: BLE001 - whatever it is, it hides no other session
+        except Exception as fault:  # noqa: BLE001 - one unreadable session must not hide the others
             return SessionStatus.from_error(thread, fault, queued)

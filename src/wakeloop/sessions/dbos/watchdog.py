@@ -1,4 +1,4 @@
-"""Looks after others: dead workers, late events, old records."""
+"""Looks after dead workers, overdue runs and old records."""
 
 import logging
 import time
@@ -20,19 +20,17 @@ if TYPE_CHECKING:  # Postgres alone needs its driver
     from wakeloop.sessions.postgres_locks import Locks
 
 LOG = logging.getLogger("wakeloop")
-CHECK_EVERY = 1.0  # seconds between two looks whether to drain
-LEFT_GRACE = (
-    3.0  # seconds after which one that said that it left is believed: one that lives says that it came
-)
-TAKE_OVER_CHECKS = 5  # looks between two for workers that died
-REMIND_CHECKS = 60  # looks between two for events that nobody takes
+CHECK_EVERY = 1.0  # seconds between two rounds
+LEFT_GRACE = 3.0  # seconds until a worker that left counts as dead; one that lives registers again by then
+TAKE_OVER_CHECKS = 5  # rounds between two searches for dead workers
+REMIND_CHECKS = 60  # rounds between two searches for events that nobody takes
 WITHOUT_DATA: Any = {"load_input": False, "load_output": False}
-PRUNE_CHECKS = 60  # looks between two for records that are too old
+PRUNE_CHECKS = 60  # rounds between two deletions of old records
 
 
 @dataclass
 class Watchdog:
-    """What a worker looks at again and again, until it drains."""
+    """The checks that a worker repeats until it drains."""
 
     client: SessionClient
     worker: str
@@ -42,43 +40,43 @@ class Watchdog:
     drain: Callable[[float], object]
     at_work: list[str]
     waited: set[tuple[str, str]] = field(default_factory=set)
-    free: dict[str, float] = field(default_factory=dict)  # since when a worker's name is seen free
-    over: int = 0  # which connection that was seen over
-    stray: set[str] = field(default_factory=set)  # runs of this worker that are under way nowhere
+    free: dict[str, float] = field(default_factory=dict)  # since when a worker's lock was seen free
+    connection: int = 0  # the connection over which that was seen
+    stray: set[str] = field(default_factory=set)  # runs of this worker that nothing here is running
 
     def run(self) -> None:
-        """Look again and again; a part that fails is tried again, and stops no other."""
-        told = set[str]()
-        for look in count(1):
+        """Repeat the checks. One that fails is retried and does not stop the others."""
+        logged = set[str]()
+        for number in count(1):
             if self.draining.wait(CHECK_EVERY):
                 return
-            for part in self.due_tasks(look):
+            for task in self.due_tasks(number):
                 try:
-                    part()
-                except Exception as error:  # noqa: BLE001 - whatever it is, the others are looked after
-                    words = f"{part.__name__} failed, and is tried again: {describe_error(error)}"
-                    if not is_connection_error(getattr(error, "orig", error)) and words not in told:
-                        told.add(words)
-                        LOG.error(words)  # noqa: TRY400 - a traceback would hold secrets
+                    task()
+                except Exception as error:  # noqa: BLE001 - the other checks must go on
+                    words = f"{task.__name__} failed and will be retried: {describe_error(error)}"
+                    if not is_connection_error(getattr(error, "orig", error)) and words not in logged:
+                        logged.add(words)
+                        LOG.error(words)  # noqa: TRY400 - a traceback may contain secrets
 
-    def due_tasks(self, look: int) -> Iterator[Callable[[], object]]:
-        """Yield what is to be done at this look."""
+    def due_tasks(self, number: int) -> Iterator[Callable[[], object]]:
+        """Yield the checks of this round."""
         yield self.check_in
-        if look % TAKE_OVER_CHECKS == 0 or self.free:
+        if number % TAKE_OVER_CHECKS == 0 or self.free:
             yield self.take_over
-        if look % TAKE_OVER_CHECKS == 0:
+        if number % TAKE_OVER_CHECKS == 0:
             yield self.requeue_strays
-        if look % REMIND_CHECKS == 0:
+        if number % REMIND_CHECKS == 0:
             yield self.request_overdue_runs
-        if look % PRUNE_CHECKS == 0:
+        if number % PRUNE_CHECKS == 0:
             yield self.prune_records
 
     def check_in(self) -> None:
-        """See whether this worker is asked to drain, and whether its name stands among the others."""
+        """Drain if asked to, and register this worker again if another took it for dead."""
         workers = {name: draining for name, _, draining in self.client.mailbox.list_workers()}
         if workers.get(self.worker):
             self.drain(0)
-        if self.worker not in workers:  # it was taken for dead
+        if self.worker not in workers:
             self.client.mailbox.register_worker(self.worker)
 
     def prune_records(self) -> None:
@@ -87,7 +85,7 @@ class Watchdog:
             self.client.prune(self.keep)
 
     def request_overdue_runs(self) -> None:
-        """Ring for what waited at the last look already, and set timers: who stored it may have died."""
+        """Set timers, and request runs for events that waited last time too: their sender may have died."""
         self.client.set_timers()
         waiting = set(self.client.mailbox.list_unsettled())
         for thread, key in waiting & self.waited:
@@ -97,29 +95,31 @@ class Watchdog:
     def take_over(self) -> None:
         """Put the runs of dead workers back into their queues.
 
-        Dead is one that said that it left, or whose name was seen free for the time of grace: one whose
-        connection broke takes it again at once.
+        A worker is dead if it has left, or if the lock of its name was seen free for the time of grace: a
+        worker whose connection broke takes the lock again at once.
         """
         if (locks := self.locks) is None:
             return
         mailbox, now = self.client.mailbox, time.monotonic()
-        present = {name for name, *_ in mailbox.list_workers()}
+        registered = {name for name, *_ in mailbox.list_workers()}
         pending = DBOS.list_workflows(status="PENDING", **WITHOUT_DATA)
-        names = ({w.executor_id for w in pending if w.executor_id} | present) - {self.worker}
-        free = {name for name in names if locks.find_worker(name) is None}
-        if self.over != locks.made:  # what was seen over another connection says nothing of the time between
-            self.over, self.free = locks.made, {}
+        names = registered | {record.executor_id for record in pending if record.executor_id}
+        free = {name for name in names - {self.worker} if locks.find_worker(name) is None}
+        if self.connection != locks.made:
+            # a lock that was seen free over an earlier connection may have been taken since: start over
+            self.connection, self.free = locks.made, {}
         self.free = {name: self.free.get(name, now) for name in free}
-        soon = min(locks.grace, LEFT_GRACE)
-        dead_since = {name: now - (locks.grace if name in present else soon) for name in free}
-        for worker in [name for name, since in self.free.items() if since <= dead_since[name]]:
-            with locks.hold_worker(worker, self.over) as taken:
+        for worker, since in self.free.items():
+            grace = locks.grace if worker in registered else min(locks.grace, LEFT_GRACE)
+            if now - since < grace:
+                continue
+            with locks.hold_worker(worker, self.connection) as taken:
                 if taken:
                     requeue_runs(worker)
                     mailbox.unregister_worker(worker)
 
     def requeue_strays(self) -> None:
-        """Put runs of this worker back that are under way nowhere: it was cut off while it took them."""
+        """Put this worker's runs back that nothing here is running: it was cut off while it took them."""
         mine = DBOS.list_workflows(status="PENDING", executor_id=self.worker, **WITHOUT_DATA)
         stray = {w.workflow_id for w in mine} - {*self.at_work}
         if again := stray & self.stray:
@@ -128,8 +128,11 @@ class Watchdog:
 
 
 def requeue_runs(worker: str, which: set[str] | None = None) -> None:
-    """Put the runs of a worker, or some of them, back into their queues."""
+    """Put the runs of a worker, or those with the given ids, back into their queues."""
     for queue in (RUN_QUEUE, TIMER_QUEUE):
         left = DBOS.list_workflows(status="PENDING", executor_id=worker, queue_name=queue, **WITHOUT_DATA)
-        if ids := [w.workflow_id for w in left if which is None or w.workflow_id in which]:
-            DBOS.resume_workflows(ids, queue_name=queue)
+        ids = {record.workflow_id for record in left}
+        if which is not None:
+            ids &= which
+        if ids:
+            DBOS.resume_workflows([*ids], queue_name=queue)

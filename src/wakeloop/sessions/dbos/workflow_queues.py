@@ -1,4 +1,4 @@
-"""The engine's queues, as any process reaches them."""
+"""The queues of DBOS, as any process reaches them."""
 
 import contextlib
 from datetime import timedelta
@@ -13,17 +13,18 @@ from wakeloop.sessions.dbos.engine import make_client
 from wakeloop.sessions.host import utc_now
 from wakeloop.sessions.mailbox import Mailbox
 
-# stored names: a run is a workflow "turn"
-RUN_WORKFLOW, RUN_QUEUE = "turn", "wakeloop-turns"
+RUN_WORKFLOW, RUN_QUEUE = "run", "wakeloop-runs"
 TIMER_WORKFLOW, TIMER_QUEUE = "timer", "wakeloop-timers"
 KEEP_RECORDS = timedelta(hours=1)
-ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")  # the engine's words
-PENDING = ("ENQUEUED", "DELAYED", "PENDING", "ERROR")  # an error holds the id of a timer
-PAGE_SIZE = 1000  # records that are deleted at once
+ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")  # statuses of DBOS
+# with ERROR, since the record of a failed timer would keep its id from being used again
+PENDING = ("ENQUEUED", "DELAYED", "PENDING", "ERROR")
+NO_TABLES = (sa.exc.OperationalError, sa.exc.ProgrammingError)  # raised before the first host has made them
+PAGE_SIZE = 1000  # records per page, and per deletion
 
 
 class WorkflowQueues:
-    """A mailbox, and the engine's queues beside it in the same database."""
+    """A mailbox, and the queues of DBOS in the same database."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -32,53 +33,48 @@ class WorkflowQueues:
 
     @computed_once
     def client(self) -> DBOSClient:
-        """The way to the engine's tables."""
+        """The client of the engine's tables."""
         return make_client(self.mailbox.engine)
 
     def enqueue(
         self, workflow: str, key: str, queue: str, *args: str, partition: str | None = None, delay: float = 0
     ) -> None:
-        """Put a workflow into a queue, at most once by its key; nothing where no host has made the queue."""
+        """Put a workflow into a queue, at most once per key. Does nothing before the first host starts."""
         options: Any = {"workflow_name": workflow, "workflow_id": key, "queue_name": queue}
         if partition is not None:
             options["queue_partition_key"] = partition
         if delay:
             options["delay_seconds"] = delay
-        with contextlib.suppress(
-            sa.exc.OperationalError, sa.exc.ProgrammingError
-        ):  # no host yet: it will look
+        with contextlib.suppress(*NO_TABLES):  # a host that starts looks for what waits
             self.client.enqueue(options, *args)
 
     def prune(self, age: timedelta = KEEP_RECORDS) -> int:
-        """Delete the engine's records of runs and timers that ended so long ago; return their number.
+        """Delete the engine's records of ended runs and timers, and return how many there were.
 
-        A host does it by itself (`keep`). Nothing is read there again: ids against repeats are the inbox's.
+        A host does it by itself (`keep`). Nothing needs the records: the mailbox has the ids that recognize
+        repeated events.
 
         Args:
-            age: How long ago they ended at least; by default an hour.
+            age: How long ago a run or timer must have ended.
         """
         before, number = (utc_now() - age).isoformat(), 0
-        of: Any = {"status": list(ENDED), "queue_name": [RUN_QUEUE, TIMER_QUEUE], "completed_before": before}
-        while ended := self.client.list_workflows(**of, limit=PAGE_SIZE, load_input=False, load_output=False):
+        ours: Any = {"status": [*ENDED], "queue_name": [RUN_QUEUE, TIMER_QUEUE], "completed_before": before}
+        page: Any = {"limit": PAGE_SIZE, "load_input": False, "load_output": False}
+        while ended := self.client.list_workflows(**ours, **page):
             self.client.delete_workflows([record.workflow_id for record in ended])
             number += len(ended)
         return number
 
     def drop_unreadable_records(self) -> int:
-        """Delete the engine's records that are to come and are no JSON of ours; return their number.
+        """Delete the engine's pending records that are not valid JSON, and return how many there were.
 
         Nothing is lost: a record only asks for a run. The events are in the mailbox, and a starting host asks
         for a run of each thread that has some.
         """
-        of: Any = {
-            "status": [*PENDING],
-            "queue_name": [RUN_QUEUE, TIMER_QUEUE],
-            "load_output": False,
-            "limit": PAGE_SIZE,
-        }
+        ours: Any = {"status": [*PENDING], "queue_name": [RUN_QUEUE, TIMER_QUEUE], "load_output": False}
         found, number = list[str](), 0
-        with contextlib.suppress(sa.exc.OperationalError, sa.exc.ProgrammingError):  # no host yet: no records
-            while page := self.client.list_workflows(**of, offset=number):
+        with contextlib.suppress(*NO_TABLES):
+            while page := self.client.list_workflows(**ours, limit=PAGE_SIZE, offset=number):
                 number += len(page)
                 found += [record.workflow_id for record in page if not isinstance(record.input, dict)]
         for first in range(0, len(found), PAGE_SIZE):

@@ -1,4 +1,4 @@
-"""The engine in this process: its workflows, its queues."""
+"""Launches the DBOS engine with its workflows and queues."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,14 +23,14 @@ def launch_workflows(
     concurrency: int,
     polling: float,
 ) -> None:
-    """Start the engine: `run` a thread for which was rung, `fire` a schedule that is due.
+    """Start the engine. It calls `run` for a thread with a queued run, and `fire` for a schedule that is due.
 
-    The ids of the workflows that are under way here stand in `at_work`.
+    `at_work` holds the ids of the workflows that are running in this process.
     """
     make_engine(url, engine, worker)
 
     @DBOS.workflow(name=RUN_WORKFLOW, max_recovery_attempts=None)
-    def turn(thread: str) -> None:
+    def run_thread(thread: str) -> None:
         with track_workflow(at_work):
             run(thread)
 
@@ -52,7 +52,7 @@ def launch_workflows(
 
 @contextmanager
 def track_workflow(at_work: list[str]) -> Iterator[None]:
-    """Note this workflow's id while it runs."""
+    """Keep this workflow's id in `at_work` while it runs."""
     key = str(DBOS.workflow_id)
     at_work.append(key)
     try:
@@ -65,6 +65,6 @@ stop_engine = partial(DBOS.destroy, destroy_registry=True)
 
 
 def call_in_thread(call: Callable[[], None]) -> None:
-    """Call in a thread without an event loop: the engine refuses to start in one, as in a notebook."""
+    """Call in a thread without an event loop. The engine refuses to start in one, such as a notebook's."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(call).result()

@@ -1,4 +1,4 @@
-"""Sees to threads in the background, each by one at a time."""
+"""Runs threads in the background, one run per thread at a time."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -15,10 +15,10 @@ OUTAGE_ERRORS = (httpx.TransportError, APIConnectionError)
 
 
 class BackgroundRunner:
-    """Calls `run` for a thread that was rung for, until it returns False; again while the server is away.
+    """Calls `run` for each requested thread until it returns False, and repeats it while the server is away.
 
-    What it raises else, and a server that fails again and again, is given up by `give_up`; where not even
-    that can be noted on the server, the words stand in `errors`.
+    After any other error, or if the server fails again and again, it calls `give_up`. If even that fails, the
+    error's words are in `errors`.
     """
 
     def __init__(self, run: Callable[[str], bool], give_up: Callable[[str, Exception], None]) -> None:
@@ -26,11 +26,11 @@ class BackgroundRunner:
         self.errors: dict[str, str] = {}
         self.pool = ThreadPoolExecutor(8, thread_name_prefix="wakeloop-runs")
         self.at_work: dict[str, Future[None]] = {}
-        self.requested: set[str] = set()  # at work, and rung for meanwhile
+        self.requested: set[str] = set()  # threads at work that were requested again
         self.guard, self.draining = Lock(), Event()
 
     def request_run(self, thread: str) -> None:
-        """See to a thread; where that is being done, once more afterwards."""
+        """Run a thread in the background; if it is already running, once more afterwards."""
         with self.guard:
             if self.draining.is_set():
                 return
@@ -40,7 +40,7 @@ class BackgroundRunner:
                 self.at_work[thread] = self.pool.submit(self._process, thread)
 
     def drain(self, timeout: float | None) -> bool:
-        """Begin nothing any more and wait for what was begun; False when `timeout` seconds have passed."""
+        """Start nothing more and wait for what was started. Return False after `timeout` seconds."""
         self.draining.set()
         with self.guard:
             left = list(self.at_work.values())
@@ -48,23 +48,22 @@ class BackgroundRunner:
 
     def _process(self, thread: str) -> None:
         try:
-            while not self.draining.is_set() and (
-                self._run_with_retries(thread) or self._take_request(thread)
-            ):
-                pass
+            again = True
+            while again and not self.draining.is_set():
+                again = self._run_with_retries(thread) or self._take_request(thread)
         finally:
             with self.guard:
                 del self.at_work[thread]
                 again = thread in self.requested
                 self.requested.discard(thread)
-            if again:  # since the last look, or the run raised
+            if again:  # requested since the last check, or the run raised
                 self.request_run(thread)
 
     def _run_with_retries(self, thread: str) -> bool:
         for tries in count():
             try:
                 again = self.run(thread)
-            except Exception as error:  # noqa: BLE001 - it reaches whoever asks how the session stands
+            except Exception as error:  # noqa: BLE001 - the session's status shows it
                 self.errors[thread] = describe_error(error)
                 failing = isinstance(error, InternalServerError) and tries < len(RETRY_PAUSES)
                 if not (isinstance(error, OUTAGE_ERRORS) or failing):
@@ -78,7 +77,7 @@ class BackgroundRunner:
         return False
 
     def _give_up(self, thread: str, error: Exception) -> None:
-        with suppress(Exception):  # the words are kept here
+        with suppress(Exception):  # then `errors` keeps the words
             self.give_up(thread, error)
             del self.errors[thread]
 

@@ -1,4 +1,4 @@
-"""Hosts sessions on a LangGraph server, whose queue works."""
+"""The session host on a LangGraph server, which does the work."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -37,43 +37,47 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def explain_server_errors(method: Method) -> Method:
-    """Tell of a server that cannot be reached, or is not the right one, in a sentence."""
+    """Turn the errors of a server that cannot be reached, or is the wrong one, into a sentence."""
 
     @wraps(method)
     def call(host: "ServerHost", *given: Any, **more: Any) -> Any:
         try:
             return method(host, *given, **more)
         except OUTAGE_ERRORS as error:
-            raise server_error(host, "cannot be reached", "whether it is up", error) from error
+            raise server_error(host, "cannot be reached", "that the server is up", error) from error
         except NotFoundError as error:
             raise server_error(
-                host, "does not have what is asked for", "the agents' graphs", error
+                host, "does not have what was asked for", "the agents' graphs", error
             ) from error
 
     return cast("Method", call)
 
 
 def server_error(host: "ServerHost", what: str, look: str, error: Exception) -> SessionError:
-    """Tell what is wrong with a server, and where to look."""
+    """Return the error for a server, with what to check."""
     where = redact_text(host.url)
     return SessionError(
-        f"The server at {where} {what} ({describe_error(error)}): look at its address, and {look}."
+        f"The server at {where} {what} ({describe_error(error)}): Check the address, and {look}."
     )
 
 
 class ServerHost:
-    """Runs sessions on a LangGraph server: its queue, its workers and its database do the work.
+    """Runs sessions on a LangGraph server, with its queue, workers and database.
 
-    Events wait in the server's store; a run takes all that wait for a thread, in their order, and answers
-    that are owed are sent when it has ended. That is done by this object, in the background: another one, or
-    the next, does what this one did not come to (`catch_up`, at the begin of a `with` block). Implements
-    `SessionHost`. A server that cannot be reached is a `SessionError`, after the seven seconds for which the
-    SDK tries, and so is one without these graphs; what else the server refuses raises what the SDK raises.
+    Events wait in the server's store. A run takes all events that wait for a thread, in order, and owed
+    answers are sent when it has ended. This object does that in the background; what it leaves undone,
+    another one or the next one does (`catch_up`, at the start of a `with` block). It implements
+    `SessionHost`. If the server cannot be reached (the SDK tries for seven seconds) or lacks these graphs, a
+    `SessionError` is raised. Other refusals of the server raise what the SDK raises.
 
     Args:
         url: The server's address, such as `http://127.0.0.1:2024`.
-        agents: Agent name to the id of a graph or an assistant of the server.
-        api_key: The server's key; without it that of the environment, as the SDK finds it.
+        agents: The agents by name, each with the id of a graph or assistant on the server.
+        api_key: The server's key. Default: the key that the SDK finds in the environment.
+
+    Example:
+        >>> with ServerHost("http://127.0.0.1:2024", {"main": "agent"}) as host:  # doctest: +SKIP
+        ...     host.send("main", {"kind": "human", "text": "Tidy up the notes."})
     """
 
     def __init__(self, url: str, agents: Mapping[str, str], *, api_key: str | None = None) -> None:
@@ -92,42 +96,45 @@ class ServerHost:
 
     @explain_server_errors
     def catch_up(self) -> None:
-        """See to every thread for which something waits."""
+        """Run every thread for which events wait."""
         for thread in self.store.list_threads():
             try:
                 waits = bool(self.store.list_waiting(thread))
             except OUTAGE_ERRORS:
                 raise
-            except Exception:  # noqa: BLE001 - it is damaged: the run that comes to it will tell
+            except Exception:  # noqa: BLE001 - damaged: the run that comes to it will report it
                 waits = True
             if waits:
                 self.background.request_run(thread)
 
     def close(self) -> None:
-        """Stop, and close the connections; runs under way are waited for, for ten seconds at most."""
+        """Wait for running runs, ten seconds at most, then stop and close the connections."""
         self.drain(timeout=10)
         self.background.pool.shutdown(wait=False)
         self.client.close()
 
-    # -- what a host promises ------------------------------------------------------------------------------
+    # -- the methods of `SessionHost` ----------------------------------------------------------------------
 
     @explain_server_errors
     def send(self, thread_id: str, event: WakeEvent) -> str:
-        """Store an event for a thread and return its id; a repeat is dropped."""
+        """Store an event for a thread and return its id. A repeated id is dropped."""
         event = complete_event(event)
         self.store.ensure_thread(thread_id)
         if self.store.find_event(thread_id, event["id"]) is None:
             asked = self.find_questions_seen(thread_id, event)
-            self.last = max(self.last + 1, time.time_ns())  # a clock that is put back changes no order
-            kept = {"event": dict(event), "order": self.last, "taken": False}
-            self.store.put_event(thread_id, {**kept, "asked": asked} if asked else kept)
+            self.last = max(self.last + 1, time.time_ns())  # keep the order even if the clock is set back
+            entry: dict[str, Any] = {"event": dict(event), "order": self.last, "taken": False}
+            if asked:
+                entry["asked"] = asked
+            self.store.put_event(thread_id, entry)
         self.background.request_run(thread_id)
         return event["id"]
 
     def find_questions_seen(self, thread: str, event: WakeEvent) -> Sequence[str]:
-        """Return the questions at which a person found the thread; raise for an answer to another one.
+        """Return the questions that are open when a person sends an event.
 
-        The server's store has no numbers that would tell an order, so this is noted with the event.
+        Raises `SessionError` if the event answers another one. They are stored with the event, because the
+        server's store does not number its entries.
         """
         if event["kind"] != "human":
             return ()
@@ -135,7 +142,7 @@ class ServerHost:
             questions = open_questions(self.store.read_state(thread))
         except OUTAGE_ERRORS:
             raise
-        except Exception:  # noqa: BLE001 - the thread is damaged: the run that comes to it will tell
+        except Exception:  # noqa: BLE001 - damaged: the run that comes to it will report it
             return ()
         if (why := answer_fault(event, questions)) is not None:
             raise SessionError(why)
@@ -143,10 +150,10 @@ class ServerHost:
 
     @explain_server_errors
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
-        """Let the server run the thread with a `cron` event whenever the line is due; return an id.
+        """Let the server run the thread with a `cron` event whenever the line is due, and return an id.
 
-        The server's own clock does it, also while no host is up. At an interrupt its run takes the place of
-        the answer: give a schedule to threads that ask nobody.
+        The server does this on its own, even while no host is up. At an interrupt its run takes the place of
+        an answer, so only schedule threads that ask nobody.
         """
         agent = self.store.ensure_thread(thread_id)
         check_text("text", text)
@@ -172,36 +179,31 @@ class ServerHost:
 
     @explain_server_errors
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
-        """Return what is scheduled, of one thread or of all, by id."""
+        """Return the schedules of one thread or of all, ordered by id."""
         only = (
             {"thread_id": server_thread_id(check_name("thread's id", thread_id))}
             if thread_id is not None
             else {}
         )
         search: Any = self.client.crons.search
-        found = iterate_pages(lambda **page: search(**page, **only))
-        ours = [(c, c["metadata"]) for c in found if (c.get("metadata") or {}).get(THREAD_KEY)]
-        made = [
-            Schedule(
-                c["cron_id"],
-                m[THREAD_KEY],
-                c["schedule"],
-                m.get("text", ""),
-                _format_time(c["next_run_date"]),
-            )
-            for c, m in ours
-        ]
+        made: list[Schedule] = []
+        for cron in iterate_pages(lambda **page: search(**page, **only)):
+            own = cron.get("metadata") or {}
+            if own.get(THREAD_KEY):  # not somebody else's cron
+                due = _format_time(cron["next_run_date"])
+                text = own.get("text", "")
+                made.append(Schedule(cron["cron_id"], own[THREAD_KEY], cron["schedule"], text, due))
         return sorted(made, key=lambda schedule: schedule.id)
 
     @explain_server_errors
     def status(self, thread_id: str) -> SessionStatus:
-        """Return how a thread stands."""
+        """Return the status of a session."""
         if (found := self.find_status(thread_id)) is None:
             raise unknown_session_error(thread_id)
         return found
 
     def find_status(self, thread_id: str) -> SessionStatus | None:
-        """Return how a thread stands; None for one that the server does not have."""
+        """Return the status of a session; None if the server does not have the thread."""
         agent, queued = find_agent(thread_id, self.agents), 0
         try:
             queued = sum(not item["taken"] for item in self.store.list_waiting(thread_id))
@@ -212,12 +214,12 @@ class ServerHost:
             return None
         except OUTAGE_ERRORS:
             raise
-        except Exception as fault:  # noqa: BLE001 - whatever it is, it hides no other session
+        except Exception as fault:  # noqa: BLE001 - one unreadable session must not hide the others
             return SessionStatus.from_error(thread_id, fault, queued)
 
     @explain_server_errors
     def snapshot(self, thread_id: str) -> StateSnapshot:
-        """Read a thread as `graph.get_state` would."""
+        """Return a thread's newest checkpoint, as `graph.get_state` does."""
         try:
             return self.store.read_state(thread_id)
         except NotFoundError:
@@ -225,18 +227,19 @@ class ServerHost:
 
     @explain_server_errors
     def list(self) -> Sequence[SessionStatus]:
-        """Return every session of this host's agents, by thread id."""
-        return [row for thread in self.store.list_threads() if (row := self.find_status(thread)) is not None]
+        """Return the status of every session of this host's agents, ordered by thread id."""
+        found = [self.find_status(thread) for thread in self.store.list_threads()]
+        return [status for status in found if status is not None]
 
     @explain_server_errors
     def cancel(self, key: str) -> bool:
-        """Remove a schedule, or take back an event that no run has taken."""
+        """Remove a schedule, or an event that no run has taken."""
         check_name("id", key)
         if any(schedule.id == key for schedule in self.schedules()):
             self.client.crons.delete(key)
             return True
         found = False
-        for thread in self.store.list_threads():  # an id is one of its thread alone
+        for thread in self.store.list_threads():  # several threads may have an event with this id
             item = self.store.find_event(thread, key)
             if item is not None and item["event"] and not item["taken"]:
                 tell = partial(self.runner.send_refusal, thread, item["event"], CANCELLED_MESSAGE)
@@ -244,10 +247,10 @@ class ServerHost:
         return found
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Begin no run any more and wait for those that this object has begun.
+        """Start no more runs and wait for those that this object has started.
 
         Args:
-            timeout: Seconds to wait at most; None for as long as it takes.
+            timeout: The longest time to wait, in seconds; None for no limit.
 
         Returns:
             Whether all have ended.
@@ -256,7 +259,7 @@ class ServerHost:
 
 
 class DirectHost:
-    """The host as its own runs see it: a server that is away is told as it is, and tried again."""
+    """The host as its own runs see it: the SDK's errors stay as they are, so that outages are retried."""
 
     def __init__(self, host: ServerHost) -> None:
         self.host, self.agents = host, host.agents

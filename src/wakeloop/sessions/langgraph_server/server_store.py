@@ -1,4 +1,4 @@
-"""What the server keeps: threads, and the events for them."""
+"""Threads and waiting events in a LangGraph server's store."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,19 +10,19 @@ from langgraph.types import StateSnapshot
 from langgraph_sdk.client import SyncLangGraphClient
 from langgraph_sdk.errors import NotFoundError
 
-from wakeloop.sessions.host import THREAD_KEY, find_agent
+from wakeloop.sessions.host import DEFAULT_AGENT, THREAD_KEY, find_agent
 from wakeloop.sessions.host_rules import RUN_KEY
 from wakeloop.sessions.langgraph_server.snapshot import make_snapshot
 
-# namespaces of the server's store, one of each for a thread
-EVENTS = "wakeloop-events"  # where events wait
-SETTLED_IDS = "wakeloop-seen"  # the ids of events that were settled or cancelled
-ERRORS = "wakeloop-errors"  # why a thread's newest run was given up; of all threads
-PAGE_SIZE = 1000  # of what is read at once; the next page follows
+# namespaces of the server's store
+EVENTS = "wakeloop-events"  # waiting events, by thread
+SETTLED_IDS = "wakeloop-seen"  # ids of settled and cancelled events, by thread
+ERRORS = "wakeloop-errors"  # why a thread's newest run failed; of all threads
+PAGE_SIZE = 1000  # entries per request
 
 
 class ServerStore:
-    """A server's threads by our names, and the events that wait for them in its store."""
+    """A server's threads by session name, and the events that wait for them in its store."""
 
     def __init__(self, client: SyncLangGraphClient, agents: Mapping[str, str]) -> None:
         self.client, self.agents = client, agents
@@ -30,32 +30,32 @@ class ServerStore:
     # -- threads -------------------------------------------------------------------------------------------
 
     def ensure_thread(self, thread: str) -> str:
-        """Make a thread, unless it is there; return its agent."""
+        """Create a thread unless it exists, and return the name of its agent."""
         agent = find_agent(thread, self.agents)
         named = {THREAD_KEY: thread, "wakeloop_agent": agent}
         self.client.threads.create(thread_id=server_thread_id(thread), if_exists="do_nothing", metadata=named)
         return agent
 
     def list_threads(self) -> Sequence[str]:
-        """Return the threads of these agents."""
+        """Return the threads of this host's agents, in order."""
         search: Any = self.client.threads.search
-        found = iterate_pages(lambda **page: search(**page, select=["thread_id", "metadata"]))
-        known = [(t.get("metadata") or {}).get(THREAD_KEY) for t in found]
-        names = {str(name) for name in known if name}
-        return sorted(
-            name for name in names if name.partition(":")[0] in self.agents or "main" in self.agents
-        )
+        names: set[str] = set()
+        for thread in iterate_pages(lambda **page: search(**page, select=["thread_id", "metadata"])):
+            name = str((thread.get("metadata") or {}).get(THREAD_KEY) or "")
+            if name and (name.partition(":")[0] in self.agents or DEFAULT_AGENT in self.agents):
+                names.add(name)
+        return sorted(names)
 
     def read_state(self, thread: str) -> StateSnapshot:
-        """Read a thread as a graph of this process would."""
+        """Return a thread's newest checkpoint, as a local graph's `get_state` does."""
         return make_snapshot(cast("Any", self.client.threads.get_state(server_thread_id(thread))))
 
     def update_state(self, thread: str, values: Any, node: str) -> None:
-        """Write to a thread as if a node had."""
+        """Write to a thread as if a node had done it."""
         self.client.threads.update_state(server_thread_id(thread), values, as_node=node)
 
     def find_run(self, thread: str, name: str, newest: int | None = None) -> Mapping[str, Any] | None:
-        """Return the run of this name, of all or of the newest; None where none was begun."""
+        """Return the run with this name, out of all runs or the `newest` ones; None if there is none."""
         listed: Any = self.client.runs.list
         runs = iterate_pages(lambda **page: listed(server_thread_id(thread), **page))
         return next(
@@ -63,11 +63,11 @@ class ServerStore:
         )
 
     def read_error(self, thread: str) -> str | None:
-        """Return why a thread's newest run was given up."""
+        """Return why a thread's newest run failed; None if it did not."""
         return (self._get_item((ERRORS,), server_thread_id(thread)) or {}).get("error")
 
     def note_error(self, thread: str, words: str | None) -> None:
-        """Note why a thread's newest run was given up; None where it was not."""
+        """Note why a thread's newest run failed, or delete the note (None)."""
         if words is None:
             self._delete_item((ERRORS,), server_thread_id(thread))
         else:
@@ -78,22 +78,22 @@ class ServerStore:
     # -- events --------------------------------------------------------------------------------------------
 
     def list_waiting(self, thread: str) -> Sequence[dict[str, Any]]:
-        """Return the events whose run has not ended, in the order in which they came."""
+        """Return the events that no run has settled yet, in order of arrival."""
         search: Any = self.client.store.search_items
         found = iterate_pages(lambda **page: search((EVENTS, server_thread_id(thread)), **page)["items"])
         items = {item["key"]: dict(item["value"]) for item in found if item["value"]["event"]}
         return sorted(items.values(), key=lambda item: item["order"])
 
     def find_event(self, thread: str, key: str) -> dict[str, Any] | None:
-        """Return what is stored of an event, None where nothing is."""
+        """Return the entry of an event, waiting or settled; None if there is none."""
         return self._get_item((EVENTS, server_thread_id(thread)), key) or self.find_settled(thread, key)
 
     def find_settled(self, thread: str, key: str) -> dict[str, Any] | None:
-        """Return what is stored of an event that was settled or cancelled, None where it was not."""
+        """Return the entry of an event that was settled or cancelled; None if it was not."""
         return self._get_item((SETTLED_IDS, server_thread_id(thread)), key)
 
     def put_event(self, thread: str, item: Mapping[str, Any], **change: Any) -> dict[str, Any]:
-        """Store an event: it, its place in the order, and what became of it so far. Return what is stored."""
+        """Store the entry of an event, with changes, and return it."""
         whole = {**item, **change}
         self.client.store.put_item(
             (EVENTS, server_thread_id(thread)), key=whole["event"]["id"], value=whole, index=False
@@ -101,7 +101,7 @@ class ServerStore:
         return whole
 
     def settle_events(self, thread: str, items: Sequence[dict[str, Any]]) -> None:
-        """Let go of events whose run has ended: their ids stay, so that a repeat is known."""
+        """Delete events whose run has ended, but keep their ids, so that a repeat is recognized."""
         for item in items:
             key = item["event"]["id"]
             self.client.store.put_item(
@@ -112,10 +112,11 @@ class ServerStore:
     def withdraw(
         self, thread: str, item: Mapping[str, Any], look: Callable[[], object], tell: Callable[[], object]
     ) -> bool:
-        """Take back an event, unless a run has it: False. `tell` tells whoever waits for it, before it goes.
+        """Delete an event and return True, unless a run has it.
 
-        Whoever takes an event notes that and then looks whether it was withdrawn; here it is the other way
-        about. So one of the two sees the other's note; `look` waits where the other has not decided yet.
+        `tell` is called before the deletion, to tell whoever waits for the event. A run that takes an event
+        first notes that and then checks whether the event was withdrawn; a withdrawal does it the other way
+        round. So at least one of them sees the other's note. `look` waits while the run has not decided yet.
         """
         key, shelf, seen = (
             str(item["event"]["id"]),
@@ -135,12 +136,12 @@ class ServerStore:
                 self._delete_item(seen, key)
                 return False
             look()
-        return True  # the host that took it is gone, and the next one will see that it is withdrawn
+        return True  # the host that took it is gone, and the next one will see that the event is withdrawn
 
     def _get_item(self, namespace: Sequence[str], key: str) -> dict[str, Any] | None:
         with contextlib.suppress(NotFoundError):
             found: Any = self.client.store.get_item(namespace, key=key)
-            return dict(found["value"]) if found else None  # one server says None, another 404
+            return dict(found["value"]) if found else None  # depending on the server, None or a 404
         return None
 
     def _delete_item(self, namespace: Sequence[str], key: str) -> None:
@@ -149,11 +150,11 @@ class ServerStore:
 
 
 SETTLED: Mapping[str, Any] = {"event": None, "taken": True}
-WITHDRAW_CHECKS = 25  # at an event that somebody is about to run
+WITHDRAW_CHECKS = 25  # of an event that somebody is about to run
 
 
 def iterate_pages(search: Callable[..., Sequence[Any]]) -> Iterator[Any]:
-    """Yield all that is found, page by page."""
+    """Yield the results of all pages."""
     offset, most = 0, PAGE_SIZE
     while page := search(limit=most, offset=offset):
         yield from page
@@ -163,5 +164,5 @@ def iterate_pages(search: Callable[..., Sequence[Any]]) -> Iterator[Any]:
 
 
 def server_thread_id(thread: str) -> str:
-    """Return the server's id of a thread: it takes nothing but UUIDs."""
+    """Return the server's id of a thread: the server only accepts UUIDs."""
     return str(uuid5(NAMESPACE_URL, f"wakeloop:{thread}"))

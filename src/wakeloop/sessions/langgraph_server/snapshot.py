@@ -1,4 +1,4 @@
-"""A thread of the server, as a graph of this process reads it."""
+"""Converts a thread's state on the server to a `StateSnapshot`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,21 +8,24 @@ from langgraph.types import Interrupt, PregelTask, StateSnapshot
 
 
 def make_snapshot(state: Mapping[str, Any]) -> StateSnapshot:
-    """Make of a thread's JSON what `graph.get_state` returns."""
-    values = dict(state["values"] or {}) if isinstance(state["values"], Mapping) else {}
+    """Convert a thread's JSON to what `graph.get_state` returns."""
+    values = dict(state["values"]) if isinstance(state["values"], Mapping) else {}
     if "messages" in values:
         values["messages"] = convert_to_messages(values["messages"])
-    asked = tuple(one for task in state["tasks"] for one in _read_interrupts(task))
-    tasks = tuple(
-        PregelTask(
-            t["id"], t["name"], (), t.get("error"), _read_interrupts(t), t.get("state"), t.get("result")
-        )
-        for t in state["tasks"]
-    )
+    tasks: list[PregelTask] = []
+    interrupts: list[Interrupt] = []
+    for task in state["tasks"]:
+        asked = _read_interrupts(task)
+        interrupts += asked
+        more = (task.get("error"), asked, task.get("state"), task.get("result"))
+        tasks.append(PregelTask(task["id"], task["name"], (), *more))
     about = (state.get("metadata"), state.get("created_at"))
-    return StateSnapshot(values, tuple(state["next"]), {}, *about, None, tasks, asked)
+    return StateSnapshot(values, tuple(state["next"]), {}, *about, None, tuple(tasks), tuple(interrupts))
 
 
 def _read_interrupts(task: Mapping[str, Any]) -> tuple[Interrupt, ...]:
-    found = task.get("interrupts") or ()
-    return tuple(Interrupt(value=i.get("value"), id=str(i.get("id") or i.get("interrupt_id"))) for i in found)
+    interrupts: list[Interrupt] = []
+    for one in task.get("interrupts") or ():
+        key = str(one.get("id") or one.get("interrupt_id"))  # the name differs between versions of the server
+        interrupts.append(Interrupt(value=one.get("value"), id=key))
+    return tuple(interrupts)
