@@ -34,6 +34,7 @@ class SubagentLimits:
         children: How many subagents a session may run at once.
 
     Example:
+        >>> from wakeloop.sessions import SubagentLimits
         >>> SubagentLimits(children=2)
         SubagentLimits(depth=3, children=2)
     """
@@ -67,6 +68,7 @@ def session_tools(
         ToolNameError: A name is unknown.
 
     Example:
+        >>> from wakeloop.sessions import session_tools
         >>> def get_host():
         ...     return host  # made later, from the agents
         >>> [tool.name for tool in session_tools(get_host, ["ask_user", "send_message"])]

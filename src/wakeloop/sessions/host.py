@@ -55,6 +55,11 @@ class SessionStatus:
         waits_for: The threads that a waiting session waits for.
         asks: The ids of the questions that wait for a person, oldest first. An answer names one of them as
             its `correlation_id`.
+
+    Example:
+        >>> from wakeloop.sessions import SessionStatus
+        >>> SessionStatus("clerk", "clerk", "dormant", "settled", open=0, wakes=1, budget=25).queued
+        0
     """
 
     thread: str
@@ -110,6 +115,11 @@ class Schedule:
         cron: Five fields in UTC: minute, hour, day, month, weekday.
         text: The text that the session reads.
         due: The next time, in ISO 8601 with an offset; None if the host does not know it.
+
+    Example:
+        >>> from wakeloop.sessions import Schedule
+        >>> Schedule("s1", "clerk", "0 9 * * 1-5", "Good morning.").due is None
+        True
     """
 
     id: str
@@ -140,6 +150,11 @@ class SessionHost(Protocol):
       question, or that names none and came after it. Everything else keeps its order and is taken afterwards
       (`wakeloop.sessions.choose_next_input`). An answer to another question is refused.
     - **Nothing about the host is stored** in a thread.
+
+    Example:
+        >>> from wakeloop.sessions import SessionHost
+        >>> def tick(host: SessionHost) -> str:
+        ...     return host.send("clerk", {"kind": "kick"})
     """
 
     @property
@@ -221,6 +236,7 @@ def find_agent(thread_id: str, agents: Mapping[str, object]) -> str:
         SessionError: No agent matches, or the id cannot be stored.
 
     Example:
+        >>> from wakeloop.sessions import find_agent
         >>> agents = {"main": None, "clerk": None}
         >>> find_agent("clerk:invoices", agents), find_agent("tuesday", agents)
         ('clerk', 'main')
@@ -301,6 +317,7 @@ def derive_id(*parts: str) -> str:
     therefore sends the same event again, and the host drops it.
 
     Example:
+        >>> from wakeloop.sessions import derive_id
         >>> derive_id("clerk", "message-1", "call-1") == derive_id("clerk", "message-1", "call-1")
         True
     """

@@ -32,6 +32,11 @@ class OutgoingEvent:
     Attributes:
         thread: The thread's id.
         event: The event. Its id is the same whenever the event is made again.
+
+    Example:
+        >>> from wakeloop.sessions import OutgoingEvent
+        >>> OutgoingEvent("bob", {"kind": "kick", "id": "k1"}).thread
+        'bob'
     """
 
     thread: str
@@ -50,6 +55,11 @@ class NextInput:
         refused: Events that answer a question that is not being asked, each with a sentence that says so.
             Settle them, and tell the person.
         question: The id of the question that the input answers; None if it is not an answer.
+
+    Example:
+        >>> from wakeloop.sessions import NextInput
+        >>> NextInput(run=False).taken
+        ()
     """
 
     run: bool
@@ -75,6 +85,13 @@ def choose_next_input(
         events: The events that wait for the thread; may be empty.
         early: Which event came before which question (`find_early_events`); None if the host does not know
             the order, so that an answer has to name its question.
+
+    Example:
+        >>> from langgraph.types import StateSnapshot
+        >>> from wakeloop.sessions import choose_next_input
+        >>> at_rest = StateSnapshot({}, (), {}, None, None, None, (), ())
+        >>> choose_next_input(at_rest, [{"kind": "kick", "id": "k1"}]).input
+        {'todo_inbox': [{'kind': 'kick', 'id': 'k1'}]}
     """
     questions, running = open_questions(snapshot), is_unfinished(snapshot)
     if (snapshot.values.get("todo_ledger") or {}).get("refused"):
@@ -115,6 +132,7 @@ def must_resume(session: Session) -> bool:
     continues with the input None instead (`choose_next_input`).
 
     Example:
+        >>> from wakeloop.sessions import must_resume
         >>> must_resume({"state": "idle", "reason": "drained"})
         True
     """
@@ -142,6 +160,13 @@ def list_outstanding(
         session: The thread's session after the run, as `session_of` reads it.
         failure: The words of the exception with which the run failed; None if it did not.
         circle: The threads that it waits for through others (`find_waiting_chain`).
+
+    Example:
+        >>> from wakeloop.sessions import list_outstanding
+        >>> values = {"owed_replies": [{"id": "q1", "sender": "bob", "chain": ["bob"]}]}
+        >>> session = {"state": "dormant", "reason": "settled", "open": 0}
+        >>> [event.thread for event in list_outstanding("ada", values, session)]
+        ['bob']
     """
     owed = [o for o in values.get("owed_replies") or () if isinstance(o, Mapping) and o.get("sender")]
     if failure is None:
@@ -159,6 +184,7 @@ def make_answer(owed: Mapping[str, Any], thread_id: str, text: str) -> OutgoingE
     """Return the answer to an entry of `owed_replies`: a peer's reply, or a subagent's result.
 
     Example:
+        >>> from wakeloop.sessions import make_answer
         >>> answer = make_answer({"sender": "bob", "id": "q1"}, "ada", "Yes.")
         >>> answer.thread, answer.event["kind"], answer.event["correlation_id"]
         ('bob', 'peer_reply', 'q1')
@@ -178,6 +204,7 @@ def make_refusal(event: WakeEvent, thread_id: str, problem: str) -> OutgoingEven
     """Return the answer to an event that no run will take, or None if nobody waits for one.
 
     Example:
+        >>> from wakeloop.sessions import make_refusal
         >>> make_refusal({"kind": "kick", "id": "e1"}, "ada", "cancelled") is None
         True
     """
@@ -213,6 +240,11 @@ def close_run(
 
     Returns:
         The events that were sent.
+
+    Example:
+        >>> from wakeloop.sessions import close_run
+        >>> close_run(graph, "ada", host)  # doctest: +SKIP
+        [OutgoingEvent(thread='bob', event={'kind': 'peer_reply', ...})]
     """
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     sent = send_outstanding(graph.get_state(config), thread_id, host, failure)
@@ -229,7 +261,13 @@ async def aclose_run(
     host: SessionHost,
     failure: str | None = None,
 ) -> list[OutgoingEvent]:
-    """Send what is outstanding after a run: `close_run` for asynchronous savers."""
+    """Send what is outstanding after a run: `close_run` for asynchronous savers.
+
+    Example:
+        >>> from wakeloop.sessions import aclose_run
+        >>> await aclose_run(graph, "ada", host)  # doctest: +SKIP
+        []
+    """
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     before = await graph.aget_state(config)
     sent = await to_thread(send_outstanding, before, thread_id, host, failure)  # it may read other threads
@@ -305,6 +343,7 @@ def remove_answered(sent: Sequence[OutgoingEvent]) -> dict[str, list[dict[str, s
     """Return the update of the channel `owed_replies` that removes the entries these events answer.
 
     Example:
+        >>> from wakeloop.sessions import make_answer, remove_answered
         >>> remove_answered([make_answer({"sender": "bob", "id": "q1"}, "ada", "Yes.")])
         {'drop': [{'id': 'q1', 'sender': 'bob'}]}
     """

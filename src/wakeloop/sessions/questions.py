@@ -27,6 +27,7 @@ def update_question_notes(before: Mapping[str, int], questions: Iterable[str], n
         newest: The number of the newest event that the store has accepted.
 
     Example:
+        >>> from wakeloop.sessions import update_question_notes
         >>> notes = update_question_notes({}, ["q1"], 7)
         >>> update_question_notes(notes, ["q1", "q2"], 9)
         {'q1': 7, 'q2': 9}
@@ -46,6 +47,7 @@ def find_early_events(notes: Mapping[str, int], numbered: Iterable[tuple[int, Wa
         numbered: The events that wait for the thread, each with its number in the store's order.
 
     Example:
+        >>> from wakeloop.sessions import find_early_events
         >>> hello, yes = {"kind": "human", "id": "hello"}, {"kind": "human", "id": "yes"}
         >>> find_early_events({"q1": 7}, [(6, hello), (8, yes)]) == {("hello", "q1")}
         True

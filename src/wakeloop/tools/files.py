@@ -33,6 +33,7 @@ class FileLimits:
         scanned: Folder entries that one listing or search looks at.
 
     Example:
+        >>> from wakeloop.tools import FileLimits
         >>> FileLimits(lines=50).lines
         50
     """
@@ -65,6 +66,7 @@ def file_tools(
         Four LangChain tools.
 
     Example:
+        >>> from wakeloop.tools import file_tools
         >>> [tool.name for tool in file_tools(".")]
         ['list_files', 'read_file', 'write_file', 'search_files']
     """

@@ -51,8 +51,9 @@ def shell_tool(
         One LangChain tool.
 
     Example:
-        >>> shell_tool(".", ask=False).invoke({"command": "printf hello"}).splitlines()
-        ['[exit code 0]', 'hello']
+        >>> from wakeloop.tools import shell_tool
+        >>> shell_tool(".", timeout=10).name
+        'run_shell'
     """
     shell = Shell(Path(root).resolve(), ask, timeout, limit, stop or Event())
     return StructuredTool.from_function(shell.run_shell)

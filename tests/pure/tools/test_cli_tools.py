@@ -318,7 +318,7 @@ def test_search_refuses_an_empty_query_and_paths_outside(root):
         call(root, "search_files", query="secret", path="link-out")
     assert (
         "secret"
-        not in call(root, "list_files") + call(root, "search_files", query="secret").split("holds")[0]
+        not in call(root, "list_files") + call(root, "search_files", query="secret").split("contains")[0]
     )
 
 

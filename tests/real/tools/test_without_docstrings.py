@@ -11,7 +11,7 @@ from wakeloop.dialects import DIALECTS
 from wakeloop.presets import preset
 from wakeloop.sessions.communication_tools import session_tools
 from wakeloop.tools import file_tools, shell_tool
-own = [s["function"] for d in DIALECTS.values() for s in d.schemas(preset("wakeloop"))]
+own = [s["function"] for d in DIALECTS.values() for s in d.tool_schemas(preset("wakeloop"))]
 real = [*file_tools("."), shell_tool("."), *audit_tools(Path(".")), *session_tools(lambda: None)]
 print(json.dumps([[f["name"], f["description"]] for f in own] + [[t.name, t.description] for t in real]))
 """
