@@ -1,4 +1,4 @@
-"""Who asks, and how an agent's own answer in a format is kept."""
+"""An agent's request context, and its answers in a format."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,14 +19,12 @@ from wakeloop.text.characters import shorten
 from wakeloop.text.marks import make_mark, new_id
 from wakeloop.thread.exchange import Exchange
 
-JUDGED_LATER = Costs(
-    round=0
-)  # a round's steps are judged behind the reply, where the hooks before it are known
+JUDGED_LATER = Costs(round=0)  # a round is judged after the reply, when the hooks before it are known
 
 
 @dataclass(frozen=True)
 class AgentRequestContext:
-    """Who asks: an agent's model with the tools and the prompt of one request."""
+    """The context of one request by an agent's own model: its tools and its prompt."""
 
     dialect: Dialect
     settings: LoopSettings
@@ -40,10 +38,10 @@ class AgentRequestContext:
 
 
 class AgentExchange(Exchange):
-    """A request by way of an agent's own model node: a format's answer is as that node reads it."""
+    """A request through an agent's own model node, which reads an answer in a format itself."""
 
     def store_structured(self, result: Any, heard: ReplyWatcher) -> None:  # noqa: ARG002 - whole, or the agent has raised
-        """Store the reply as the agent does; ask again for one without an answer in it."""
+        """Store the reply as the agent does; request it again if it holds no answer in the format."""
         reply, response = result["raw"], result["response"]
         refused = reply_problem(reply) == "refused"
         problem = None

@@ -1,4 +1,4 @@
-"""One request of an agent's model, by the graph's rules."""
+"""One request of an agent's model, by the rules of the graph."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -75,8 +75,8 @@ class AgentRequest:
         return self.nag.dialect
 
     def prepare(self) -> ModelRequest[Any] | None:
-        """Return what the model is asked, or None where the guard is to rule first."""
-        draft = self.draft
+        """Return what the model is asked; None if the guard has to rule first."""
+        draft, request = self.draft, self.request
         if draft.ledger.get("plan") == "judged":
             before, _, between = draft.ledger["hooks"]
             draft.apply({"todo_ledger": {**draft.ledger, "hooks": [before, read_step(self.config), between]}})
@@ -87,72 +87,88 @@ class AgentRequest:
                 return None
             if word == "reminder due":
                 draft.apply(self.nag(draft.state, self.config))
-        tools = {get_tool_name(tool): tool for tool in self.request.tools}
-        desk = AgentRequestContext(
+        context = AgentRequestContext(
             self.dialect,
             self.turns.settings,
-            tools,
-            self.request.system_message,
+            {get_tool_name(tool): tool for tool in request.tools},
+            request.system_message,
             self.systems,
-            model_name_of(self.request.model),
+            model_name_of(request.model),
         )
-        self.exchange = AgentExchange(draft.state, desk)
-        check_price(self.exchange.settings, desk.model_name)
+        self.exchange = AgentExchange(draft.state, context)
+        check_price(self.exchange.settings, context.model_name)
         self.note_position(self.exchange.ledger)
-        if (update := self.exchange.end_without_request()) is not None:
+        update = self.exchange.end_without_request()
+        if update is not None:
             draft.apply(update)
             return None
         self.adopt_history()
         return self.build_model_request()
 
     def note_position(self, ledger: Any) -> None:
-        """Note where the request is, and the supersteps of others before it, as the first of a run shows."""
+        """Note the superstep of this request, and how many supersteps of other hooks come before one.
+
+        Both are needed to know how many supersteps another turn takes; the first request of a run shows them.
+        """
         before, last, between = ledger.get("hooks", (0, 0, 0))
         here = read_step(self.config)
         went = here - last
         if before < 0:
             before = went - 1
-        elif (way := self.find_way_here(ledger)) == "tools" and between and went > between + 1:
-            raise SettingsError(MUST_BE_FIRST)
-        elif way == "hook" and went:
-            between = min(between or went, went)
+        else:
+            way = self.find_way_here(ledger)
+            if way == "tools" and between and went > between + 1:
+                raise SettingsError(MUST_BE_FIRST)
+            if way == "hook" and went:
+                between = min(between or went, went)
         ledger["hooks"] = [before, here, between]
-        if (given := self.request.response_format) is not None:
-            ledger["formats"] = "provider" if isinstance(given, ProviderStrategy) else True
+        if self.request.response_format is not None:
+            by_provider = isinstance(self.request.response_format, ProviderStrategy)
+            ledger["formats"] = "provider" if by_provider else True
 
     def find_way_here(self, ledger: Any) -> Literal["tools", "hook"] | None:
-        """Tell what led from the last request to this one: tools, the own hook, or neither of them.
+        """Return what led from the last request to this one: tools, our own hook, or neither.
 
-        A todo call that was answered twice is refused.
+        A todo call that was answered twice shows that another hook runs in between, and is refused.
         """
         if "nag" not in ledger:
             return "hook" if "ruling" in ledger else None
-        made = find_last_round(reversed(self.draft.state["messages"]))
+        messages = self.draft.state["messages"]
         todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", ())
-        answered = [m.tool_call_id for m in takewhile(is_result, reversed(self.draft.state["messages"]))]
+        answered = [result.tool_call_id for result in takewhile(is_result, reversed(messages))]
         if any(answered.count(key) > 1 for key in todo):
             raise SettingsError(MUST_BE_FIRST)
-        if any(call["id"] not in todo and call["id"] not in faults for call, _ in made):
-            return "tools"
+        made = find_last_round(reversed(messages))
+        for call, _ in made:
+            if call["id"] not in todo and call["id"] not in faults:
+                return "tools"
         return "hook" if made else None
 
     def adopt_history(self) -> None:
-        """Take over what wrappers around this one, or a summary in the thread, have made of the history."""
+        """Take over how middleware around this one, or a summary in the thread, changed the history."""
         stored, given = self.request.state["messages"], self.request.messages
-        request = self.exchange.request
+        request, ledger = self.exchange.request, self.exchange.ledger
         before, now = {m.id: m for m in stored}, {m.id: m for m in request.messages}
-        shown, ledger = self.exchange.ledger.get("shown"), self.exchange.ledger
-        changed = [m for m in given if m is not (old := before.get(m.id)) and m != old]
-        if changed or len(stored) != len(given):
-            own = {id(m) for m in changed}
-            request.seen = Messages(
-                merge_rewording(m, before.get(m.id), now.get(m.id)) if id(m) in own else now.get(m.id, m)
-                for m in assign_ids(given)
-            )
-            if shown in {m.id for m in changed}:
-                ledger["shown"] = "-"  # it is there without its words
-        elif shown and shown not in now:
-            request.seen = request.messages
+        shown = ledger.get("shown")
+        changed: dict[int, str | None] = {}
+        for message in given:
+            old = before.get(message.id)
+            if message is not old and message != old:
+                changed[id(message)] = message.id
+        if not changed and len(stored) == len(given):
+            if shown and shown not in now:
+                request.seen = request.messages
+            return
+        seen = []
+        for message in assign_ids(given):
+            new = now.get(message.id)
+            if id(message) in changed:
+                seen.append(merge_rewording(message, before.get(message.id), new))
+            else:
+                seen.append(message if new is None else new)
+        request.seen = Messages(seen)
+        if shown in changed.values():
+            ledger["shown"] = "-"  # the message is there, but its words are not
 
     def build_model_request(self) -> ModelRequest[Any]:
         """Put the agent's request together."""
@@ -161,22 +177,11 @@ class AgentRequest:
         self.given = frozenset(message.id for message in wire)
         system = wire[0] if wire and isinstance(wire[0], SystemMessage) else None
         formats = exchange.asking == "format"
-        called = has_calls(wire)
-        self.tools = select_tools(
-            exchange.asking, called=called, todo_tools=exchange.active, own=bool(request.tools)
-        )
-        if formats:
-            self.tools = ToolSelection(todos=called, own=called)
-            if isinstance(request.response_format, ToolStrategy):
-                self.tools = ToolSelection(todos=False, own=False)
-        bound: list[Any] = [*request.tools] if self.tools.own else []
-        if self.tools.todos and formats and is_openai(request.model):  # strict there: without the wrapper
-            bound += [schema["function"] for schema in deepcopy(self.turns.schemas)]
-        elif self.tools.todos:
-            bound += self.turns.schemas
-        choice = (
-            request.tool_choice if self.tools.may_call else no_call_choice(request.model) if bound else None
-        )
+        self.tools = self.choose_tools(called=has_calls(wire), formats=formats)
+        bound = self.bind_tools(formats=formats)
+        choice = request.tool_choice
+        if not self.tools.may_call:
+            choice = no_call_choice(request.model) if bound else None
         return request.override(
             messages=wire[1:] if system else wire,
             system_message=system,
@@ -185,26 +190,48 @@ class AgentRequest:
             response_format=request.response_format if formats else None,
         )
 
+    def choose_tools(self, *, called: bool, formats: bool) -> ToolSelection:
+        """Return which tools the request carries; calls in the history (`called`) need their tools."""
+        if formats and isinstance(self.request.response_format, ToolStrategy):
+            return ToolSelection(todos=False, own=False)
+        if formats:
+            return ToolSelection(todos=called, own=called)
+        active, own = self.exchange.active, bool(self.request.tools)
+        return select_tools(self.exchange.asking, called=called, todo_tools=active, own=own)
+
+    def bind_tools(self, *, formats: bool) -> list[Any]:
+        """Return the tools of the request: the agent's own, and the todo tools."""
+        bound: list[Any] = [*self.request.tools] if self.tools.own else []
+        if not self.tools.todos:
+            return bound
+        if not (formats and is_openai(self.request.model)):
+            return [*bound, *self.turns.schemas]
+        # LangChain makes tools strict next to a format, and finds their schema only without the wrapper
+        return [*bound, *(schema["function"] for schema in deepcopy(self.turns.schemas))]
+
     def watch_reply(self) -> ReplyWatcher:
-        """Return the ear for the request; where it shows the list, another hears whether that gets there."""
+        """Return the watcher of the reply. If the request shows the list, note too what is really sent."""
         model: BaseChatModel = self.request.model
-        shows = self.exchange.ledger.get("shown") in self.given and count_open(self.exchange.todos)
-        self.sent = SentMessages() if shows else None
+        config = self.config
+        self.sent = None
+        if self.exchange.ledger.get("shown") in self.given and count_open(self.exchange.todos):
+            self.sent = SentMessages()
+            config = merge_configs(config, {"callbacks": [self.sent]})
         return ReplyWatcher(
-            merge_configs(self.config, {"callbacks": [self.sent]}) if self.sent else self.config,
+            config,
             streaming=bool(getattr(model, "streaming", False)),
             retries_unstreamed=self.exchange.asking != "format" and loses_plain_bodies(model),
             finishes=self.exchange.settings.finish_reason == "required",
         )
 
     def take_reply(self, response: ModelResponse[Any] | None, heard: ReplyWatcher) -> bool:
-        """Take in a reply; tell whether the same request is made again, since nothing of it is stored."""
+        """Take in a reply. Return whether to make the same request again, because nothing of it is stored."""
         self.response = response or ModelResponse([])
-        lost = self.given - self.sent.ids if self.sent and self.given & self.sent.ids - {None} else ()
-        if self.exchange.ledger.get("shown") in lost:
-            self.exchange.ledger["shown"] = "-"  # a wrapper behind this one has cut it off
-        raw: Any = next((m for m in self.response.result if isinstance(m, AIMessage)), None)
-        said: Any = raw if raw is not None else next(iter(self.response.result), None)
+        self.note_lost_list()
+        result = self.response.result
+        said: Any = next((message for message in result if isinstance(message, AIMessage)), None)
+        if said is None and result:
+            said = result[0]
         if self.exchange.asking == "format" and heard.unreadable is None:
             said = {"raw": said, "response": self.response}
         update = self.exchange.build_update(said, heard, may_call=self.tools.may_call)
@@ -221,28 +248,35 @@ class AgentRequest:
         self.draft.apply(self.turns.build_guard(ledger, self.config).rule_turn(self.draft.state))
         return True
 
-    def build_response(self) -> ExtendedModelResponse[Any]:
-        """Return the reply as the agent stores it, with all else that is written beside it.
+    def note_lost_list(self) -> None:
+        """Note if middleware inside this one cut off the message that shows the list."""
+        sent = self.sent.ids - {None} if self.sent else frozenset()
+        if not self.given & sent:  # nothing was sent, or under ids of its own
+            return
+        if self.exchange.ledger.get("shown") in self.given - sent:
+            self.exchange.ledger["shown"] = "-"
 
-        Where nothing was asked, a line closes the round: another hook takes the last reply for a new one.
-        While a plan is to be put, an empty one stands there.
+    def build_response(self) -> ExtendedModelResponse[Any]:
+        """Return the reply as the agent stores it, with everything else that is written along with it.
+
+        If nothing was asked, a line closes the round: otherwise another hook would take the last reply for a
+        new one. While a plan waits for its approval, an empty message stands there.
         """
         update = self.draft.build_update() or {}
-        closing = self.choose_reply(update)
-        result: list[BaseMessage] = [closing]
+        result: list[BaseMessage] = [self.choose_reply(update)]
+        structured = None
         if self.reply is not None:
-            result += [m for m in self.response.result if not isinstance(m, AIMessage)]
-        there = {m.id for m in self.draft.before}
-        more = update.get("messages", [])
-        if any(m.id not in there and not isinstance(m, RemoveMessage) for m in more):
-            update["messages"] = replace_history(merge_messages(self.draft.before, [more, result]))
-        structured = self.response.structured_response if self.reply is not None else None
-        return ExtendedModelResponse(
-            ModelResponse(result, structured), Command(update=update) if update else None
-        )
+            result += [message for message in self.response.result if not isinstance(message, AIMessage)]
+            structured = self.response.structured_response
+        there = {message.id for message in self.draft.before}
+        written = update.get("messages", [])
+        if any(m.id not in there and not isinstance(m, RemoveMessage) for m in written):
+            update["messages"] = replace_history(merge_messages(self.draft.before, [written, result]))
+        command: Any = Command(update=update) if update else None
+        return ExtendedModelResponse(ModelResponse(result, structured), command)
 
     def choose_reply(self, update: dict[str, Any]) -> AIMessage:
-        """Return the reply, or what stands in its place where there is none to store."""
+        """Return the reply, or the message in its place if there is none to store."""
         if self.reply is not None:
             return self.reply
         if self.draft.ledger.get("plan") == "judged":
@@ -257,7 +291,7 @@ class AgentRequest:
 
 
 def merge_rewording(given: Any, old: Any, new: Any) -> Any:
-    """Return a message as a wrapper has made it, with what was put behind the stored one meanwhile."""
+    """Return a message as other middleware reworded it, with what was added to the stored one meanwhile."""
     if new is old or not (isinstance(given, ToolMessage) and isinstance(old, ToolMessage)):
         return given
     added = split_result_text(new)[1][len(split_result_text(old)[1]) :]

@@ -1,4 +1,4 @@
-"""What several nodes write within one hook: one update."""
+"""Several nodes in one hook: their writes as one update."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ class Draft:
 
     @property
     def state(self) -> Any:
-        """The state as it stands; the history is put together where somebody reads it."""
+        """The state as it is now; the history is merged only when somebody reads it."""
         if self.unread:
             self.now["messages"] = merge_messages(self.now["messages"], self.unread)
             self.unread = []
@@ -30,7 +30,7 @@ class Draft:
 
     @property
     def ledger(self) -> Any:
-        """The notes as they stand."""
+        """The notes as they are now."""
         return self.now.get("todo_ledger") or {}
 
     def apply(self, update: Mapping[str, Any]) -> None:
@@ -47,7 +47,7 @@ class Draft:
                 self.written[key] = value
 
     def build_update(self, jump: str | None = None) -> dict[str, Any] | None:
-        """Return all of it, and where the agent goes on."""
+        """Return all writes as one update; `jump` is where the agent continues."""
         update = dict(self.written)
         if not all(message.id for message in self.before):
             update["messages"] = replace_history(self.state["messages"])
@@ -59,40 +59,38 @@ class Draft:
 
 
 def write_for_channel(before: Sequence[Any], writes: list[Any]) -> list[Any]:
-    """Return writes for a channel that may be `add_messages`: it leaves what is moved in its old place."""
+    """Return writes for a channel that may be `add_messages`, which does not move messages."""
     if isinstance(before, Messages) or not any(isinstance(message, RemoveMessage) for message in writes):
         return writes
     return replace_history(merge_messages(before, [writes]))
 
 
 def replace_history(messages: Sequence[Any]) -> list[Any]:
-    """Return a history as it is written in the place of the one that is there."""
+    """Return the writes that put a history in the place of the present one."""
     return [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]
 
 
 def with_message_ids(state: Any) -> Any:
-    """Return a state whose messages have ids: deepagents' channel gives none to what comes as a tuple.
+    """Return a state whose messages have ids; deepagents' channel gives none to a message in a tuple.
 
-    What stood in a reply's place while a plan waited is taken out.
+    The placeholder of a reply, which stood there while a plan waited, is removed.
     """
     messages = state["messages"]
-    sound = (
-        merge_messages(assign_ids(messages), [gone])
-        if (gone := remove_placeholder(messages))
-        else assign_ids(messages)
-    )
+    sound = assign_ids(messages)
+    if gone := remove_placeholder(messages):
+        sound = merge_messages(sound, [gone])
     return state if sound is messages else {**state, "messages": sound}
 
 
 def remove_placeholder(messages: Sequence[Any]) -> list[Any]:
-    """Return what takes an empty reply out that stands last, in the place of one that is not asked for."""
+    """Return the write that removes an empty last reply, a placeholder; nothing if there is none."""
     last = find_last(AIMessage, messages)
     empty = last and kind_of(last) == "repair" and not last.content
     return [RemoveMessage(last.id or "")] if last and empty else []
 
 
 def assign_ids(messages: Sequence[Any]) -> Sequence[Any]:
-    """Return the same of a history."""
+    """Return a history whose messages have ids."""
     if all(message.id for message in messages):
         return messages
     return merge_messages([], [list(messages)])

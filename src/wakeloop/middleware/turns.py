@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolCall
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
@@ -33,7 +33,7 @@ END_STEPS = 3  # supersteps of a run's end: the middleware's own, and two hooks 
 
 @dataclass(frozen=True)
 class Turns:
-    """The graph's own nodes, asked one after the other where an agent's hooks are."""
+    """The graph's own nodes, called one after the other from an agent's hooks."""
 
     settings: LoopSettings
     schemas: tuple[dict[str, Any], ...]  # of the todo tools: the same for every thread
@@ -57,7 +57,7 @@ class Turns:
     # -- before the agent ---------------------------------------------------------------------------------
 
     def open_activation(self, state: Any, opening: Mapping[str, Any], config: RunnableConfig) -> Any:
-        """Return the update that opens an activation; where nothing asks for the model, the end as well."""
+        """Return the update that opens an activation; if nothing asks for the model, the end as well."""
         draft = Draft(with_message_ids(state))
         draft.before = state["messages"]
         draft.messages += remove_placeholder(state["messages"])
@@ -74,9 +74,8 @@ class Turns:
         round_ = Round.read(state, config, self.validate.dialect)
         if round_ is None:
             return self.end_turn(state, config)
-        return self.answer_round(
-            round_, self.validate.invoke(round_.state, config) if round_.todo else {}, config
-        )
+        played = self.validate.invoke(round_.state, config) if round_.todo else {}
+        return self.answer_round(round_, played, config)
 
     async def afollow_reply(self, state: Any, config: RunnableConfig) -> Any:
         """Return the same; the verifier is awaited."""
@@ -87,13 +86,13 @@ class Turns:
         return self.answer_round(round_, played, config)
 
     def answer_round(self, round_: "Round", played: Mapping[str, Any], config: RunnableConfig) -> Any:
-        """Return the results of todo calls and of faulty ones; go on at once where no call is left."""
+        """Return the results of todo calls and of faulty ones. If no call is left, ask the model at once."""
         draft = round_.draft
         if round_.ledger != draft.ledger:
             draft.apply({"todo_ledger": round_.ledger})
         if played:
             draft.apply(played)
-        if draft.ledger.get("plan") == "judged":  # by now the verifier's words are to be stored
+        if draft.ledger.get("plan") == "judged":  # store what the verifier said, before the person is asked
             return draft.build_update("model")
         if round_.faults:
             draft.apply({"messages": round_.faults})
@@ -109,9 +108,9 @@ class Turns:
         return draft.build_update(self.rule_turn(draft, config))
 
     def rule_turn(self, draft: Draft, config: RunnableConfig) -> str | None:
-        """Let the guard rule, and wake where it says so; return where the agent goes on.
+        """Let the guard rule, and wake the model if it says so. Return where the agent continues.
 
-        How the run has ended is written where it is truly over: others may go on with it.
+        The session is written in `park`, once the run is really over: other middleware may still continue it.
         """
         ledger = draft.ledger
         update = self.build_guard(ledger, config).rule_turn(draft.state)
@@ -122,21 +121,22 @@ class Turns:
         if word != "stop":
             return "model"
         reply = find_last(AIMessage, draft.state["messages"])
+        # a plain reply ends the agent by itself; else it would call the tools, or ask for a format by a tool
         goes_on = reply is None or reply.tool_calls or ledger.get("formats") is True
-        return "end" if goes_on else None  # else the agent ends by itself: without a tool for a format
+        return "end" if goes_on else None
 
     def build_guard(self, ledger: Ledger, config: RunnableConfig) -> FinalizationGuard:
-        """Return the guard as this run needs it: does it ask for a format, and what do supersteps cost."""
+        """Return the guard for this run: whether it asks for a format, and what supersteps cost."""
         return replace(self.guard, formats="formats" in ledger, costs=compute_costs(ledger, config))
 
     def build_case(self, state: Any, ledger: Ledger, config: RunnableConfig) -> Case:
-        """Return what the guard would rule on."""
+        """Return the case that the guard would rule on."""
         return self.build_guard(ledger, config).build_case(state, ledger)
 
     # -- after the agent ----------------------------------------------------------------------------------
 
     def park(self, state: Any) -> dict[str, Any]:
-        """Return the session of a run that is over: as it was ruled, or as others have ended it."""
+        """Return the session of a run that is over: as the guard ruled, or as other middleware ended it."""
         ledger = copy_ledger(state)
         settings = settings_in_force(self.settings, ledger)
         add_round(ledger, state["messages"])
@@ -153,44 +153,41 @@ class Turns:
 
 
 class Round:
-    """A reply's calls as an agent's hook finds them: edited or answered by a person, faulty, the list's."""
+    """A reply's calls as an agent's hook finds them: perhaps edited or answered by a person, or faulty."""
 
     def __init__(self, draft: Draft, reply: AIMessage, ledger: Ledger, dialect: Dialect) -> None:
         self.ledger, self.draft = ledger, draft
-        state = draft.state
-        messages: list[AnyMessage] = state["messages"]
-        edits: Mapping[str, Any] = state.get("hitl_edited_tool_calls") or {}
-        left = find_unanswered(reply.tool_calls, messages)
+        messages: list[AnyMessage] = draft.state["messages"]
+        edits: Mapping[str, Any] = draft.state.get("hitl_edited_tool_calls") or {}
         named = ledger.get("todo_calls", ())
-        todo = [self.apply_edit(call, edits, dialect) for call in left if call["id"] in named]
+        self.left = find_unanswered(reply.tool_calls, messages)
+        todo = [self.apply_edit(call, edits, dialect) for call in self.left if call["id"] in named]
         self.todo = [call for call in todo if call["name"] in dialect.tool_names]
         ids = [call["id"] for call in self.todo]
-        faults = self.ledger.get("faults", {})
-        self.faults = [
-            error_result(call, faults[call["id"] or ""])
-            for call in left
-            if call["id"] not in ids and call["id"] in faults
-        ]
-        self.left = left
-        self.state = state
+        faults = ledger.get("faults", {})
+        self.faults: list[ToolMessage] = []
+        for call in self.left:
+            if call["id"] not in ids and call["id"] in faults:
+                self.faults.append(error_result(call, faults[call["id"] or ""]))
+        self.state = {**draft.state, "todo_ledger": ledger}
         if todo != [call for call in reply.tool_calls if call["id"] in named]:
-            again = reply.model_copy(update={"tool_calls": self.todo})
-            self.state = {**state, "messages": [again if m is reply else m for m in messages]}
-        self.state = {**self.state, "todo_ledger": self.ledger}
+            edited = reply.model_copy(update={"tool_calls": self.todo})
+            self.state["messages"] = [edited if message is reply else message for message in messages]
 
     @property
     def has_calls_left(self) -> bool:
-        """Tell whether a call is left for the agent's tools."""
+        """Whether a call is left for the agent's tools."""
         answered = {getattr(message, "tool_call_id", None) for message in self.draft.messages}
         return any(call["id"] not in answered for call in self.left)
 
     def apply_edit(self, call: ToolCall, edits: Mapping[str, Any], dialect: Dialect) -> ToolCall:
-        """Return a todo call as a person has changed it; what is wrong with it is found out anew."""
+        """Return a todo call as a person edited it; its faults are looked for again."""
         edit = edits.get(call["id"] or "")
         if edit is None:
             return call
         new = ToolCall(name=edit["name"], args=edit["args"], id=call["id"], type="tool_call")
-        faults = {key: why for key, why in self.ledger.get("faults", {}).items() if key != call["id"]}
+        faults = {**self.ledger.get("faults", {})}
+        faults.pop(call["id"] or "", None)
         if new["name"] in dialect.tool_names and (why := misfit_error(dialect, new["name"], new["args"])):
             faults[call["id"] or ""] = why
         self.ledger["faults"] = faults
@@ -198,7 +195,7 @@ class Round:
 
     @classmethod
     def read(cls, state: Any, config: RunnableConfig, dialect: Dialect) -> Self | None:
-        """Read the round off the last reply; None where that was a turn's end."""
+        """Read the round of the last reply; None if that ended a turn."""
         ledger, draft = copy_ledger(state), Draft(state)
         if gone := remove_placeholder(state["messages"]):
             draft.apply({"messages": gone})
@@ -212,12 +209,12 @@ class Round:
 
 
 def read_step(config: RunnableConfig) -> int:
-    """Return the number of the superstep."""
+    """Return the number of the current superstep."""
     return int(config["metadata"]["langgraph_step"])
 
 
 def compute_costs(ledger: Ledger, config: RunnableConfig) -> Costs:
-    """Return what supersteps may cost, with the hooks of others that were met around the last request."""
+    """Return what supersteps cost, with the hooks of other middleware met around the last request."""
     before, asked_at, _ = ledger.get("hooks", (0, read_step(config) - 1, 0))
     behind = read_step(config) - asked_at - 1
     return compute_hook_costs(max(before, 0) + max(behind, 0), END_STEPS)

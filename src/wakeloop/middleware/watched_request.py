@@ -1,4 +1,4 @@
-"""Listens to a request that others make."""
+"""Watches a request that the agent makes."""
 
 from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable
@@ -20,16 +20,21 @@ def _trim_traced_inputs(inputs: Any) -> Any:
     request = inputs.get("request") if isinstance(inputs, dict) else None
     if not isinstance(request, dict):
         return inputs
-    said = {key: request.get(key) for key in ("system_message", "messages")}
-    return {"request": {"model": model_name_of(request["model"]), **said}}
+    return {
+        "request": {
+            "model": model_name_of(request["model"]),
+            "system_message": request.get("system_message"),
+            "messages": request.get("messages"),
+        }
+    }
 
 
 TRACE_POLICY = TracePolicy(process_inputs=_trim_traced_inputs)
-"""What LangSmith is told of a request: LangChain would tell it all that a model is made with."""
+"""What LangSmith sees of a request; LangChain would send it every argument of the model."""
 
 
 class SentMessages(BaseCallbackHandler):
-    """What truly goes to the model: the ids of its messages, behind all that others have taken out."""
+    """The ids of the messages that are really sent, after all other middleware."""
 
     run_inline = True
 
@@ -37,14 +42,14 @@ class SentMessages(BaseCallbackHandler):
         self.ids: frozenset[str | None] = frozenset()
 
     def on_chat_model_start(self, serialized: Any, messages: Any, **_: Any) -> None:  # noqa: ARG002 - langchain's own
-        """Keep the last request's: of a wrapper that asks a model of its own too, it is the agent's."""
+        """Keep those of the last request: where other middleware asks a model too, the agent's comes last."""
         self.ids = frozenset(message.id for message in messages[0])
 
 
 class FormatErrorCatcher:
-    """An answer that is not in the provider's format: `said` without a result, where LangChain raises.
+    """Catches LangChain's error for an answer that is not in the provider's format, and keeps the answer.
 
-    A `ToolStrategy` has a way of its own, `handle_errors`.
+    A `ToolStrategy` has its own way, `handle_errors`.
     """
 
     def __init__(self, request: ModelRequest[Any]) -> None:
@@ -64,7 +69,7 @@ class FormatErrorCatcher:
 def call_handler(
     handler: Callable[[Any], Any], request: Any, ear: ReplyWatcher, config: RunnableConfig
 ) -> Any:
-    """Return a reply; None where it was not read. What is raised tells no key."""
+    """Return a reply, or None if it could not be read. Errors and traces hold no keys."""
     with RedactingTracer(ear.config, request.model) as told, ear, FormatErrorCatcher(request) as unfit:
         if told is None or told is config:
             return handler(request)
@@ -90,7 +95,7 @@ async def acall_handler(
 
 
 def _without_streaming(request: Any) -> Any:
-    """Return a request that is not streamed: its stream never began, and may be a body that is none."""
+    """Return the request without streaming: its stream never began, and may be a plain body."""
     return request.override(model_settings={**request.model_settings, "stream": False})
 
 

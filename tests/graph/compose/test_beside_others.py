@@ -41,7 +41,7 @@ def test_behind_a_call_limit_it_says_where_it_has_to_stand() -> None:
     """Two requests: the plan, whose way back passes the counter by; the look, whose way does not."""
     model = ScriptedModel(busy())
     agent = over(model, ModelCallLimitMiddleware(run_limit=4), WakeLoopMiddleware())
-    with pytest.raises(SettingsError, match="has to stand first in the list of middleware"):
+    with pytest.raises(SettingsError, match="must be the first in the list of middleware"):
         agent.invoke(GO, THREAD)
     assert len(model.requests) == 2
 
@@ -51,7 +51,7 @@ def test_a_todo_call_that_is_answered_twice_is_refused() -> None:
     approvals = HumanInTheLoopMiddleware(interrupt_on={"write_todos": True})
     agent = over(ScriptedModel(calls(plan("a"), looks(1))), approvals, WakeLoopMiddleware())
     agent.invoke(GO, THREAD)
-    with pytest.raises(SettingsError, match="has to stand first"):
+    with pytest.raises(SettingsError, match="must be the first"):
         agent.invoke(Command(resume={"decisions": [{"type": "reject", "message": "no"}]}), THREAD)
 
 
@@ -62,7 +62,7 @@ def test_deepagents_asynchronous_subagents_stand_before_it_and_are_refused() -> 
     agent: Any = create_deep_agent(
         model, [look], subagents=[remote], middleware=[WakeLoopMiddleware()], checkpointer=InMemorySaver()
     )
-    with pytest.raises(SettingsError, match="has to stand first in the list of middleware"):
+    with pytest.raises(SettingsError, match="must be the first in the list of middleware"):
         agent.invoke(GO, THREAD)
     assert len(model.requests) == 2
 

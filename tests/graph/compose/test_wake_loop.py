@@ -334,7 +334,7 @@ def test_what_would_end_a_run_past_the_list_is_refused_at_the_first_request() ->
 
 
 def test_a_second_layer_of_todo_tools_is_refused_at_the_first_request() -> None:
-    with pytest.raises(ToolNameError, match="Take TodoListMiddleware out"):
+    with pytest.raises(ToolNameError, match="Remove TodoListMiddleware"):
         over(ScriptedModel(), TodoListMiddleware(), WakeLoopMiddleware()).invoke(GO, THREAD)
     with pytest.raises(ValueError, match="Channel 'todos' already exists with a different type"):
         over(ScriptedModel(), WakeLoopMiddleware(), TodoListMiddleware())
