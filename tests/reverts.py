@@ -108,8 +108,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c19": (
         "thread/edits.py",
-        "graph.update_state(config, edited.build_update(update, todos), as_node=edited.node)",
-        'graph.update_state(config, edited.build_update(update, todos), as_node="wake")',
+        "graph.update_state(config, target.build_update(update, todos), as_node=target.node)",
+        'graph.update_state(config, target.build_update(update, todos), as_node="wake")',
     ),
     "c20": (
         "model/request.py",

@@ -53,7 +53,7 @@ class CallModel(RedactingNode):
         if (update := exchange.end_without_request()) is not None:
             return update
         if self.hook is not None:
-            given = self.hook.invoke(exchange.request.hook_state(), exchange.overheard.attach_to(config))
+            given = self.hook.invoke(exchange.request.hook_state(), exchange.hook_usage.attach_to(config))
             exchange.request.apply_hook_result(given, self.channels)
         wire, heard = exchange.wire, self.bindings.watch(config, exchange.asking, exchange.settings)
         way = self.choose_binding(exchange)
@@ -66,7 +66,7 @@ class CallModel(RedactingNode):
             return update
         if self.hook is not None:
             given = await self.hook.ainvoke(
-                exchange.request.hook_state(), exchange.overheard.attach_to(config)
+                exchange.request.hook_state(), exchange.hook_usage.attach_to(config)
             )
             exchange.request.apply_hook_result(given, self.channels)
         wire, heard = exchange.wire, self.bindings.watch(config, exchange.asking, exchange.settings)

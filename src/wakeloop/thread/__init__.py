@@ -1,1 +1,1 @@
-"""A thread at rest: opened, mended, read, edited."""
+"""A thread between runs: inputs, repair, status, edits."""

@@ -1,4 +1,4 @@
-"""Which graph an edit by hand goes to, and as which node."""
+"""Edit targets: which graph and node an edit goes to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ SESSION_CHANNELS = ("todo_session", "todo_goal")
 
 @dataclass(frozen=True)
 class EditTarget:
-    """A thread that is edited: of an agent, of one that a parent keeps, or of a parent that shares the list.
+    """The thread to edit: an agent's own, a nested agent's, or that of a parent that shares the list.
 
-    `node` is what it is written as: the agent's last, or None for a parent, where LangGraph finds it.
-    `renumbers` says that its numbers begin anew in an empty list.
+    `node` is the node that the update is attributed to: the agent's last one, or None for a parent, where
+    LangGraph works it out. `renumbers` says that ids restart at 1 once the list has been cleared.
     """
 
     graph: Graph
@@ -34,24 +34,24 @@ class EditTarget:
 
     @classmethod
     def find(cls, graph: Graph, config: RunnableConfig) -> Self:
-        """Find out which it is. Raises `ArgumentError` or `EditError` with what is due."""
+        """Find the target. Raises `ArgumentError` or `EditError` if this graph's list cannot be edited."""
         if not isinstance(graph, CompiledStateGraph):
             raise ArgumentError(
-                f"The list is edited by a compiled graph, as in update_todos(agent, config, add=['…']), and "
-                f"the first argument is a {type(graph).__name__}."
+                "The first argument must be a compiled graph, as in update_todos(agent, config, add=['…']), "
+                f"got {type(graph).__name__}."
             )
-        place = str(require_thread(config).get("checkpoint_ns") or "")
+        namespace = str(require_thread(config).get("checkpoint_ns") or "")
         if graph.checkpointer is True:
             raise EditError(
-                f"The graph {graph.name!r} keeps its threads with its parent's: edit the list by the parent, "
-                f"with {{'thread_id': …, 'checkpoint_ns': 'NODE'}}, where NODE is its name there."
+                f"The graph {graph.name!r} keeps its threads with its parent's. Pass the parent graph, with "
+                f"{{'thread_id': …, 'checkpoint_ns': 'NODE'}}, where NODE is this graph's name in it."
             )
         if not graph.checkpointer:
             raise EditError(
-                f"The graph {graph.name!r} keeps no threads: build it with checkpointer=…, such as "
-                "InMemorySaver()."
+                f"The graph {graph.name!r} keeps no threads. Build it with a checkpointer, such as "
+                "checkpointer=InMemorySaver()."
             )
-        last = find_last_node(_find_nested_agent(graph, place) if place else graph)
+        last = find_last_node(_find_nested_agent(graph, namespace) if namespace else graph)
         if last is not None:
             return cls(graph, config, last[0], last[1].dialect.renumbers)
         if "todos" in graph.channels:
@@ -59,63 +59,63 @@ class EditTarget:
         raise EditError(_explain_missing_list(graph))
 
     def build_update(self, update: Mapping[str, Any], todos: list[Any]) -> dict[str, Any]:
-        """Return an update as this graph takes it: a parent's channels, where it shares them."""
+        """Return the update as this graph accepts it; a parent gets only the channels that it shares."""
         if self.node is not None:
             return dict(update)
-        if "todo_goal" in update and "todo_goal" not in self.graph.channels:
-            raise EditError(f"Nothing was changed: the graph {self.graph.name!r} has no channel todo_goal.")
-        shared = {
-            key: update[key] for key in SESSION_CHANNELS if key in update and key in self.graph.channels
-        }
+        channels = self.graph.channels
+        if "todo_goal" in update and "todo_goal" not in channels:
+            raise EditError(f"Nothing was changed: the graph {self.graph.name!r} has no channel 'todo_goal'.")
+        shared = {key: update[key] for key in SESSION_CHANNELS if key in update and key in channels}
         if "todos" in update:
-            shared["todos"] = overwrite_value(self.graph.channels["todos"], todos)
+            # A parent's channel may have no reducer, or one of its own, so the list is written whole.
+            shared["todos"] = overwrite_value(channels["todos"], todos)
         return shared
 
     def make_update_error(self, error: InvalidUpdateError) -> EditError:
-        """Say that LangGraph does not know which node of a parent has written last."""
+        """Return the error for a parent of which LangGraph cannot tell which node wrote last."""
         return EditError(
-            f"Nothing was changed: the thread of {self.graph.name!r} cannot be edited as it is ({error}); "
-            "send the list with the next input, under 'todos'."
+            f"Nothing was changed: the thread of {self.graph.name!r} cannot be edited as it is ({error}). "
+            "Send the list with the next input, under 'todos'."
         )
 
 
-def _find_nested_agent(graph: Graph, place: str) -> Any:
-    """Return the agent that a namespace names, where its parent keeps its threads."""
-    name = "|".join(part.split(":")[0] for part in place.split("|"))
-    below: dict[str, Any] = dict(graph.get_subgraphs(recurse=True))
-    child = below.get(name)
+def _find_nested_agent(graph: Graph, namespace: str) -> Any:
+    """Return the agent that a namespace names, if its parent keeps its threads."""
+    name = "|".join(part.split(":")[0] for part in namespace.split("|"))  # without the ids of tasks
+    subgraphs: dict[str, Any] = dict(graph.get_subgraphs(recurse=True))
+    child = subgraphs.get(name)
     if child is None or LAST_NODE not in child.nodes:
-        there = ", ".join(repr(key) for key, one in below.items() if LAST_NODE in one.nodes) or "none"
-        raise EditError(f"The graph {graph.name!r} has no agent at {name!r}; those beneath it are: {there}.")
+        agents = [repr(key) for key, one in subgraphs.items() if LAST_NODE in one.nodes]
+        raise EditError(
+            f"The graph {graph.name!r} has no agent at {name!r}. Its agents: {', '.join(agents) or 'none'}."
+        )
     if child.checkpointer is not True:
         raise EditError(
-            f"The agent {name!r} keeps nothing between its parent's runs (checkpointer=True keeps it): edit "
-            "the parent's own list."
+            f"The agent {name!r} keeps nothing between its parent's runs (checkpointer=True would). Edit the "
+            "parent's own list."
         )
     return child
 
 
 def _explain_missing_list(graph: Graph) -> str:
-    """Say which graph has the list."""
-    below: dict[str, Any] = dict(graph.get_subgraphs(recurse=True))
-    kept = [key for key, one in below.items() if LAST_NODE in one.nodes and one.checkpointer is True]
+    """Say where the list is."""
+    subgraphs: dict[str, Any] = dict(graph.get_subgraphs(recurse=True))
+    kept = [key for key, one in subgraphs.items() if LAST_NODE in one.nodes and one.checkpointer is True]
     if not kept:
         return (
-            f"The graph {graph.name!r} is no todo agent and has no channel 'todos': edit the list by the "
-            "agent's own graph."
+            f"The graph {graph.name!r} is not a todo agent and has no channel 'todos'. Pass the agent's own "
+            "graph."
         )
-    where = f"{{'configurable': {{'thread_id': …, 'checkpoint_ns': {kept[0]!r}}}}}"
-    return f"The list belongs to an agent within {graph.name!r}: name it in the config, as {where}."
+    config = f"{{'configurable': {{'thread_id': …, 'checkpoint_ns': {kept[0]!r}}}}}"
+    return f"The list belongs to an agent inside {graph.name!r}. Name it in the config: {config}."
 
 
 def refuse_unfinished(snapshot: StateSnapshot) -> None:
-    """Refuse an edit of a thread in mid-run with what to do first."""
+    """Raise `EditError` if the thread is in the middle of a run, and say what to do first."""
     if snapshot.interrupts:
-        raise EditError(
-            "This thread waits for an answer to an interrupt: resume it first, then edit its list."
-        )
+        raise EditError("This thread is waiting at an interrupt. Resume it first, then edit its list.")
     if not is_unfinished(snapshot):
         return
     if read_notes(snapshot.values).get("refused"):
-        raise EditError("This thread's last input was refused: send it a message first, then edit its list.")
-    raise EditError("This thread has not finished its run: resume it first, then edit its list.")
+        raise EditError("This thread's last input was refused. Send it a message first, then edit its list.")
+    raise EditError("This thread has not finished its run. Resume it first, then edit its list.")

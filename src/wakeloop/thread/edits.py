@@ -1,4 +1,4 @@
-"""Edits of a thread's list by hand."""
+"""Edits of a thread's list by hand: `update_todos`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,14 +12,13 @@ from langgraph.types import StateSnapshot
 from wakeloop.checks.argument_names import EDIT_HINTS, reject_unknown_arguments
 from wakeloop.checks.edit_arguments import check_goal_and_clear, read_ids, read_texts, read_texts_by_id
 from wakeloop.errors import EditError
-from wakeloop.loop.ledger import read_notes
+from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.text.characters import is_blank
 from wakeloop.thread.edit_target import EditTarget, refuse_unfinished
 from wakeloop.thread.thread_status import read_session
 from wakeloop.todos.changes import diff_lists
-from wakeloop.todos.items import Todo, count_open
-from wakeloop.todos.items import assign_ids as numbered
+from wakeloop.todos.items import Todo, assign_ids, count_open
 from wakeloop.todos.operations import Add, Board, Change, Operation, Rules
 from wakeloop.todos.rounds import play_round
 
@@ -43,20 +42,46 @@ def update_todos(
     clear: bool = False,
     goal: str | None = None,
 ) -> list[Todo]:
-    """Edit the list of a thread that has ended, and return it as it is now.
+    """Edit the list of a thread whose run has ended, and return the new list.
 
-    All or nothing: first `clear`, then the others in the order of the signature; `block` maps an id to its
-    reason, `edit` to its new text. The verifier is not asked. Raises `EditError` with one sentence for an
-    unknown id, a blank text, or a thread that is parked at an interrupt or has not finished its run.
+    Either all edits are made or none: first `clear`, then the others in the order of the signature. The
+    verifier is not asked.
+
+    Args:
+        graph: The agent, compiled with a checkpointer; or a parent that shares or nests its list.
+        config: Names the thread.
+        add: Texts of new items.
+        done: Ids of items to complete.
+        start: Ids of items to put in progress.
+        block: By id, why an item is blocked.
+        cancel: Ids of items to cancel.
+        reopen: Ids of items to set back to pending.
+        remove: Ids of items to take off the list.
+        edit: By id, the new text of an item.
+        clear: Empty the list first.
+        goal: The new goal; "" removes it.
+
+    Raises:
+        EditError: An id is unknown, a text is blank, or the thread waits at an interrupt or is in mid-run.
+        ArgumentError: `graph` is not a compiled graph, or the config names no thread.
+
+    Example:
+        >>> from langgraph.checkpoint.memory import InMemorySaver
+        >>> from wakeloop import create_todo_agent, update_todos
+        >>> from wakeloop.testing import ScriptedModel
+        >>> agent = create_todo_agent(ScriptedModel([]), checkpointer=InMemorySaver())
+        >>> config = {"configurable": {"thread_id": "1"}}
+        >>> [todo["status"] for todo in update_todos(agent, config, add=["Measure", "Report"], done=1)]
+        ['completed', 'pending']
     """
-    edited = EditTarget.find(graph, config)
-    wanted = _Edit(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
-    todos, update = wanted.apply_to(graph.get_state(config), edited)
+    target = EditTarget.find(graph, config)
+    edits = _Edit(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
+    todos, update = edits.apply_to(graph.get_state(config), target)
     if update:
         try:
-            graph.update_state(config, edited.build_update(update, todos), as_node=edited.node)
+            graph.update_state(config, target.build_update(update, todos), as_node=target.node)
         except InvalidUpdateError as error:
-            raise edited.make_update_error(error) from None
+            raise target.make_update_error(error) from None
     return todos
 
 
@@ -76,21 +101,21 @@ async def aupdate_todos(
     clear: bool = False,
     goal: str | None = None,
 ) -> list[Todo]:
-    """Edit the list of a thread that has ended: `update_todos` for asynchronous savers."""
-    edited = EditTarget.find(graph, config)
-    wanted = _Edit(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
-    todos, update = wanted.apply_to(await graph.aget_state(config), edited)
+    """Edit the list of a thread whose run has ended: `update_todos` for asynchronous savers."""
+    target = EditTarget.find(graph, config)
+    edits = _Edit(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
+    todos, update = edits.apply_to(await graph.aget_state(config), target)
     if update:
         try:
-            await graph.aupdate_state(config, edited.build_update(update, todos), as_node=edited.node)
+            await graph.aupdate_state(config, target.build_update(update, todos), as_node=target.node)
         except InvalidUpdateError as error:
-            raise edited.make_update_error(error) from None
+            raise target.make_update_error(error) from None
     return todos
 
 
 @dataclass(frozen=True)
 class _Edit:
-    """What is wanted, as it was given, and what it makes of a thread."""
+    """The arguments as given, and what they make of a thread."""
 
     add: Any
     done: Any
@@ -105,47 +130,44 @@ class _Edit:
 
     @computed_once
     def operations(self) -> list[Operation]:
-        """The edits that are operations of a round, in their order."""
-        added = read_texts(self.add, "add")
-        return [
-            *([Add(added)] if added else []),
-            *(Change(key, "completed") for key in read_ids(self.done, "done")),
-            *(Change(key, "in_progress") for key in read_ids(self.start, "start")),
-            *(
-                Change(key, "blocked", why)
-                for key, why in read_texts_by_id(self.block, "block", "reason").items()
-            ),
-            *(Change(key, "cancelled") for key in read_ids(self.cancel, "cancel")),
-            *(Change(key, "pending") for key in read_ids(self.reopen, "reopen")),
-        ]
+        """The edits that a round can play, in their order."""
+        operations: list[Operation] = []
+        if added := read_texts(self.add, "add"):
+            operations.append(Add(added))
+        operations += [Change(key, "completed") for key in read_ids(self.done, "done")]
+        operations += [Change(key, "in_progress") for key in read_ids(self.start, "start")]
+        for key, reason in read_texts_by_id(self.block, "block", "reason").items():
+            operations.append(Change(key, "blocked", reason))
+        operations += [Change(key, "cancelled") for key in read_ids(self.cancel, "cancel")]
+        operations += [Change(key, "pending") for key in read_ids(self.reopen, "reopen")]
+        return operations
 
-    def apply_to(self, snapshot: StateSnapshot, edited: EditTarget) -> tuple[list[Todo], dict[str, Any]]:
-        """Return the new list and the update that writes it, or refuse."""
+    def apply_to(self, snapshot: StateSnapshot, target: EditTarget) -> tuple[list[Todo], dict[str, Any]]:
+        """Return the new list and the update that writes it. Raises `EditError`, and then changes nothing."""
         check_goal_and_clear(self.clear, self.goal)
         refuse_unfinished(snapshot)
         values = snapshot.values or {}
         ledger = read_notes(values)
         stored = values.get("todos") or ()
-        old, number = numbered(stored, ledger.get("next_id", 1))
-        refusals = dict(ledger.get("refusals", {}))
-        for operation in self.operations:  # a person overrules the verifier
-            if isinstance(operation, Change):
-                refusals.pop(str(operation.id), None)
-        anew = self.clear and edited.renumbers
-        if anew:
-            number, refusals = 1, {}
-        board = Board(() if self.clear else tuple(old), next_id=number, refusals=refusals)
+        old, next_id = assign_ids(stored, ledger.get("next_id", 1))
+        refusals = self.drop_refusals(ledger)
+        restarts = self.clear and target.renumbers
+        if restarts:
+            next_id, refusals = 1, {}
+        board = Board(() if self.clear else tuple(old), next_id=next_id, refusals=refusals)
         board = self.play(board)
         todos = self.apply_texts(board)
         update: dict[str, Any] = {}
         if difference := diff_lists(old, todos):
-            whole = any("id" not in todo for todo in stored)  # a hand may write a list without ids
-            update["todos"] = {"all": todos} if whole else difference
+            # update_state may have written items without ids; a difference could not name those.
+            without_ids = any("id" not in todo for todo in stored)
+            update["todos"] = {"all": todos} if without_ids else difference
         if self.goal is not None or (self.clear and values.get("todo_goal")):
             update["todo_goal"] = self.goal or ""
-        if not update and not (anew and ledger.get("next_id", 1) > 1):
+        if not update and not (restarts and ledger.get("next_id", 1) > 1):
             return todos, {}
-        writes = read_session(snapshot)["list"] + ("todos" in update)  # a parent has no notes of its own
+        # The session and not the ledger says which version the list has: a parent has no ledger.
+        writes = read_session(snapshot)["list"] + ("todos" in update)
         update["todo_ledger"] = {**ledger, "next_id": board.next_id, "writes": writes}
         if "refusals" in ledger or refusals:
             update["todo_ledger"]["refusals"] = refusals
@@ -153,38 +175,47 @@ class _Edit:
             update["todo_session"] = self.build_session(snapshot, todos, writes)
         return todos, update
 
+    def drop_refusals(self, ledger: Ledger) -> dict[str, int]:
+        """Return the verifier's refusals, without those of items that are changed: a person overrules it."""
+        refusals = dict(ledger.get("refusals", {}))
+        for operation in self.operations:
+            if isinstance(operation, Change):
+                refusals.pop(str(operation.id), None)
+        return refusals
+
     def play(self, board: Board) -> Board:
-        """Apply the operations, or refuse them all; nobody is asked."""
-        play = play_round(board, self.operations, Rules())
+        """Apply all operations or none; the verifier is not asked."""
+        questions = play_round(board, self.operations, Rules())
         try:
             while True:
-                play.send(None)
+                questions.send(None)  # accepts the completion that the round asks about
         except StopIteration as done:
             after, outcomes = done.value
-            if why := next((one.error for one in outcomes if one.error is not None), None):
-                raise EditError(f"Nothing was changed: {why}.") from None
+            for outcome in outcomes:
+                if outcome.error is not None:
+                    raise EditError(f"Nothing was changed: {outcome.error}.") from None
             return after  # type: ignore[no-any-return]
 
     def apply_texts(self, board: Board) -> list[Todo]:
-        """Give items their new texts and take away those that are to go."""
+        """Give items their new texts and remove those that are to go."""
         for key, text in read_texts_by_id(self.edit, "edit", "text").items():
             todo = self.find_item(board, key)
             if is_blank(text):
-                raise EditError(f"Nothing was changed: item {key} needs a text that is not blank.")
+                raise EditError(f"Nothing was changed: the new text of item {key} is blank.")
             board = board.with_item({**todo, "content": text.strip()})
         gone = [self.find_item(board, key)["id"] for key in read_ids(self.remove, "remove")]
         return [todo for todo in board.todos if todo["id"] not in gone]
 
     @staticmethod
     def find_item(board: Board, key: Id) -> Todo:
-        """Return an item, or refuse."""
+        """Return an item. Raises `EditError` if there is none of this id."""
         if (todo := board.find(key)) is None:
             raise EditError(f"Nothing was changed: there is no item {key!r}.")
         return todo
 
     @staticmethod
     def build_session(snapshot: StateSnapshot, todos: list[Todo], writes: int) -> dict[str, Any]:
-        """Let the session match the list: what is open now decides whether the thread is idle."""
+        """Return the session that fits the new list: open items decide whether the thread is idle."""
         before = read_session(snapshot)
         session: dict[str, Any] = {**before, "open": count_open(todos), "list": writes}
         if session["state"] in ("idle", "dormant"):

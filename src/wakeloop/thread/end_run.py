@@ -1,4 +1,4 @@
-"""Ends a run from outside, as a drained one ends."""
+"""Ends a waiting or broken run from outside."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +10,7 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.run_end import choose_state, drop_run_notes
-from wakeloop.loop.spending import add_round
-from wakeloop.loop.spending import report_spent as spent_of
+from wakeloop.loop.spending import add_round, report_spent
 from wakeloop.thread.thread_status import find_resting_node, is_unfinished, read_session
 from wakeloop.todos.items import count_open
 
@@ -19,9 +18,21 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
 def end_run(graph: Graph, config: RunnableConfig) -> bool:
-    """End a run that waits or was broken off, as a drained one ends; False where there is none.
+    """End a run that waits at an interrupt or broke off. Return False if there is none.
 
-    What its finished calls brought is kept; the next message closes the others.
+    The thread is left as a drained run leaves it. Results of finished tool calls are kept; the next message
+    answers the calls that are still open.
+
+    Raises:
+        EditError: `graph` is not an agent, but for example the parent of one.
+
+    Example:
+        >>> from langgraph.checkpoint.memory import InMemorySaver
+        >>> from wakeloop import create_todo_agent
+        >>> from wakeloop.testing import ScriptedModel
+        >>> agent = create_todo_agent(ScriptedModel([]), checkpointer=InMemorySaver())
+        >>> end_run(agent, {"configurable": {"thread_id": "1"}})
+        False
     """
     before = graph.get_state(config)
     if not is_unfinished(before):
@@ -34,7 +45,7 @@ def end_run(graph: Graph, config: RunnableConfig) -> bool:
 
 
 async def aend_run(graph: Graph, config: RunnableConfig) -> bool:
-    """End a run that waits or was broken off: `end_run` for asynchronous savers."""
+    """End a run that waits at an interrupt or broke off: `end_run` for asynchronous savers."""
     before = await graph.aget_state(config)
     if not is_unfinished(before):
         return False
@@ -47,17 +58,25 @@ async def aend_run(graph: Graph, config: RunnableConfig) -> bool:
 
 
 def build_drained_update(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run that is ended from outside leaves in its thread."""
+    """Return the update that leaves a thread as a drained run leaves it."""
     notes: Ledger = {**read_notes(values)}
     add_round(notes, values.get("messages") or ())
     rest = drop_run_notes(notes)
     rest.pop("refused", None)
     rest["ruling"] = "drained"
     update: dict[str, Any] = {"todo_ledger": rest}
-    if (values.get("todo_session") or {}).get("state") == "running":  # else nothing of it was begun
-        still = count_open(values.get("todos") or ())
-        told: dict[str, Any] = {"open": still, "reason": "drained", "state": choose_state("drained", still)}
-        told |= {"list": rest.get("writes", 0), "spent": spent_of(rest)}
-        update["todo_session"] = {k: v for k, v in {**read_session(before), **told}.items() if k != "on"}
-        rest["tail"] = values["messages"][-1].id or ""
+    if (values.get("todo_session") or {}).get("state") != "running":
+        return update  # `activate` had not run yet, so the session is still that of the run before
+    open_count = count_open(values.get("todos") or ())
+    session: dict[str, Any] = {
+        **read_session(before),
+        "open": open_count,
+        "reason": "drained",
+        "state": choose_state("drained", open_count),
+        "list": rest.get("writes", 0),
+        "spent": report_spent(rest),
+    }
+    session.pop("on", None)
+    update["todo_session"] = session
+    rest["tail"] = values["messages"][-1].id or ""
     return update

@@ -37,7 +37,7 @@ from wakeloop.todos.items import count_open
 
 
 class RequestContext(Protocol):
-    """Who asks: with which words and settings, which tools beside the list's, which model by its name."""
+    """What a request needs of the node that makes it: dialect, settings, tools, prompt, model."""
 
     @property
     def dialect(self) -> Dialect: ...  # noqa: D102
@@ -62,38 +62,40 @@ class RequestContext(Protocol):
 class Exchange:
     """One request and its reply, from the state to the update. Raises `InputError` for a refused input."""
 
-    def __init__(self, state: Any, asker: RequestContext) -> None:
-        self.context, self.state, self.began = asker, state, asker.clock()
+    def __init__(self, state: Any, context: RequestContext) -> None:
+        self.context, self.state, self.began = context, state, context.clock()
         self.ledger = copy_ledger(state)
         if sentence := self.ledger.get("refused"):
             raise InputError(sentence)
-        self.settings = settings_in_force(asker.settings, self.ledger)
+        self.settings = settings_in_force(context.settings, self.ledger)
         self.messages: list[AnyMessage] = state["messages"]
         self.todos = state["todos"]
         self.update: dict[str, Any] = {}
-        self.overheard = UsageRecorder()
+        self.hook_usage = UsageRecorder()
         self.asking = self.ledger.get("asking")
-        self.active = asker.dialect.is_active(self.settings)
+        self.active = context.dialect.is_active(self.settings)
 
     def end_without_request(self) -> dict[str, Any] | None:
-        """Return the update of a step that asks nothing: the guard ends the run, or hands it over."""
+        """Return the update that ends the run without a request, or None if the model is to be asked."""
         names = self.context.dialect.tool_names
         self.idle = count_idle_rounds(self.messages, self.todos, self.ledger, self.settings, names)
         add_round(self.ledger, self.messages)
-        end: EndReason | None = (
-            None if self.asking == "report" else find_spent_budget(self.ledger, self.settings)
-        )
-        end = (
-            "handed_over"
-            if self.state.get("todo_handoff")
-            else end or end_if_looping(self.idle, self.settings)
-        )
+        end = self.find_end()
         return None if end is None else {"todo_ledger": {**drop_keys(self.ledger, ROUND_KEYS), "end": end}}
+
+    def find_end(self) -> EndReason | None:
+        """Find out why the run ends before this request, if it does."""
+        if self.state.get("todo_handoff"):
+            return "handed_over"
+        # The final report is asked for because a budget is spent, so budgets do not stop it.
+        spent = None if self.asking == "report" else find_spent_budget(self.ledger, self.settings)
+        return spent or end_if_looping(self.idle, self.settings)
 
     @computed_once
     def request(self) -> Request:
-        """What the model is asked with; what the last round has brought is taken in first."""
-        if (written := adopt_list(self.todos, self.ledger)) is not None:
+        """The request, after the last round's list and progress have been noted."""
+        written = adopt_list(self.todos, self.ledger)
+        if written is not None:
             stream_event(make_todos_event(list_before(self.todos), written))
             self.todos = written
             self.update["todos"] = {"all": written}
@@ -105,25 +107,25 @@ class Exchange:
 
     @computed_once
     def wire(self) -> list[AnyMessage]:
-        """The messages that go to the model."""
+        """The messages that are sent to the model."""
         return self.request.build_messages(self.context.prompt, self.context.systems)
 
-    def build_update(self, raw: Any, heard: ReplyWatcher, *, may_call: bool) -> dict[str, Any]:
-        """Return the update that a reply brings: the message, and what the forks read.
+    def build_update(self, raw: Any, watcher: ReplyWatcher, *, may_call: bool) -> dict[str, Any]:
+        """Return the update for a reply: the message, and the notes that the routers read.
 
-        Where it `may_call` nothing, calls in it are taken out.
+        Unless the reply `may_call` tools, calls in it are dropped.
         """
-        lost = heard.unreadable
+        lost = watcher.unreadable
         if self.asking == "format":
-            self.store_structured(lost or raw, heard)
+            self.store_structured(lost or raw, watcher)
         elif lost is not None and self.asking != "report":
             self.ledger = note_unreadable_reply(drop_round_notes(self.ledger), self.settings)
         else:
-            self.store_reply(raw if lost is None else AIMessage(""), heard, may_call=may_call)
+            self.store_reply(raw if lost is None else AIMessage(""), watcher, may_call=may_call)
         used = measure_usage(raw if lost is None else lost.message, self.request.count_characters)
         seconds = self.context.clock() - self.began
         paid = add_request(
-            self.ledger, [used, *self.overheard.used], seconds, self.settings, self.context.model_name
+            self.ledger, [used, *self.hook_usage.used], seconds, self.settings, self.context.model_name
         )
         emit_event(build_spent_event(self.ledger, self.settings, paid), self.ledger)
         if self.request.writes:
@@ -132,15 +134,15 @@ class Exchange:
 
     @computed_once
     def index(self) -> Messages:
-        """The history, by the ids in it."""
+        """The history, indexed by message id."""
         return self.messages if isinstance(self.messages, Messages) else Messages(self.messages)
 
     def has_message(self, key: str) -> bool:
-        """Tell whether a message of this id is there."""
+        """Tell whether the history has a message of this id."""
         return self.index.find(key) is not None
 
-    def classify_reply(self, raw: AIMessage, heard: ReplyWatcher) -> Reply:
-        """Find out what a reply is."""
+    def classify_reply(self, raw: AIMessage, watcher: ReplyWatcher) -> Reply:
+        """Read a reply: its text, its calls, what is wrong with it."""
         return read_reply(
             raw,
             self.context.dialect if self.active else None,
@@ -149,21 +151,19 @@ class Exchange:
             known=self.has_message,
             cut_call=self.request.fill_prompt("cut_call"),
             no_text=self.request.fill_prompt("empty_reply"),
-            halves=heard.broken_arguments,
-            must_finish=heard.must_finish,
+            halves=watcher.broken_arguments,
+            must_finish=watcher.must_finish,
         )
 
-    def store_reply(self, raw: Any, heard: ReplyWatcher, *, may_call: bool) -> None:
-        """Store an ordinary reply, unless it is asked again, or an explanation."""
+    def store_reply(self, raw: Any, watcher: ReplyWatcher, *, may_call: bool) -> None:
+        """Note what a reply means, and store it unless the request is to be sent again."""
         message = require_ai_message(raw)
         placeholder = self.request.fill_prompt("empty_reply") if self.asking == "report" else ""
-        reply = self.classify_reply(message if may_call else drop_calls(message, placeholder), heard)
+        reply = self.classify_reply(message if may_call else drop_calls(message, placeholder), watcher)
         if self.asking in ("explain", "report"):
-            self.ledger = (
-                note_refusal(drop_round_notes(self.ledger))
-                if reply.refused
-                else drop_round_notes(self.ledger)
-            )
+            self.ledger = drop_round_notes(self.ledger)
+            if reply.refused:
+                self.ledger = note_refusal(self.ledger)
         else:
             self.ledger = note_reply(
                 self.ledger,
@@ -176,10 +176,10 @@ class Exchange:
         if self.ledger.get("again") not in ("empty", "unread"):
             self.request.writes.append(with_speaker(self.context.speaker, reply.message))
 
-    def store_structured(self, result: Any, heard: ReplyWatcher) -> None:
-        """Store a structured result as plain JSON, its text in the history; ask again for an unfit one."""
+    def store_structured(self, result: Any, watcher: ReplyWatcher) -> None:
+        """Store a structured result as plain JSON and its text in the history; ask again if it is invalid."""
         no_text = self.request.fill_prompt("empty_reply")
-        cut, must_finish = bool(heard.broken_arguments), heard.must_finish
+        cut, must_finish = bool(watcher.broken_arguments), watcher.must_finish
         read = read_structured_reply(
             result, no_text, known=self.has_message, cut=cut, must_finish=must_finish
         )

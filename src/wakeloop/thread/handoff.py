@@ -1,4 +1,4 @@
-"""How a run ends by a tool's way to the parent."""
+"""Handoff: leaves for the parent graph."""
 
 from typing import Any
 
@@ -8,11 +8,13 @@ from wakeloop.stream import Session
 
 
 def build_handoff(state: Any, session: Session) -> Command[Any]:
-    """Send a tool's way to the parent with all of this run: history, siblings, list, session."""
+    """Build the command that follows a tool's handoff to the parent and takes this run's state along.
+
+    A tool's own update wins over the run's messages, list and session.
+    """
     goto: list[Any] = []
-    update: dict[str, Any] = {}
+    update = {"messages": list(state["messages"]), "todos": list(state["todos"]), "todo_session": session}
     for entry in state.get("todo_handoff") or ():
-        goto += [Send(g["node"], g["arg"]) if "arg" in g else g["node"] for g in entry["goto"]]
+        goto += [Send(to["node"], to["arg"]) if "arg" in to else to["node"] for to in entry["goto"]]
         update |= entry["update"]
-    run = {"messages": list(state["messages"]), "todos": list(state["todos"]), "todo_session": session}
-    return Command(graph=Command.PARENT, goto=goto, update={**run, **update})
+    return Command(graph=Command.PARENT, goto=goto, update=update)

@@ -1,4 +1,4 @@
-"""What an input brought: people, events, kicks."""
+"""Inputs: messages and events that start a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,54 +18,47 @@ from wakeloop.text.marks import HIDDEN, injected_kwargs, new_id, source_of
 REMEMBERED_EVENTS = 64
 PASSIVE_KINDS = frozenset(("subagent_done", "cron", "kick"))
 ANSWER_KINDS = frozenset(("human", "peer_reply", "subagent_done"))
-ANSWERED_BY_PERSON = frozenset(
-    ("human", "approval")
-)  # what a person's word releases: an answer, or a refusal in words
-SILENT_KINDS = frozenset(
-    ("human", "kick")
-)  # without a text these say nothing; of the others the model is told
+ANSWERED_BY_PERSON = frozenset(("human", "approval"))  # to an approval, any other words mean no
+SILENT_KINDS = frozenset(("human", "kick"))  # without a text, the model does not hear of these
 
 
 def find_inbox_fault(state: TodoState) -> str | None:
-    """Say what is wrong with the events of an input, or return None."""
+    """Return what is wrong with the events of an input, or None."""
     events: object = state.get("todo_inbox") or []
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
-        return f"todo_inbox must be a list of events, not {shorten(repr(events))}"
-    faults = (
-        f"todo_inbox event {i}: {fault}" for i, e in enumerate(events, 1) if (fault := find_event_fault(e))
-    )
-    return next(faults, None)
+        return f"todo_inbox must be a list of events, got {shorten(repr(events))}"
+    for number, event in enumerate(events, 1):
+        if fault := find_event_fault(event):
+            return f"todo_inbox event {number}: {fault}"
+    return None
 
 
 def merge_settings(channel: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Join a thread's settings and the context's, which rank alike; the context's are newer."""
-    given = (
-        context.get("todo_settings")
-        if isinstance(context, Mapping)
-        else getattr(context, "todo_settings", None)
-    )
+    """Merge a thread's settings with those of the run's context; the context's win."""
+    if isinstance(context, Mapping):
+        given = context.get("todo_settings")
+    else:
+        given = getattr(context, "todo_settings", None)
     if given is None:
         return dict(channel)
     if not isinstance(given, Mapping):
-        raise SettingsError(
-            f"The context's todo_settings must be a mapping of setting to value, not {given!r}."
-        )
+        raise SettingsError(f"The context's todo_settings must map settings to values, got {given!r}.")
     return {**channel, **given}
 
 
 @dataclass(frozen=True)
 class ThreadInput:
-    """What an input brought, and what the thread waited for before it."""
+    """An input, and what the thread was waiting for when it came."""
 
     new_input: bool
     events: tuple[WakeEvent, ...]
     has_ledger: bool
     waiting_on: tuple[Any, ...] = ()
-    from_others: bool = False  # all that is new was put in by a framework or a chat UI
+    from_others: bool = False  # a framework or a chat UI put in all that is new
 
     @classmethod
     def read(cls, state: TodoState, old: Ledger) -> Self:
-        """Read the input off the state; an event that was seen before is ignored."""
+        """Read the input from the state. Events that were seen before are ignored."""
         messages = state["messages"]
         seen = set(old.get("events", ()))
         fresh: dict[str, WakeEvent] = {}
@@ -82,60 +75,57 @@ class ThreadInput:
 
     @property
     def is_passive(self) -> bool:
-        """Whether no person and no peer is among what came in."""
+        """Whether the input comes from neither a person nor a peer."""
         return all(event.get("kind") in PASSIVE_KINDS for event in self.events)
 
     @property
     def continues_activation(self) -> bool:
-        """Whether only subagents' results came in: they continue the activation."""
+        """Whether the input is only results of subagents, which continue the activation."""
         kinds = {event.get("kind") for event in self.events}
         return self.has_ledger and not self.new_input and kinds == {"subagent_done"}
 
     @property
     def needs_reply(self) -> bool:
-        """Whether anything came in that the model should see."""
+        """Whether the input has anything that the model should see."""
         return self.new_input or bool(self.human_events or self.other_events)
 
     @property
     def sources(self) -> list[str]:
-        """What woke this activation, once each."""
-        kinds = [
-            *(["human"] if self.new_input and not self.from_others else []),
-            *(str(e.get("kind")) for e in self.events),
-        ]
+        """What started this activation, without repetitions."""
+        kinds = [str(event.get("kind")) for event in self.events]
+        if self.new_input and not self.from_others:
+            kinds.insert(0, "human")
         return list(dict.fromkeys(kinds)) or ["kick"]
 
-    # -- what it answers, and what is to be answered -----------------------------------------------------
+    # -- waits and replies -------------------------------------------------------------------------------
 
     @computed_once
     def answered_waits(self) -> list[Any]:
-        """The ids of what the thread waited for and has now: by correlation id, or a person's word."""
+        """The ids of waits that this input ends, by its correlation id or because a person has spoken."""
         answered = {e.get("correlation_id") for e in self.events if e.get("kind") in ANSWER_KINDS}
         person = (self.new_input and not self.from_others) or bool(self.human_events)
         entries = [w if isinstance(w, Mapping) else {"id": w} for w in self.waiting_on]
-        here = (
-            w for w in entries if w.get("id") in answered or (person and w.get("on") in ANSWERED_BY_PERSON)
-        )
-        return [w.get("id") for w in here]
+        released = ANSWERED_BY_PERSON if person else frozenset()
+        return [w.get("id") for w in entries if w.get("id") in answered or w.get("on") in released]
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the thread still waits for something."""
+        """Whether the thread still waits for something after this input."""
         return len(self.answered_waits) < len(self.waiting_on)
 
     @property
     def finished_subagents(self) -> list[str]:
-        """The handles of the subagents whose results came in."""
+        """The ids of the subagents whose results came in."""
         done = (e for e in self.events if e.get("kind") == "subagent_done")
         return [e["correlation_id"] for e in done if "correlation_id" in e]
 
     @property
     def owed_replies(self) -> list[dict[str, Any]]:
-        """What the peers' messages that came in want to be answered."""
+        """The replies that peers expect to messages of this input."""
         return [entry for event in self.events if (entry := build_owed_reply(event))]
 
     def settle(self, state: TodoState, ledger: Ledger) -> dict[str, Any]:
-        """Empty the inbox, remember its ids, take off what is waited for no more, note what is owed."""
+        """Empty the inbox, remember its ids, end the waits that it answers, and note the replies owed."""
         update: dict[str, Any] = {}
         if self.events or state.get("todo_inbox"):
             update["todo_inbox"] = []
@@ -153,21 +143,22 @@ class ThreadInput:
 
     @computed_once
     def human_events(self) -> list[WakeEvent]:
-        """The events that are a person's words."""
+        """The events with a person's words, each of which becomes a message."""
         return [e for e in self.events if e.get("kind") == "human" and e.get("text", "").strip()]
 
     @computed_once
     def other_events(self) -> list[WakeEvent]:
-        """The events that are told in one message."""
-        told = [e for e in self.events if e.get("kind") not in SILENT_KINDS or e.get("text", "").strip()]
-        return [e for e in told if e.get("kind") != "human"]
+        """The other events, which become one message together."""
+        others = [event for event in self.events if event.get("kind") != "human"]
+        return [e for e in others if e.get("kind") not in SILENT_KINDS or e.get("text", "").strip()]
 
     def format_events(self, no_text: str) -> str:
-        """Return the events that are no person's words, in the order of their arrival."""
-        return "\n\n".join(
-            f"[{_format_label(e)}] {indent_lines(fix_surrogates(e.get('text', '')).strip()) or no_text}"
-            for e in self.other_events
-        )
+        """Format the events that are not a person's words, in the order of their arrival."""
+        paragraphs = []
+        for event in self.other_events:
+            text = indent_lines(fix_surrogates(event.get("text", "")).strip())
+            paragraphs.append(f"[{_format_label(event)}] {text or no_text}")
+        return "\n\n".join(paragraphs)
 
     def build_messages(self, text: str) -> list[BaseMessage]:
         """Turn events into messages: a person's words as they are, the others as one marked message."""
@@ -186,10 +177,10 @@ class ThreadInput:
 
 
 def _came_from_others(messages: Sequence[BaseMessage]) -> bool:
-    """Tell whether no user's message is among those that wait, but others' are."""
+    """Tell whether all waiting user messages were put in by a framework or a chat UI."""
     waiting = takewhile(lambda m: m.type in ("human", "system"), reversed(messages))
-    told = [source_of(m) for m in waiting if isinstance(m, HumanMessage)]
-    return bool(told) and None not in told
+    sources = [source_of(m) for m in waiting if isinstance(m, HumanMessage)]
+    return bool(sources) and None not in sources
 
 
 def _make_event_id(event: WakeEvent) -> str:
@@ -198,10 +189,13 @@ def _make_event_id(event: WakeEvent) -> str:
 
 def _format_label(event: WakeEvent) -> str:
     kind = "task" if event.get("wants") == "subagent_done" else str(event.get("kind"))
-    sender, time = _escape_brackets(event.get("sender", "")), _escape_brackets(event.get("time", ""))
-    return f"{kind}{f' from {sender}' if sender else ''}{f', {time}' if time else ''}"
+    if sender := _escape_brackets(event.get("sender", "")):
+        kind += f" from {sender}"
+    if time := _escape_brackets(event.get("time", "")):
+        kind += f", {time}"
+    return kind
 
 
 def _escape_brackets(name: str) -> str:
-    """A name that ends neither its line nor the brackets around it."""
+    """Make a name safe inside brackets: on one line, with parentheses for its own brackets."""
     return shorten(to_one_line(fix_surrogates(name)).translate({ord("["): "(", ord("]"): ")"}))

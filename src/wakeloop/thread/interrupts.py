@@ -1,4 +1,7 @@
-"""Asks a person: the one place that interrupts."""
+"""Interrupts: how a run asks a person and waits.
+
+This is the only module that calls LangGraph's `interrupt`.
+"""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,26 +29,25 @@ from wakeloop.todos.rounds import play_round
 T = TypeVar("T")
 
 
-def ask_person(asked: Mapping[str, Any], read: Callable[[Decision], T]) -> T:
-    """Park the run until a request is answered, and return what `read` makes of the decision.
+def ask_person(request: Mapping[str, Any], read: Callable[[Decision], T]) -> T:
+    """Interrupt the run until the request is answered, and return what `read` makes of the decision.
 
-    An answer that cannot be taken (`OperationRefused`) loses nothing: the request is put again, with a
-    sentence on it.
+    If the answer is not acceptable (`OperationRefused`), the request is asked again with the reason.
     """
-    value: Mapping[str, Any] = asked
+    value: Mapping[str, Any] = request
     while True:
         answer = interrupt(value)
         try:
-            return read(read_decision(answer, asked))
+            return read(read_decision(answer, request))
         except OperationRefused as fault:
-            value = repeat_request(asked, str(fault))
+            value = repeat_request(request, str(fault))
 
 
 @dataclass(frozen=True)
 class ReviewedRound:
-    """What a round came to: the list, an outcome a call, and what a person made of its plan, if asked.
+    """The result of a round: the list, one outcome per call, and the ruling on its plan, if one was asked.
 
-    `rejected` are the places of the calls that the person has refused.
+    `rejected` are the indices of the calls that the person refused.
     """
 
     board: Board
@@ -63,21 +65,23 @@ def play_reviewed_round(
     *,
     verified: bool,
 ) -> Generator[Question, str | None, ReviewedRound | Ledger]:
-    """Play a round, and put the plan that it makes to the person where that is due.
+    """Play a round, and ask the person to approve its plan if that is required.
 
-    Yields what `play_round` yields. Where items are `verified` and one was asked about, it returns notes in
-    place of putting the plan: store them and begin again, since a node begins anew behind an interrupt, and
-    no item is to be asked about twice.
+    Yields what `play_round` yields. With a verifier (`verified`) that has just been asked, it returns notes
+    instead of interrupting: the caller stores them and runs the node again.
     """
     verdicts = read_verdicts(notes)
     after, outcomes = yield from play_round(board, operations, rules, verdicts)
     if not needs_approval(notes, settings, board, after):
         return ReviewedRound(after, outcomes)
+    # After an interrupt LangGraph runs the node from its start. Verdicts are stored before that, or the
+    # verifier would be asked twice about one item.
     if verified and verdicts and notes.get("plan") == "due":
         return note_verdicts(notes, verdicts)
     ruling = ask_person(build_plan_request(after), partial(rule_on_plan, before=board, after=after))
     if ruling.kind != "rejected":
         return ReviewedRound(ruling.board, outcomes, ruling)
+    # Play the round again without the refused calls: the others, such as a status change, still count.
     rejected = find_plan_calls(board, outcomes)
     after, outcomes = yield from play_round(board, operations, rules, verdicts, rejected)
     return ReviewedRound(after, outcomes, ruling, rejected)

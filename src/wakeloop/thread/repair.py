@@ -1,4 +1,4 @@
-"""Puts a history in order where a run broke off."""
+"""Repairs a message history after a run that broke off."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -26,16 +26,16 @@ from wakeloop.text.marks import (
     source_of,
 )
 
-Say = Callable[[str], str]
+FillPrompt = Callable[[str], str]
 
 
 @dataclass(frozen=True)
 class Repairs:
-    """What a history needs, whatever it is written back with.
+    """What a history needs before it can be sent to a model.
 
-    Behind all that is there but its waiting user messages come `closing` (answers to calls that a broken run
-    left open, and a line), then those messages as `waiting`, then `behind`. `unmarked` are messages further
-    up that lose a mark.
+    The history is the old messages without the waiting user messages at their end, then `closing` (results
+    for the calls that a broken run left open, and a line about it), then `waiting`, then `appended`.
+    `unmarked` are older messages that lose a mark which only the graph may set.
     """
 
     closing: list[BaseMessage]
@@ -45,13 +45,14 @@ class Repairs:
 
     @property
     def injected_ids(self) -> list[str]:
-        """The ids of the graph's own among the user messages that wait."""
+        """The ids of those user messages that the graph itself added."""
         return [m.id or "" for m in (*self.waiting, *self.appended) if kind_of(m)]
 
     def build_writes(self, messages: Sequence[AnyMessage]) -> list[BaseMessage]:
-        """Return the writes for a channel that replaces by id and puts what is added anew at the end."""
+        """Return the writes for a channel that replaces messages by id and appends new ones."""
         tail = messages[len(messages) - len(self.waiting) :]
         if self.closing:
+            # The channel cannot insert, so the tail is removed and added again after `closing`.
             moved = [*(RemoveMessage(m.id or "") for m in tail), *self.closing, *self.waiting]
         else:
             moved = [new for new, m in zip(self.waiting, tail, strict=True) if new is not m]
@@ -64,76 +65,84 @@ def plan_repairs(
     arrived: Sequence[BaseMessage],
     todo_tools: Collection[str],
     nudge: str | None,
-    say: Say,
+    fill_prompt: FillPrompt,
 ) -> Repairs:
-    """Return what makes a history legal, with the input behind it.
+    """Work out what makes the history legal, with the input at its end.
 
-    `arrived` are the messages of events. Where no user message is left to answer (what others have put in is
-    none), one is added: the `nudge`, or a word to go on; not behind another agent's results where they answer
-    every call, as after its hand-over: such a history is in order as it is.
+    `arrived` are the messages made of events. If no message of a user is left to answer (those that a
+    framework put in do not count), one is added: the `nudge`, or a word to continue.
     """
     messages = state["messages"]
     tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]
     head = messages[: len(messages) - len(tail)]
-    waiting = [m if m.id in old.get("injected", ()) else make_sendable(remove_mark(m)) for m in tail]
-    behind, closing = list(arrived), close_open_calls(head, todo_tools, say, old.get("plan", ""))
-    if not (behind or waiting) and _ends_in_results(head, closing) and not _ends_with_own_message(state, old):
+    injected = old.get("injected", ())
+    waiting = [m if m.id in injected else make_sendable(remove_mark(m)) for m in tail]
+    appended = list(arrived)
+    closing = close_open_calls(head, todo_tools, fill_prompt, old.get("plan", ""))
+    answers_nobody = not (appended or waiting) and _ends_in_results(head, closing)
+    if answers_nobody and not _ends_with_own_message(state, old):
+        # Another agent handed over after its tools had answered. Its history is in order as it is.
         closing = []
-    elif not behind and not any(isinstance(m, HumanMessage) and source_of(m) is None for m in waiting):
-        behind = [make_user_message("activate", say("activate") if nudge is None else nudge)]
+    elif not appended and not any(isinstance(m, HumanMessage) and source_of(m) is None for m in waiting):
+        text = fill_prompt("activate") if nudge is None else nudge
+        appended = [make_user_message("activate", text)]
+    from_outside = head[_find_first_outside(state, old) :]
     return Repairs(
         closing=closing,
         waiting=waiting,
-        appended=behind,
-        unmarked=[new for m in head[_find_first_outside(state, old) :] if (new := remove_mark(m)) is not m],
+        appended=appended,
+        unmarked=[new for m in from_outside if (new := remove_mark(m)) is not m],
     )
 
 
 def close_open_calls(
-    head: Sequence[AnyMessage], todo_tools: Collection[str], say: Say, plan: str = ""
+    head: Sequence[AnyMessage], todo_tools: Collection[str], fill_prompt: FillPrompt, plan: str = ""
 ) -> list[BaseMessage]:
-    """Answer the calls that a broken run left open, and close it with a line.
+    """Answer the calls that a broken run left open, and add a line that it was interrupted.
 
-    While a `plan` waits for its approval, no call beside it has run.
+    While a `plan` waits for approval, the other calls of its round have certainly not run.
     """
-    beside = "not_run" if plan in ("due", "judged") else "unanswered"
-    results_behind = takewhile(lambda m: isinstance(m, ToolMessage), reversed(head))
-    answered = {m.tool_call_id for m in results_behind if isinstance(m, ToolMessage)}
+    other_calls = "not_run" if plan in ("due", "judged") else "unanswered"
+    last_results = takewhile(lambda m: isinstance(m, ToolMessage), reversed(head))
+    answered = {m.tool_call_id for m in last_results if isinstance(m, ToolMessage)}
     last = next((m for m in reversed(head) if not isinstance(m, ToolMessage)), None)
     calls = last.tool_calls if isinstance(last, AIMessage) else []
-    results: list[BaseMessage] = [
-        ToolMessage(
-            say("unanswered_todo" if call["name"] in todo_tools else beside),
-            id=new_hidden_id(),
-            name=call["name"],
-            tool_call_id=call["id"] or "",
-            status="error",
-            additional_kwargs=injected_kwargs("repair"),
+    results: list[BaseMessage] = []
+    for call in calls:
+        if call["id"] in answered:
+            continue
+        text = fill_prompt("unanswered_todo" if call["name"] in todo_tools else other_calls)
+        results.append(
+            ToolMessage(
+                text,
+                id=new_hidden_id(),
+                name=call["name"],
+                tool_call_id=call["id"] or "",
+                status="error",
+                additional_kwargs=injected_kwargs("repair"),
+            )
         )
-        for call in calls
-        if call["id"] not in answered
-    ]
     if results or (head and isinstance(head[-1], ToolMessage)):
-        results.append(make_assistant_message("repair", say("run_interrupted")))
+        results.append(make_assistant_message("repair", fill_prompt("run_interrupted")))
     return results
 
 
 def _ends_in_results(head: Sequence[AnyMessage], closing: Sequence[BaseMessage]) -> bool:
-    """Tell whether results end a history and no call is without one: all that would close it is a line."""
+    """Tell whether a history ends in tool results with every call answered: only a line would close it."""
     return bool(head) and isinstance(head[-1], ToolMessage) and len(closing) == 1
 
 
 def _ends_with_own_message(state: TodoState, old: Ledger) -> bool:
-    """Tell whether a history ends with the thread's own: of a run that broke off, or that ended."""
-    broken = bool(old) and (state.get("todo_session") or {}).get("reason") is None
-    return broken or state["messages"][-1].id == old.get("tail")
+    """Tell whether this thread wrote the last message itself, in a run that ended or broke off."""
+    broke_off = bool(old) and (state.get("todo_session") or {}).get("reason") is None
+    return broke_off or state["messages"][-1].id == old.get("tail")
 
 
 def _find_first_outside(state: TodoState, old: Ledger) -> int:
-    """Return the place from which all messages came with this input, as far as that can be told.
+    """Return the index from which on all messages came with this input, as far as that is known.
 
-    Not where a run broke off: behind its end stands what it wrote itself. Nor on a new thread: a history that
-    a caller or a parent hands on may hold what the graph wrote there.
+    It is not known after a run that broke off, since that wrote messages after the noted end, nor on a new
+    thread, where the history that a caller or a parent passes on may hold messages of the graph.
     """
     messages = state["messages"]
     if (state.get("todo_session") or {}).get("reason") is None:

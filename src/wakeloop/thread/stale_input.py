@@ -1,4 +1,4 @@
-"""An input that sends an older list back: an echo."""
+"""Inputs that send back an outdated list."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -11,9 +11,10 @@ from wakeloop.stream import EchoEvent
 
 @dataclass(frozen=True)
 class InputVersion:
-    """Which list an input goes out from: `given`, None where it does not say; `written` is the thread's own.
+    """Which version of the list an input is based on.
 
-    A client that sends its state back with each message may send one that the thread has left behind.
+    Some clients send their whole state back with each message, and that state may be older than the thread.
+    `thread_version` is the thread's own; `input_version` is None if the input does not say.
     """
 
     thread_version: int
@@ -22,31 +23,33 @@ class InputVersion:
 
     @classmethod
     def read(cls, state: Any, old: Ledger) -> Self:
-        """Read it off the session that came with the input."""
-        written = old.get("writes", 0)
-        return cls(written, *read_list_number(state.get("todo_session"), written))
+        """Read it from the session that came with the input."""
+        thread_version = old.get("writes", 0)
+        return cls(thread_version, *read_list_number(state.get("todo_session"), thread_version))
 
     @property
     def echo(self) -> EchoEvent | None:
-        """The event that tells of an older list; None where it is none."""
+        """The event that reports an outdated list; None if the list is current."""
         if self.input_version is None or self.input_version >= self.thread_version:
             return None
         return {"type": "echo", "list": self.thread_version, "given": self.input_version}
 
     @property
     def newest(self) -> int:
-        """The number to go on from: that of a list that another thread has written on may be higher."""
+        """The version to continue from. The input's may be higher if it was copied from another thread."""
         return max(self.thread_version, self.input_version or 0)
 
 
-def discard_stale_input(state: Any, sent: InputVersion) -> dict[str, Any]:
-    """Return a state with the thread's own session; and its own list and goal in place of an echo's."""
-    kept = {**state}
-    if isinstance(told := state.get("todo_session"), SessionUpdate):
-        kept["todo_session"] = dict(told.before)
-    if sent.echo is not None:
-        before = getattr(state["todos"], "before", None)
-        kept["todos"] = state["todos"] if before is None else before
-        if isinstance(state["todo_goal"], Goal):
-            kept["todo_goal"] = state["todo_goal"].before
-    return kept
+def discard_stale_input(state: Any, version: InputVersion) -> dict[str, Any]:
+    """Return the state with the thread's own session, and its own list and goal if the input is stale."""
+    own = {**state}
+    if isinstance(session := state.get("todo_session"), SessionUpdate):
+        own["todo_session"] = dict(session.before)
+    if version.echo is None:
+        return own
+    before = getattr(state["todos"], "before", None)
+    if before is not None:
+        own["todos"] = before
+    if isinstance(state["todo_goal"], Goal):
+        own["todo_goal"] = state["todo_goal"].before
+    return own

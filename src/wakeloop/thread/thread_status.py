@@ -1,4 +1,4 @@
-"""How a thread stands, and what it answered."""
+"""A thread's status and its answer."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -24,44 +24,56 @@ SESSION_KEYS = frozenset(("state", "reason", "on", "error", *NUMBER_KEYS))
 
 
 def session_of(given: object) -> Session:
-    """Read how a thread stands from `graph.get_state(config)`, a run's result, or another view of it.
+    """Return a thread's session: its state, the reason for it, and its counters.
 
-    A thread parked at an interrupt is `waiting`, `interrupted`, on an approval where the value of the (first)
-    interrupt says `"on": "approval"`, else on a human; one that broke off, or is being run, is `running`,
-    without numbers; one that has not begun is `dormant`, or `idle` with items by hand, without a reason. Of a
-    result of a run that is parked, the numbers are there that it shows; of a parent's values without a list
-    there are none. Where the last input was refused, `error` says why, until one is taken; for clients of a
-    server, which keeps the exception's words to itself.
+    | the thread | `state` | `reason` |
+    |---|---|---|
+    | waits at an interrupt | `waiting`; `on` is `human` or `approval` | `interrupted` |
+    | is running, or broke off | `running`, without counters | None |
+    | has not run, with or without items | `idle` or `dormant` | None |
+    | has ended | as the run stored it | why it ended |
+
+    The result of a parked run has only the counters that it shows; a parent's values without a list have
+    none.
+    If the last input was refused, `error` says why, which helps clients of a server that hides exceptions.
 
     Args:
-        given: A snapshot, a run's result, a state, or a thread's state as the SDK has it. Of a parent graph
-            that is parked in the agent: `parent.get_state(config, subgraphs=True)`.
+        given: A snapshot, a run's result, a state, or a thread or its state from the LangGraph SDK. If a
+            parent graph is parked inside the agent: `parent.get_state(config, subgraphs=True)`.
 
     Raises:
-        ArgumentError: Something else.
-        DamagedError: What is stored is nothing that a run of the graph has left.
+        ArgumentError: `given` is something else.
+        DamagedError: The stored values cannot come from a run of the graph.
+
+    Example:
+        >>> from wakeloop import session_of
+        >>> session = session_of({"todos": [{"id": 1, "content": "Measure", "status": "pending"}]})
+        >>> session["state"], session["open"]
+        ('idle', 1)
     """
     if isinstance(given, Mapping) and {"state", "reason"} <= given.keys() <= SESSION_KEYS:
         return cast(Session, dict(given))  # a session itself
     view = read_thread(given)
     session = cast(dict[str, Any], read_session(view))
-    if refused := read_notes(view.values).get("refused"):
+    refused = read_notes(view.values).get("refused")
+    if refused:
         session["error"] = refused
+    dropped: tuple[str, ...] = ()
     if session["state"] == "running" or not view.is_agent:
-        return cast(Session, {key: session[key] for key in session if key not in NUMBER_KEYS})
-    if session["reason"] == "interrupted" and "todo_ledger" not in view.values:  # a result has no counters
-        return cast(Session, {key: session[key] for key in session if key not in NUMBER_KEYS[1:]})
-    return cast(Session, session)
+        dropped = NUMBER_KEYS
+    elif session["reason"] == "interrupted" and "todo_ledger" not in view.values:
+        dropped = NUMBER_KEYS[1:]  # the counters are in the ledger, which a result leaves out
+    return cast(Session, {key: session[key] for key in session if key not in dropped})
 
 
 def read_session(given: "ThreadView | StateSnapshot") -> Session:
-    """Read how a thread stands, with its numbers also while it is running."""
+    """Return a thread's session, with its counters even while it is running."""
     view = given if isinstance(given, ThreadView) else read_thread(given)
     todos, ledger = view.values.get("todos") or [], read_notes(view.values)
     stored: Mapping[str, Any] = view.values.get("todo_session") or {}
-    left = count_open(todos)
+    open_count = count_open(todos)
     fresh: Session = {
-        "state": "idle" if left else "dormant",
+        "state": "idle" if open_count else "dormant",
         "reason": None,
         "open": 0,
         "wakes": ledger.get("wake_cycles", 0),
@@ -70,8 +82,8 @@ def read_session(given: "ThreadView | StateSnapshot") -> Session:
         "items": 0,
         "spent": report_spent(ledger),
     }
-    session: Session = {**fresh, **stored, "open": left, "items": len(todos)}  # type: ignore[typeddict-item]
-    refused = ledger.get("refused")  # such an input leaves the session as it was
+    session: Session = {**fresh, **stored, "open": open_count, "items": len(todos)}  # type: ignore[typeddict-item]
+    refused = ledger.get("refused")  # a refused input leaves the session as it was
     if (view.mid_run and not refused) or session["state"] == "running":
         session |= {"state": "running", "reason": None, "wakes": fresh["wakes"], "list": fresh["list"]}
         session["spent"] = fresh["spent"]
@@ -81,9 +93,9 @@ def read_session(given: "ThreadView | StateSnapshot") -> Session:
 
 
 def find_last_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> tuple[str, Any] | None:
-    """Return the node after which a run ends, and what has its rules; None for a graph that has none.
+    """Return the name of the node after which a run ends, and the object with its rules; None without one.
 
-    In an agent with the middleware that is the last of its hooks.
+    In an agent with the middleware, that is the last of the middleware's hooks.
     """
     for name, spec in graph.builder.nodes.items():
         owner = getattr(getattr(spec.runnable, "func", None), "__self__", spec.runnable)
@@ -93,42 +105,47 @@ def find_last_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> tuple[str
 
 
 def find_resting_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> str:
-    """Return the node that an ended thread is written as: the one after which a run ends.
+    """Return the node after which a run ends. An update attributed to it leaves the thread at rest.
 
-    Raises `EditError` for a graph that has none, such as the parent of an agent.
+    Raises `EditError` for a graph without one, such as the parent of an agent.
     """
     if (last := find_last_node(graph)) is None:
         raise EditError(
-            f"The graph {graph.name!r} is no todo agent: edit the list by the agent's own graph, or the "
-            "parent's channel by its own update_state."
+            f"The graph {graph.name!r} is not a todo agent. Pass the agent's own graph, or write a parent's "
+            "channel with its update_state."
         )
     return last[0]
 
 
 def is_unfinished(snapshot: "StateSnapshot") -> bool:
-    """Tell whether a thread is in mid-run.
+    """Tell whether a thread is in the middle of a run.
 
-    `next` would not: it leaves out tasks whose results are stored, as after a kill between two supersteps.
+    `snapshot.next` is not enough: it leaves out tasks whose results are stored, as after a crash between two
+    supersteps.
     """
     return bool(snapshot.tasks)
 
 
 def answer_of(given: object) -> str:
-    """Return the last text of the newest activation that the model wrote itself; "" where there is none.
+    """Return the last text that the model wrote in the newest activation, or "" if there is none.
 
-    Structured results and the graph's own lines do not count.
+    Structured results and messages that the graph added do not count.
 
     Args:
-        given: A run's output, a state, a snapshot, a list of messages, or a thread's state as the SDK has it.
+        given: A run's result, a state, a snapshot, a list of messages, or a thread or its state from the SDK.
 
     Raises:
-        ArgumentError: Something else.
+        ArgumentError: `given` is something else.
+
+    Example:
+        >>> from wakeloop import answer_of
+        >>> answer_of([("user", "What is 6 times 7?"), ("ai", "42")])
+        '42'
     """
-    messages: list[AnyMessage] = (
-        read_messages(given)
-        if isinstance(given, list)
-        else list(read_thread(given).values.get("messages") or ())
-    )
+    if isinstance(given, list):
+        messages: list[AnyMessage] = read_messages(given)
+    else:
+        messages = list(read_thread(given).values.get("messages") or ())
     for message in reversed(messages):
         if is_user_message(message) or opens_activation(message):
             return ""

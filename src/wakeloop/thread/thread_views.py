@@ -1,4 +1,4 @@
-"""What a caller holds of a thread: result, state, snapshot."""
+"""Thread views: one form for results, states and snapshots."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from wakeloop.errors import ArgumentError
 from wakeloop.text.characters import shorten
 from wakeloop.text.wording import describe_type
 
-INTERRUPT_KEY = "__interrupt__"  # where LangGraph puts the questions of a run that is parked
+INTERRUPT_KEY = "__interrupt__"  # where LangGraph puts the interrupts of a parked run
 
 
 @dataclass(frozen=True)
 class ThreadView:
-    """The values of one thread of an agent, and what is known of its run.
+    """The values of an agent's thread, and what is known about its run.
 
-    `parked` says that it waits at an interrupt (`on` a human or an approval), `midway` that it has tasks that
-    are not done, `whole` that the values are the agent's own and not those of a parent that shares some.
+    `parked`: it waits at an interrupt, for a human or an approval (`waiting_on`). `mid_run`: it has
+    unfinished tasks. `is_agent`: the values are the agent's own, not those of a parent that shares some.
     """
 
     values: Mapping[str, Any]
@@ -30,39 +30,28 @@ class ThreadView:
 
 
 def read_thread(given: object) -> ThreadView:
-    """Read a result, a state, a snapshot, a thread's state as the SDK has it, or a parent's snapshot.
+    """Read a result, a state, a snapshot, or a thread or its state as the LangGraph SDK returns them.
 
-    Of a parent's, taken with `subgraphs=True`, the agent's own is found where its run is not over. Raises
+    In a parent's snapshot, taken with `subgraphs=True`, find the agent whose run is not over. Raises
     `ArgumentError` for anything else.
     """
     if isinstance(given, ThreadView):
         return given
-    from langgraph.types import GraphOutput, StateSnapshot  # what is read from rows does without
+    from langgraph.types import GraphOutput, StateSnapshot  # slow to import, and not needed to read rows
 
     if isinstance(given, GraphOutput):
+        asked: Any = given.interrupts
         return ThreadView(
-            _read_values(given.value),
-            parked=bool(given.interrupts),
-            waiting_on=find_interrupt_kind(given.interrupts),
+            _read_values(given.value), parked=bool(asked), waiting_on=find_interrupt_kind(asked)
         )
     if isinstance(given, StateSnapshot):
         return _read_tasks(given.values, given.tasks, given.interrupts)
     if not isinstance(given, Mapping):
         raise make_input_error(given)
     if isinstance(given.get("tasks"), list | tuple) and "values" in given:
-        tasks = given["tasks"]
-        asked = given.get("interrupts") or [
-            one for task in tasks for one in _get_field(task, "interrupts") or ()
-        ]
-        return _read_tasks(given["values"], tasks, asked)
-    if "values" in given and "status" in given:  # the SDK's thread
-        asks = given["status"] == "interrupted"
-        midway = given["status"] in ("busy", "error")
-        by_task = given.get("interrupts")
-        asked = next(iter(by_task.values()), None) if isinstance(by_task, Mapping) else by_task
-        return ThreadView(
-            _read_values(given["values"]), parked=asks, mid_run=midway, waiting_on=find_interrupt_kind(asked)
-        )
+        return _read_sdk_state(given)
+    if "values" in given and "status" in given:
+        return _read_sdk_thread(given)
     from wakeloop.state import TodoState
 
     if given and not given.keys() & {*TodoState.__annotations__, INTERRUPT_KEY}:
@@ -76,26 +65,48 @@ def read_thread(given: object) -> ThreadView:
     )
 
 
+def _read_sdk_state(state: Mapping[str, Any]) -> ThreadView:
+    """Read what the SDK's `threads.get_state` returns; older servers list interrupts only under the tasks."""
+    asked = list(state.get("interrupts") or ())
+    if not asked:
+        for task in state["tasks"]:
+            asked += _get_field(task, "interrupts") or ()
+    return _read_tasks(state["values"], state["tasks"], asked)
+
+
+def _read_sdk_thread(thread: Mapping[str, Any]) -> ThreadView:
+    """Read what the SDK's `threads.get` returns, where interrupts are listed by task."""
+    asked = thread.get("interrupts")
+    if isinstance(asked, Mapping):
+        asked = next(iter(asked.values()), None)
+    return ThreadView(
+        _read_values(thread["values"]),
+        parked=thread["status"] == "interrupted",
+        mid_run=thread["status"] in ("busy", "error"),
+        waiting_on=find_interrupt_kind(asked),
+    )
+
+
 def _read_tasks(values: Any, tasks: Any, asked: Any) -> ThreadView:
-    """Read a thread with tasks; where it is a parent's, go down to the agent whose run is not over."""
+    """Read a thread with tasks. In a parent's, go down to the agent whose run is not over."""
     values, parked, on = _read_values(values), bool(asked), find_interrupt_kind(asked)
     if "todo_ledger" not in values:
-        below = [_get_field(task, "state") for task in tasks or ()]
-        inner = [found for state in below if state is not None for found in _find_agents(state)]
-        if inner:
-            return next((one for one in inner if one.parked), inner[0])
-        if any(state is not None for state in below):  # only where its state is found
+        states = [state for task in tasks or () if (state := _get_field(task, "state")) is not None]
+        agents = [agent for state in states for agent in _find_agents(state)]
+        if agents:
+            return next((one for one in agents if one.parked), agents[0])
+        if states:  # without subgraphs=True there are none, and nothing is known about what runs inside
             return ThreadView(values, parked, mid_run=bool(tasks), is_agent=False, waiting_on=on)
     return ThreadView(values, parked, mid_run=bool(tasks), is_agent=_has_list(values), waiting_on=on)
 
 
 def _has_list(values: Mapping[str, Any]) -> bool:
-    """Tell whether values may be an agent's own: a parent may share its messages alone."""
+    """Tell whether values may be an agent's own; a parent may share nothing but its messages."""
     return not values or not {"todos", "todo_session"}.isdisjoint(values)
 
 
 def _find_agents(state: Any) -> Iterator[ThreadView]:
-    """Yield the agents at or beneath a subgraph's state; a mere address has none."""
+    """Yield the agent in a subgraph's state or below it; a config in place of the state has none."""
     from langgraph.types import StateSnapshot
 
     if isinstance(state, StateSnapshot) or (isinstance(state, Mapping) and "values" in state):
@@ -104,18 +115,20 @@ def _find_agents(state: Any) -> Iterator[ThreadView]:
             yield found
 
 
-def find_interrupt_kind(asked: Any) -> str:
-    """Return whom the first of some interrupts asks: one that says so is believed."""
-    value = _get_field(asked[0], "value") if isinstance(asked, list | tuple) and asked else None
+def find_interrupt_kind(interrupts: Any) -> str:
+    """Return "approval" if the first interrupt asks for one, else "human"."""
+    if not isinstance(interrupts, list | tuple) or not interrupts:
+        return "human"
+    value = _get_field(interrupts[0], "value")
     return "approval" if isinstance(value, Mapping) and value.get("on") == "approval" else "human"
 
 
-def _get_field(task: Any, name: str) -> Any:
-    return task.get(name) if isinstance(task, Mapping) else getattr(task, name, None)
+def _get_field(given: Any, name: str) -> Any:
+    return given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
 
 
 def _read_values(values: object) -> Mapping[str, Any]:
-    """Return the values of a thread; messages as JSON has them become messages."""
+    """Return a thread's values, with messages that JSON holds as dicts converted to messages."""
     if not isinstance(values, Mapping):
         return {}
     check_channels(values)
@@ -126,19 +139,19 @@ def _read_values(values: object) -> Mapping[str, Any]:
 
 
 def read_messages(given: list[Any]) -> list[Any]:
-    """Return messages, also those that JSON holds. Raises `ArgumentError` for other lists."""
+    """Return a list of messages, converted from JSON if need be. Raises `ArgumentError` for other lists."""
     if all(isinstance(one, BaseMessage) for one in given):
         return given
     try:
         return convert_to_messages(given)
-    except Exception:  # noqa: BLE001 - whatever it is, it holds no answer
+    except Exception:  # noqa: BLE001 - LangChain raises several types for what is not a message
         raise make_input_error(given) from None
 
 
 def make_input_error(given: object) -> ArgumentError:
-    """Say that a value is nothing of a thread."""
-    told = shorten(repr(given)) if isinstance(given, Mapping | list) else describe_type(given)
+    """Return the error for a value that cannot be read as a thread."""
+    shown = shorten(repr(given)) if isinstance(given, Mapping | list) else describe_type(given)
     return ArgumentError(
-        f"{told[0].upper()}{told[1:]} is neither a result, a state nor a snapshot: pass what agent.invoke(…) "
-        "or agent.get_state(config) has returned."
+        "Expected a result, a state or a snapshot, as agent.invoke(…) or agent.get_state(config) returns it, "
+        f"got {shown}."
     )

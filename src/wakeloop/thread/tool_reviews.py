@@ -1,4 +1,4 @@
-"""Calls that a person is asked about before they run."""
+"""Tool reviews: calls that a person approves before they run."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -26,7 +26,7 @@ ACCEPTED_VALUES = "True, a list of decisions, or {'allowed_decisions': […], 'd
 
 @dataclass(frozen=True)
 class ToolReviews:
-    """By tool how its calls are put to a person; `words` replace what the model reads of it."""
+    """How calls are reviewed, by tool; `words` replace the sentences that the model reads about a review."""
 
     by_tool: Mapping[str, Review] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
@@ -35,15 +35,15 @@ class ToolReviews:
     def parse(
         cls, given: object, tools: Collection[str], elsewhere: Mapping[str, str], words: Mapping[str, str]
     ) -> Self:
-        """Read `interrupt_on`; `elsewhere` are tools that do not run here, each with what is said of it.
+        """Read `interrupt_on`. `elsewhere` are tools that cannot be reviewed, each with the reason.
 
-        Raises `ToolNameError` for a tool that cannot be asked about, `ArgumentError` for any other fault.
+        Raises `ToolNameError` for a tool that cannot be reviewed, `ArgumentError` for anything else.
         """
         if given is None:
             return cls()
         if not isinstance(given, Mapping):
             raise ArgumentError(
-                f"interrupt_on takes a tool's name with {ACCEPTED_VALUES}, not {describe_type(given)}."
+                f"interrupt_on must map tool names to {ACCEPTED_VALUES}, got {describe_type(given)}."
             )
         for name in given:
             if name not in tools:
@@ -53,10 +53,9 @@ class ToolReviews:
     def review_call(
         self, call: dict[str, Any], tool: BaseTool, *, due: bool = False
     ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-        """Ask about a call where that is `due`; return it as it is to run, or the update that answers it.
-
-        It is due, too, where the build that wrote the call asked about this tool: a no is a no.
-        """
+        """Ask about a call, and return it as it is to run, with None; or with the update that answers it."""
+        # A call that was written under an agent that reviewed this tool (`due`) is still asked about, even
+        # if the agent was rebuilt without the review before the person answered.
         review = self.by_tool.get(tool.name) or (Review() if due else None)
         if review is None:
             return call, None
@@ -71,12 +70,11 @@ class ToolReviews:
         return call, {"messages": [tool_result(call, f"Error: {text}", "error")]}
 
     def note_edited_args(self, written: Mapping[str, Any], ran: Mapping[str, Any], update: Any) -> Any:
-        """Say in the result of a call that ran otherwise than the model wrote it how it ran."""
+        """Tell the model, in the call's result, with which arguments the call ran if a person edited them."""
         if written["args"] == ran["args"]:
             return update
-        text = fill_prompt(
-            "call_edited", "", self.words, args=json.dumps(ran["args"], ensure_ascii=False, default=str)
-        )
+        args = json.dumps(ran["args"], ensure_ascii=False, default=str)
+        text = fill_prompt("call_edited", "", self.words, args=args)
         return update_results(update, ran["id"], partial(_prepend_text, text))
 
 
@@ -88,13 +86,13 @@ def _prepend_text(text: str, result: ToolMessage) -> ToolMessage:
 
 
 def _check_edited_args(tool: BaseTool, decision: Decision) -> Decision:
-    """Refuse an edit whose arguments the tool would not take."""
+    """Refuse an edit with arguments that the tool would not accept."""
     schema = tool.tool_call_schema
     if decision.kind != "edit" or not (isinstance(schema, type) and issubclass(schema, BaseModel)):
         return decision
     if unknown := sorted(set(decision.args or ()) - set(tool.args)):
         raise OperationRefused(
-            f"{tool.name} has no argument {shorten(unknown[0])!r}; there are {', '.join(tool.args) or 'none'}"
+            f"{tool.name} has no argument {shorten(unknown[0])!r}; it takes {', '.join(tool.args) or 'none'}"
         )
     try:
         schema.model_validate(decision.args)
@@ -104,27 +102,29 @@ def _check_edited_args(tool: BaseTool, decision: Decision) -> Decision:
 
 
 def _explain_unknown_tool(name: object, tools: Collection[str], elsewhere: Mapping[str, str]) -> str:
-    """Say why a name is no tool's that a person can be asked about, with the nearest right one."""
+    """Say why calls of this name cannot be reviewed, with the nearest name that can."""
     if name in elsewhere:
-        return f"interrupt_on cannot ask about {name!r}: {elsewhere[cast(str, name)]}."
+        return f"interrupt_on cannot review {name!r}: {elsewhere[cast(str, name)]}."
     near = get_close_matches(str(name), tools, n=1)
-    there = ", ".join(sorted(tools)) or "none"
-    hint = f"did you mean {near[0]!r}?" if near else f"there are: {there}."
-    return f"interrupt_on names the tool {shorten(str(name))!r}, and there is none of that name; {hint}"
+    hint = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(sorted(tools)) or 'none'}."
+    return f"interrupt_on names an unknown tool, {shorten(str(name))!r}. {hint}"
 
 
 def _parse_review(name: str, how: object) -> Review:
-    """Read what is allowed for a tool. Raises `ArgumentError`."""
+    """Read what `interrupt_on` says about one tool. Raises `ArgumentError`."""
     if how is True:
         return Review()
     config: Any = how if isinstance(how, Mapping) else {"allowed_decisions": how}
-    if strange := sorted(set(map(str, config)) - {"allowed_decisions", "description"}):
-        raise ArgumentError(f"interrupt_on[{name!r}] has the key {strange[0]!r}; it takes {ACCEPTED_VALUES}.")
-    allowed, told = config.get("allowed_decisions"), config.get("description", "")
-    if not isinstance(allowed, list | tuple) or not allowed or not isinstance(told, str):
-        raise ArgumentError(f"interrupt_on[{name!r}] takes {ACCEPTED_VALUES}, not {shorten(repr(how))}.")
+    if unknown := sorted(set(map(str, config)) - {"allowed_decisions", "description"}):
+        raise ArgumentError(
+            f"interrupt_on[{name!r}] has an unknown key, {unknown[0]!r}. It takes {ACCEPTED_VALUES}."
+        )
+    allowed, description = config.get("allowed_decisions"), config.get("description", "")
+    if not isinstance(allowed, list | tuple) or not allowed or not isinstance(description, str):
+        raise ArgumentError(f"interrupt_on[{name!r}] must be {ACCEPTED_VALUES}, got {shorten(repr(how))}.")
     if wrong := [one for one in allowed if one not in KINDS]:
         raise ArgumentError(
-            f"interrupt_on[{name!r}] has {shorten(repr(wrong[0]))}; there are {', '.join(KINDS)}."
+            f"interrupt_on[{name!r}] has an unknown decision, {shorten(repr(wrong[0]))}. "
+            f"Available: {', '.join(KINDS)}."
         )
-    return Review(cast(tuple[DecisionKind, ...], tuple(dict.fromkeys(allowed))), told)
+    return Review(cast(tuple[DecisionKind, ...], tuple(dict.fromkeys(allowed))), description)

@@ -1,4 +1,4 @@
-"""Asks the verifier whether an item may be completed."""
+"""The verifier: decides whether an item is done."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,24 +20,24 @@ Verify = Callable[[Todo, Any], Awaitable[str | None] | str | None]
 
 
 def is_asynchronous(verify: Verify | None) -> bool:
-    """Tell whether it can be seen that a verifier is to be awaited."""
+    """Tell whether a verifier is declared as asynchronous."""
     return iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - of a class
 
 
 @dataclass(frozen=True)
 class Verifier:
-    """The caller's `verify`, or none; what it raises is a refusal that names it."""
+    """The caller's `verify`, if there is one. An exception in it counts as a refusal."""
 
     verify: Verify | None = None
-    model: object = None  # whose secrets no refusal may tell
+    model: object = None  # its keys are redacted in what a refusal says
 
     def ask(self, question: Question, state: Any) -> str | None:
-        """Ask it; None accepts the item."""
+        """Ask about an item. None accepts it; a string is the reason for a refusal."""
         if self.verify is None:
             return None
         try:
             verdict = self.verify(question.todo, state)
-        except GraphBubbleUp:  # it asks a person
+        except GraphBubbleUp:  # the verifier interrupts to ask a person
             raise
         except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
             return self.format_failure(error)
@@ -48,7 +48,7 @@ class Verifier:
         return read_verdict(verdict)
 
     async def aask(self, question: Question, state: Any) -> str | None:
-        """Ask it and wait for it."""
+        """Ask about an item, and await the verdict."""
         if self.verify is None:
             return None
         try:
@@ -61,12 +61,12 @@ class Verifier:
         return read_verdict(verdict)
 
     def format_failure(self, error: Exception) -> str:
-        """Name what a verifier raised; it may have asked a model of the same key."""
+        """Format what a verifier raised. It may have called a model, and the error may quote the key."""
         said = f"the verifier failed: {type(error).__name__}: {error_text(error)}"
         return redact_text(said, collect_secrets(self.model))
 
     def make_events(self, outcomes: Sequence[Outcome], after: Board) -> Iterator[VerifyEvent]:
-        """Yield what it said of each item that it was asked about, as events."""
+        """Yield an event for each item that was asked about."""
         if self.verify is None:
             return
         for outcome in outcomes:

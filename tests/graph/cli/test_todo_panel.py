@@ -161,7 +161,7 @@ def test_a_session_and_a_result_and_a_snapshot() -> None:
 
 @pytest.mark.parametrize("given", [3, "x", [1], [{"a": 1}], {"zzz": 1}, script()])
 def test_what_is_nothing_of_a_thread_is_refused(given: Any) -> None:
-    with pytest.raises(ArgumentError, match="is neither a result, a state nor a snapshot"):
+    with pytest.raises(ArgumentError, match="Expected a result, a state or a snapshot"):
         show(given)
 
 

@@ -26,7 +26,7 @@ class Context:
 def test_a_context_with_settings_that_are_no_mapping_is_refused(given: Any) -> None:
     model = ScriptedModel("never")
     agent = create_todo_agent(model, context_schema=Context)
-    with pytest.raises(InputError, match=r"The context's todo_settings must be a mapping .*, not "):
+    with pytest.raises(InputError, match=r"The context's todo_settings must map settings to values, got "):
         agent.invoke({"messages": [("user", "go")]}, context=Context(given))
     assert model.requests == []
 

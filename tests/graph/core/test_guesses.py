@@ -328,9 +328,9 @@ def test_an_edit_on_a_subgraph_that_keeps_its_thread() -> None:
     }  # fmt: skip
     with pytest.raises(EditError, match=r"'checkpoint_ns': 'agent'"):
         update_todos(parent, AT, add="b")
-    with pytest.raises(EditError, match=r"by the parent, with .+checkpoint_ns"):
+    with pytest.raises(EditError, match=r"Pass the parent graph, with .+checkpoint_ns"):
         update_todos(agent, AT, add="b")
-    with pytest.raises(EditError, match="those beneath it are: 'agent'"):
+    with pytest.raises(EditError, match="Its agents: 'agent'"):
         UPDATE(parent, {"configurable": {"thread_id": "1", "checkpoint_ns": "agnt"}}, add="b")
 
 

@@ -145,7 +145,7 @@ def test_a_thread_at_an_interrupt_is_refused(thread: Make) -> None:
 
     agent = thread(write("a"), calls(("ask", {"question": "?"})), tools=[ask])
     agent.run("go")
-    with pytest.raises(EditError, match="resume"):
+    with pytest.raises(EditError, match="Resume"):
         edit(agent, done=[1])
     assert agent.session["reason"] == "interrupted"
 
@@ -154,7 +154,7 @@ def test_a_thread_that_has_not_finished_is_refused(thread: Make) -> None:
     agent = thread(write("a"), OSError("no network"), done(1), "bye")
     with pytest.raises(OSError, match="no network"):
         agent.run("go")
-    with pytest.raises(EditError, match="resume"):
+    with pytest.raises(EditError, match="Resume"):
         edit(agent, done=[1])
     assert agent.walk(None) == ["call_model", *TODO, *END]
 
@@ -196,7 +196,7 @@ def test_a_run_killed_between_two_supersteps_is_unfinished_although_next_is_empt
     snapshot = agent.get_state(config)
     assert (snapshot.next, [task.name for task in snapshot.tasks]) == ((), ["call_model"])
     assert session_of(snapshot) == {"state": "running", "reason": None}
-    with pytest.raises(EditError, match="has not finished its run: resume it first"):
+    with pytest.raises(EditError, match=r"has not finished its run\. Resume it first"):
         update_todos(agent, config, add=["by hand"])
     assert agent.invoke(None, config)["todo_session"]["reason"] == "stalled"
 

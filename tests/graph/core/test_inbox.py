@@ -14,8 +14,8 @@ THREAD: Any = {"configurable": {"thread_id": "t"}}
 @pytest.mark.parametrize(
     ("events", "why"),
     [
-        (["x"], r"todo_inbox must be a list of events, not \['x'\]"),
-        (5, "todo_inbox must be a list of events, not 5"),
+        (["x"], r"todo_inbox must be a list of events, got \['x'\]"),
+        (5, "todo_inbox must be a list of events, got 5"),
         ({"kind": "cron"}, "todo_inbox must be a list of events"),
         ([None], "todo_inbox must be a list of events"),
         ([{"kind": []}], r"todo_inbox event 1: kind must be a text, not \[\]"),

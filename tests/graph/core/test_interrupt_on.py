@@ -181,7 +181,7 @@ def test_a_tool_that_asks_itself_is_asked_about_once(thread: Make) -> None:
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
-        (edit(to="b", copy=3), "mail has no argument 'copy'; there are to, copies"),
+        (edit(to="b", copy=3), "mail has no argument 'copy'; it takes to, copies"),
         (
             edit(copies="many", to="b"),
             (
@@ -277,43 +277,43 @@ def test_the_shape_is_langchains(thread: Make) -> None:
     [
         (
             {"maill": True},
-            "interrupt_on names the tool 'maill', and there is none of that name; did you mean 'mail'?",
+            "interrupt_on names an unknown tool, 'maill'. Did you mean 'mail'?",
         ),
         (
             {"zzz": True},
-            (
-                "interrupt_on names the tool 'zzz', and there is none of that name; "
-                "there are: look, mail, mail_seen."
-            ),
+            "interrupt_on names an unknown tool, 'zzz'. Available: look, mail, mail_seen.",
         ),
         (
             {"todo_write": True},
-            "interrupt_on cannot ask about 'todo_write': the list is approved by the setting approve_plan.",
+            "interrupt_on cannot review 'todo_write': the list is approved by the setting approve_plan.",
         ),
-        ({"web": True}, "interrupt_on cannot ask about 'web': the model's provider runs it."),
+        ({"web": True}, "interrupt_on cannot review 'web': the model's provider runs it."),
         (
             {"mail": ["accept"]},
-            "interrupt_on['mail'] has 'accept'; there are approve, edit, reject, respond.",
+            (
+                "interrupt_on['mail'] has an unknown decision, 'accept'. "
+                "Available: approve, edit, reject, respond."
+            ),
         ),
         (
             {"mail": {"allowed_decisions": ["approve"], "when": len}},
             (
-                "interrupt_on['mail'] has the key 'when'; it takes True, a list of decisions, or "
+                "interrupt_on['mail'] has an unknown key, 'when'. It takes True, a list of decisions, or "
                 "{'allowed_decisions': […], 'description': '…'}."
             ),
         ),
         (
             {"mail": []},
             (
-                "interrupt_on['mail'] takes True, a list of decisions, or "
-                "{'allowed_decisions': […], 'description': '…'}, not []."
+                "interrupt_on['mail'] must be True, a list of decisions, or "
+                "{'allowed_decisions': […], 'description': '…'}, got []."
             ),
         ),
         (
             ["mail"],
             (
-                "interrupt_on takes a tool's name with True, a list of decisions, or "
-                "{'allowed_decisions': […], 'description': '…'}, not a list."
+                "interrupt_on must map tool names to True, a list of decisions, or "
+                "{'allowed_decisions': […], 'description': '…'}, got a list."
             ),
         ),
     ],

@@ -66,6 +66,6 @@ def test_an_edit_of_a_graph_without_a_list_says_where_to_edit() -> None:
     graph.invoke({"messages": [("user", "go")], "todos": [todo(1, "a")]}, THREAD)
     with pytest.raises(
         EditError,
-        match=r"the thread of 'LangGraph' cannot be edited as it is .* send the list with the next input",
+        match=r"the thread of 'LangGraph' cannot be edited as it is .* Send the list with the next input",
     ):
         update_todos(graph, THREAD, done=[1])
