@@ -1,4 +1,4 @@
-"""`langgraph.json`: what a server finds there loads without a key and without a network."""
+"""The graph of `langgraph.json` loads without a key or a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GO = {"messages": [("user", "go")]}
 
 
 def factory() -> Any:
-    """Load the factory as a server does: by the path in `langgraph.json`."""
+    """Load the factory as a server does, by the path in `langgraph.json`."""
     path, name = json.loads((ROOT / "langgraph.json").read_text())["graphs"]["wakeloop"].split(":")
     spec = importlib.util.spec_from_file_location("graph_of_the_server", ROOT / path)
     assert spec is not None

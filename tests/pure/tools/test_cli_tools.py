@@ -1,4 +1,4 @@
-"""The file tools: what they give, and that nothing leads out."""
+"""The file tools: results, errors, and confinement to the folder."""
 
 import os
 import tempfile

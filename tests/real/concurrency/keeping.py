@@ -1,4 +1,4 @@
-"""Savers of every kind over one database, and two runs that meet on a thread."""
+"""Savers of every kind over one database, and two runs on one thread."""
 
 import asyncio
 import sqlite3
@@ -26,7 +26,7 @@ THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 @contextmanager
 def saver_of(kind: str, where: str) -> Iterator[Any]:
-    """A saver for the synchronous door."""
+    """Open a synchronous saver."""
     if kind == "memory":
         yield InMemorySaver()
     elif kind == "sqlite":
@@ -41,7 +41,7 @@ def saver_of(kind: str, where: str) -> Iterator[Any]:
 
 @asynccontextmanager
 async def asaver_of(kind: str, where: str) -> AsyncIterator[Any]:
-    """A saver for the asynchronous door."""
+    """Open an asynchronous saver."""
     if kind == "memory":
         yield InMemorySaver()
         return
@@ -55,14 +55,14 @@ async def asaver_of(kind: str, where: str) -> AsyncIterator[Any]:
 
 
 class Stage:
-    """One thread of one saver, by one door: every call is awaited where the door needs it."""
+    """One thread of one saver, sync or async: calls are awaited where necessary."""
 
     def __init__(self, saver: Any, durability: str, door: str) -> None:
         self.saver, self.durability, self.door = saver, durability, door
         self.doing: Callable[[], Any] | None = None
 
     def tools(self) -> list[StructuredTool]:
-        """Tools in whose midst something else happens to the thread, once; one asks a person first."""
+        """Tools during which something else happens to the thread, once; one asks a person first."""
 
         def meet() -> str:
             """Take a while."""
@@ -91,7 +91,7 @@ class Stage:
         ]
 
     async def meanwhile(self) -> None:
-        """What happens in the midst of a tool."""
+        """Set what happens in the middle of a tool."""
         doing, self.doing = self.doing, None
         if doing is not None:
             await doing()
@@ -104,7 +104,7 @@ class Stage:
         )
 
     def run(self, agent: Any, given: Any = "go", config: Any = THREAD, **more: Any) -> Any:
-        """Run; the asynchronous door gives something to await."""
+        """Run the agent; async returns an awaitable."""
         given = {"messages": [("user", given)]} if isinstance(given, str) else given
         more = {"durability": self.durability, **more}
         return (agent.invoke if self.door == "sync" else agent.ainvoke)(given, config, **more)
@@ -117,12 +117,12 @@ class Stage:
 
 
 def long(text: str, rounds: int = 1) -> list[Any]:
-    """A run of several rounds, in the first of which something else happens."""
+    """A script of several rounds; something else happens during the first."""
     return [calls(("meet", {})), *[calls(("todo_list", {}))] * (rounds - 1), says(text)]
 
 
 def played(kind: str, where: Path | str, durability: str, script: Callable[[Stage], Any]) -> None:
-    """Play a script (written as a coroutine) over one saver: plain values and awaitables alike."""
+    """Run a test body (a coroutine) with one saver, with plain values or awaitables."""
 
     async def through(stage: Stage) -> None:
         await script(stage)
@@ -144,7 +144,7 @@ def played(kind: str, where: Path | str, durability: str, script: Callable[[Stag
 
 
 class Ready:
-    """A value that can be awaited at once."""
+    """A value that can be awaited."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -155,7 +155,7 @@ class Ready:
 
 
 class Plain(Stage):
-    """The synchronous door, in the clothes of the other one."""
+    """The synchronous methods with the asynchronous interface."""
 
     def run(self, *given: Any, **more: Any) -> Any:
         return Ready(super().run(*given, **more))

@@ -30,7 +30,7 @@ BUSY = 30.0  # seconds that one writer waits for the other
 
 @contextmanager
 def saver_at(kind: str, where: str) -> Iterator[Any]:
-    """A saver of a process of its own."""
+    """Open a saver for one process."""
     if kind == "sqlite":
         with closing(sqlite3.connect(where, check_same_thread=False, timeout=BUSY)) as connection:
             yield SqliteSaver(connection)
@@ -48,7 +48,7 @@ def say(**what: Any) -> None:
 
 
 def turn(saver: Any, name: str, durability: str, thread: str, start: float, latency: str) -> None:
-    """Run one turn of three requests on a thread, and say how it ended."""
+    """Run one turn of three requests on a thread, and return how it ended."""
 
     def reply(message: Any) -> Any:
         def after_a_while(_: Any) -> Any:
@@ -76,7 +76,7 @@ def turn(saver: Any, name: str, durability: str, thread: str, start: float, late
 
 
 def work(kind: str, where: str, durability: str, name: str) -> None:
-    """Run turns as they are asked for."""
+    """Run turns on request."""
     with saver_at(kind, where) as saver:
         say(ready=True)
         for line in iter(sys.stdin.readline, ""):
@@ -88,7 +88,7 @@ def work(kind: str, where: str, durability: str, name: str) -> None:
 
 
 class Worker:
-    """One of the two processes, from outside."""
+    """One of the two processes, as its parent sees it."""
 
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -129,7 +129,7 @@ class Pair:
             worker.close()
 
     def judged(self, thread: str, ends: dict[str, dict[str, Any]]) -> dict[str, str]:
-        """What became of each turn: kept, told (one of the two runs raised), or lost without a word."""
+        """Return what became of each turn: kept, reported (one of the runs raised), or silently lost."""
         with saver_at(self.kind, self.where) as saver:
             agent = create_todo_agent(ScriptedModel([]), checkpointer=saver)
             messages = agent.get_state({"configurable": {"thread_id": thread}}).values.get("messages", ())

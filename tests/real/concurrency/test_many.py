@@ -1,4 +1,4 @@
-"""One agent, 500 threads at once: each sees its own alone."""
+"""One agent with 500 threads at once: each only sees its own data."""
 
 import asyncio
 import re
@@ -29,7 +29,7 @@ TURNS = 1
 
 
 class Planner(BaseChatModel):
-    """One model for all: what it says depends on the request alone."""
+    """One model for all threads, whose reply only depends on the request."""
 
     counts: Any
     requests: Any
@@ -84,7 +84,7 @@ def work(on: str) -> str:
 
 
 def owned(value: Any) -> set[str]:
-    """Whose texts stand in a value."""
+    """Return the threads whose text a value contains."""
     return set(NAME.findall(repr(value)))
 
 

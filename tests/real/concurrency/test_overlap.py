@@ -1,4 +1,4 @@
-"""Two writers on one thread: found where it happens, and only there."""
+"""Two runs on one thread are detected when they overlap, and only then."""
 
 import pickle
 from contextvars import Context
@@ -85,7 +85,7 @@ def test_an_edit_by_hand_in_mid_run(play: Any) -> None:
 
 
 def test_two_resumes_at_once(play: Any) -> None:
-    """The slower of two runs that go on from the same interrupt finds the other where its own are stored."""
+    """Of two runs that resume from the same interrupt, the slower one finds the other."""
 
     async def script(stage: Stage) -> None:
         await stage.run(stage.agent(calls(("ask", {}))))
@@ -105,7 +105,7 @@ def test_two_resumes_at_once(play: Any) -> None:
 
 
 def test_the_first_to_end_finds_one_that_began_meanwhile(play: Any) -> None:
-    """The second run goes on past the first one's end; the first finds it, whatever is stored when."""
+    """The second run continues past the end of the first; the first finds it, with any durability."""
 
     async def script(stage: Stage) -> None:
         await stage.run(stage.agent(says("before")))
@@ -248,7 +248,7 @@ def test_either_side_may_be_gone_on_with(play: Any) -> None:
 
 
 class Counting(InMemorySaver):
-    """Counts how often it is read."""
+    """A saver that counts how often it is read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -270,7 +270,7 @@ def test_a_run_reads_once_and_a_long_one_twice() -> None:
 
 
 class Shaken(InMemorySaver):
-    """Is written to whenever it is read, as LangGraph's saver in memory may be, a number of times."""
+    """A saver that is written to while it is read, a number of times, as `InMemorySaver` may be."""
 
     def __init__(self, times: int, says: str) -> None:
         super().__init__()

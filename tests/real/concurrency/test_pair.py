@@ -1,4 +1,4 @@
-"""Two processes on one thread: wherever their runs cross, one of them is told."""
+"""Two processes on one thread: wherever their runs cross, one of them raises."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,12 +21,12 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
 
 
 def test_no_turn_is_lost_without_a_word_wherever_two_runs_cross(pair: Pair) -> None:
-    """The first stops before each of its replies, the second before each of its own, or runs to its end."""
+    """The first stops before each of its replies, the second before each of its own, or runs to the end."""
     crossings = list(product(range(1, REPLIES + 1), range(1, PAST + 1)))
     fates = {where: pair.crossed("t{}-{}".format(*where), *where) for where in crossings}
     assert fates == {where: {"first": "told", "second": "told"} for where in crossings}
 
 
 def test_turns_one_after_another_are_all_kept(pair: Pair) -> None:
-    """The same two processes in turn: nothing is lost, nothing is told."""
+    """The same two processes by turns: nothing is lost and nothing raises."""
     assert [pair.crossed("t", PAST, PAST) for _ in range(5)] == [{"first": "kept", "second": "kept"}] * 5

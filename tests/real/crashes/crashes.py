@@ -1,4 +1,4 @@
-"""Kills a run at every point and resumes it: the figures."""
+"""Kills a run at every point, resumes it, and prints figures."""
 
 import argparse
 import gc
@@ -26,7 +26,7 @@ STUCK = ("checkpoint 11, before", "model 8")  # storage that stops there, and th
 
 @dataclass
 class Kill:
-    """What one kill came to."""
+    """The outcome of one kill."""
 
     point: str
     message: bool
@@ -41,7 +41,7 @@ class Kill:
 
 
 def kill(run: Run, whole: dict[str, Any], point: str, *, message: bool, stall: str | None = None) -> Kill:
-    """Kill a run at the point, resume it elsewhere, and compare it with the undisturbed one."""
+    """Kill a run at a point, resume it in another process, and compare it with an undisturbed run."""
     status, _ = in_a_process(run.begin, point, stall)
     assert status == -signal.SIGKILL, f"{point}: ended with {status} instead of a kill"
     passed, effects = run.lines("begun"), run.lines("effects")
@@ -66,7 +66,7 @@ def kill(run: Run, whole: dict[str, Any], point: str, *, message: bool, stall: s
 
 
 def finished(call: str, passed: list[str]) -> bool:
-    """Tell whether a call's result was stored, or its step over, as far as the killed process got."""
+    """Tell whether the killed process had stored a call's result or finished its step."""
     ran = f"tool {call.split('-')[1]}, after"
     if f"writes of run_tools {call}, stored" in passed:
         return True
@@ -74,7 +74,7 @@ def finished(call: str, passed: list[str]) -> bool:
 
 
 def faults_of(found: dict[str, Any], whole: dict[str, Any], *, message: bool) -> Iterator[str]:
-    """List what may never happen, wherever a run is killed and however its steps are stored."""
+    """List what must never happen, at any point and with any durability."""
     yield from found["faults"]
     if found["twice"]:
         yield f"{found['twice']} messages twice"
@@ -93,7 +93,7 @@ def faults_of(found: dict[str, Any], whole: dict[str, Any], *, message: bool) ->
 
 
 def heard(left: dict[str, Any]) -> list[str]:
-    """Return the user's messages that stay when another comes: an input that no step took in is dropped."""
+    """Return the user's messages that survive another one: an input that no step has read is dropped."""
     return left["users"] if (left["step"] or 0) >= 0 else []
 
 
@@ -115,7 +115,7 @@ def crashes(
     seed: int = 0,
     **how: Any,
 ) -> dict[str, Any]:
-    """Kill at every point, every so many, or some drawn ones; go on by each way, or by the ways in turn."""
+    """Kill at every point, every nth, or random ones; resume in each way, or in the ways by turns."""
     assert in_a_process(set_up, where, folder)[0] == 0
     first = kind(where, folder, "whole", durability, **how)
     whole = json.loads(json.dumps(first.begin()))  # here: children share what a first run sets up
@@ -142,7 +142,7 @@ def crashes(
 
 @contextmanager
 def place(saver: str, url: str | None) -> Iterator[tuple[str, Path]]:
-    """A folder, and in it or in a Postgres of its own somewhere to store."""
+    """A folder, and a database in it or in a Postgres of its own."""
     with tempfile.TemporaryDirectory(prefix="crashes-") as name:
         folder = Path(name)
         if saver.endswith("sqlite"):
@@ -181,7 +181,7 @@ def row(saver: str, durability: str, kills: Sequence[Kill]) -> str:
 
 
 def main() -> None:
-    """Print the table, or for tests all that was found."""
+    """Print the table, or everything as JSON for the tests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--saver", choices=RUNS, action="append")
     parser.add_argument("--durability", choices=DURABILITIES, action="append")

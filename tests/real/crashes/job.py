@@ -1,4 +1,4 @@
-"""The job that is killed: every node, a wake, a correction, parallel calls."""
+"""The job that is killed: it visits every node, with a wake, a correction and parallel calls."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ LAST = "Everything is done."
 
 
 def closed(name: str, text: str, ids: bool, *statuses: str) -> Step:
-    """A write of the whole list, whose items are a, b and c."""
+    """Return a call that writes the whole list, with the items a, b and c."""
     items = [
         {**({"id": key} if ids else {}), text: key, "status": status}
         for key, status in zip("abc", statuses, strict=True)
@@ -41,7 +41,7 @@ def closed(name: str, text: str, ids: bool, *statuses: str) -> Step:
 
 
 def rewritten(name: str, text: str, *texts: Step, ids: bool = False) -> list[Step]:
-    """The same job where the whole list is written."""
+    """The same job for dialects that write the whole list."""
     p, i, c = "pending", "in_progress", "completed"
     return [
         closed(name, text, ids, i, p, p),
@@ -71,13 +71,13 @@ JOBS: dict[str, list[Step]] = {  # what each preset's model does: those that sto
 
 
 def settings_of(name: str) -> Any:
-    """A preset, as short as it may be where it is awake by itself."""
+    """Return a preset with short limits."""
     more = SHORT if name in ("wakeloop", "langchain") else {"auto_continue": True}
     return preset(name).model_copy(update=more)
 
 
 def next_reply(request: Sequence[BaseMessage], steps: Sequence[Step] = STEPS) -> Any:
-    """The first step that the conversation does not show as done; a call's id tells its attempt."""
+    """Return the first step that the conversation does not show as done. A call's id contains its attempt."""
     attempt = sum(isinstance(message, AIMessage) for message in request)
     said = {str(m.content) for m in request if isinstance(m, AIMessage)}
     worked = {
@@ -109,12 +109,12 @@ def slug(name: str, args: dict[str, Any]) -> str:
 
 
 def asked(request: Sequence[BaseMessage]) -> str:
-    """The point of a request."""
+    """Return the point of a request."""
     return f"model {sum(isinstance(message, AIMessage) for message in request) + 1}"
 
 
 def change(effects: Path, what: str, attempt: int) -> None:
-    """The effect of a tool, for good."""
+    """Write down a tool's effect durably."""
     file = os.open(effects, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.write(file, f"edit-{what}-{attempt}\n".encode())
     os.fsync(file)
@@ -124,7 +124,7 @@ def change(effects: Path, what: str, attempt: int) -> None:
 def agent_of(
     points: Points, effects: Path, saver: Any, think: float, *, looped: bool, form: str, name: str
 ) -> tuple[Any, ScriptedModel]:
-    """The agent and its model, which thinks for so many seconds; both tell where they are."""
+    """The agent and its model, which takes so many seconds; both report their points."""
 
     def reply(request: list[BaseMessage]) -> Any:
         points.at(asked(request))
@@ -138,7 +138,7 @@ def agent_of(
 
     @tool("edit")
     def edit(what: str, attempt: int) -> str:
-        """Change something outside, for good."""
+        """Change something outside."""
         points.at(f"tool {what}, before")
         change(effects, what, attempt)
         points.at(f"tool {what}, after")
@@ -146,7 +146,7 @@ def agent_of(
 
     @tool("edit")
     async def aedit(what: str, attempt: int) -> str:
-        """Change something outside, for good."""
+        """Change something outside."""
         await points.aat(f"tool {what}, before")
         change(effects, what, attempt)
         await points.aat(f"tool {what}, after")
@@ -161,14 +161,14 @@ def agent_of(
 
 
 def told(message: BaseMessage) -> list[Any]:
-    """What has to be the same of a message, whoever wrote it: all but its id."""
+    """Return what must be the same in a message: everything but its id."""
     calls_of = [[c["name"], c["args"], c["id"]] for c in getattr(message, "tool_calls", [])]
     kind = message.additional_kwargs.get("wakeloop", {}).get("kind")
     return [message.type, message.content, kind, calls_of, getattr(message, "tool_call_id", None)]
 
 
 def users(messages: Sequence[BaseMessage]) -> list[str]:
-    """The user's own words, in order."""
+    """Return the user's messages, in order."""
     return [
         str(m.content)
         for m in messages

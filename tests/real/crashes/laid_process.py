@@ -1,4 +1,4 @@
-"""An agent with the middleware, killed behind a wake: `python laid_process.py PATH HOW go|on|anew`."""
+"""An agent with the middleware, killed after a wake: `python laid_process.py PATH HOW go|on|anew`."""
 
 import json
 import os
@@ -23,7 +23,7 @@ REST = [calls(("todo_update", {"id": 1, "status": "done"})), says("bye")]
 
 
 def main(path: Path, how: Any, part: str) -> None:
-    """Run one half; the first is killed, the second prints how the thread stands."""
+    """Run one half. The first is killed, the second prints the thread's session."""
 
     def look() -> str:
         """Look."""

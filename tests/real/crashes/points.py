@@ -24,7 +24,7 @@ STALLED = "the storage is stuck"
 
 
 class Points:
-    """Told of every point that a run passes: writes it down, and ends the process at one of them."""
+    """Records every point that a run passes, and kills the process at one of them."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Points:
         self.times: Counter[str] = Counter()
 
     def at(self, point: str) -> None:
-        """Pass a point, or end here as a power cut would; or wait here until that happens elsewhere."""
+        """Pass a point, die here as in a power cut, or wait here until the process dies elsewhere."""
         point = self.named(point)
         self.wait_turn(point)
         if self.stuck_at(point):
@@ -47,7 +47,7 @@ class Points:
         self.event(point).set()
 
     async def aat(self, point: str) -> None:
-        """The same in a loop, which goes on meanwhile."""
+        """The same without blocking the event loop."""
         point = self.named(point)
         if point in self.turns:
             await asyncio.to_thread(self.wait_turn, point)
@@ -56,7 +56,7 @@ class Points:
         self.event(point).set()
 
     def named(self, point: str) -> str:
-        """The point's name, with a number from its second time on."""
+        """Return the point's name, numbered from its second time on."""
         self.times[point] += 1
         return point if self.times[point] == 1 else f"{point} ({self.times[point]})"
 
@@ -65,7 +65,7 @@ class Points:
             assert self.event(before).wait(60), f"{before}: never"
 
     def stuck_at(self, point: str) -> bool:
-        """Write the point down; end here if it is the one, or say that this is where to wait for ever."""
+        """Record the point. Die here if it is the one, or tell whether to wait here forever."""
         os.write(self.journal, f"{point}\n".encode())
         if point == self.die:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -74,7 +74,7 @@ class Points:
         return point == self.stall
 
     def event(self, point: str) -> threading.Event:
-        """What is set once the point is passed."""
+        """Return the event that is set once the point is passed."""
         return self.passed.setdefault(point, threading.Event())
 
 
@@ -82,7 +82,7 @@ STORED: ContextVar[str | None] = ContextVar("what is being stored", default=None
 
 
 class Storing:
-    """Mixed into a saver: three points for whatever is stored."""
+    """A mixin for savers, with three points for whatever is stored."""
 
     points: Points
 
@@ -124,7 +124,7 @@ class Storing:
         return f"writes of {author(writes, task_path)} {self.turn(task_path, writes)}".rstrip()
 
     def turn(self, task_path: str, writes: Sequence[Any]) -> str:
-        """Which of its writes it is; a call's result is named by the call."""
+        """Return a name for these writes; a call's result is named after the call."""
         if call := call_of(writes, task_path):
             return call
         seen = self.__dict__.setdefault("seen", {})
@@ -133,14 +133,14 @@ class Storing:
 
 
 def call_of(writes: Sequence[Any], task_path: str) -> str | None:
-    """The call that these writes answer, if they are a tool's."""
+    """Return the call that these writes answer, if a tool wrote them."""
     if "push" not in task_path:
         return None
     return next(m.tool_call_id for _, value in writes for m in listed(value) if isinstance(m, ToolMessage))
 
 
 def author(writes: Sequence[Any], task_path: str) -> str:
-    """The node whose writes these are."""
+    """Return the node that wrote these."""
     if call_of(writes, task_path):
         return "run_tools"
     return task_path.rpartition(", ")[2] or "input"
@@ -159,16 +159,16 @@ class StoringPostgres(Storing, PostgresSaver):
 
 
 class AsyncStoringSqlite(Storing, AsyncSqliteSaver):
-    """SQLite in a loop, with points."""
+    """Asynchronous SQLite, with points."""
 
 
 class AsyncStoringPostgres(Storing, AsyncPostgresSaver):
-    """Postgres in a loop, with points."""
+    """Asynchronous Postgres, with points."""
 
 
 @contextmanager
 def saver_at(where: str, points: Points, *, fsync: bool = True) -> Iterator[Any]:
-    """A saver over a file or a Postgres URL, told of by the points; only a power cut asks for `fsync`."""
+    """Open a saver with points, over a file or a Postgres URL. Only power cuts need `fsync`."""
     saver: Any
     if where.startswith("postgresql:"):
 
@@ -205,7 +205,7 @@ def saver_at(where: str, points: Points, *, fsync: bool = True) -> Iterator[Any]
 
 @asynccontextmanager
 async def asaver_at(where: str, points: Points, *, fsync: bool = True) -> AsyncIterator[Any]:
-    """The same in a loop."""
+    """The same for asynchronous savers."""
     saver: Any
     if where.startswith("postgresql:"):
 

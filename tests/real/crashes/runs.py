@@ -33,7 +33,7 @@ IN_TURN = {  # what LangGraph does at the same time, one after the other: so tha
 
 
 def in_a_process(body: Callable[..., Any], *args: Any) -> tuple[int, Any]:
-    """Run it in a child of its own; return how the child ended and what the body returned."""
+    """Run a function in a child process, and return how the child ended and its result."""
     out, into = os.pipe()
     child = os.fork()
     if child == 0:
@@ -54,7 +54,7 @@ def in_a_process(body: Callable[..., Any], *args: Any) -> tuple[int, Any]:
 
 @dataclass(frozen=True)
 class Run:
-    """A thread by name, and what its processes leave beside it in the folder."""
+    """A thread, and the files that its processes write next to it."""
 
     where: str
     folder: Path
@@ -67,7 +67,7 @@ class Run:
 
     @property
     def exact(self) -> bool:
-        """Whether what happens at the same time is put in an order, so that each kill leaves the same."""
+        """Whether parallel steps are put in an order, so that every kill leaves the same state."""
         return (self.form, self.preset) == ("graph", "wakeloop")
 
     @property
@@ -103,14 +103,14 @@ class Run:
             return found(agent.get_state(self.config).values, model)
 
     def resume(self, message: str | None) -> dict[str, Any]:
-        """See what a killed run has left, and go on: with nothing new, or with a message."""
+        """Look at what a killed run left, and resume with nothing new or with a message."""
         with self.agent("resumed") as (agent, model, _):
             left = left_in(agent.checkpointer.get_tuple(self.config), lambda: agent.get_state(self.config))
             agent.invoke(next_input(left, message), self.config, durability="sync")
             return {**found(agent.get_state(self.config).values, model), "left": left}
 
     def kill(self, die: str | None, stall: str | None) -> dict[str, Any]:
-        """Where to end, where to wait, and what comes after what."""
+        """Where to die, where to wait, and the order of points."""
         if not self.exact:
             return {"die": die, "stall": stall, "turns": {str(die): STALLED} if stall else {}}
         turns = IN_TURN if self.durability != "exit" else {"tool y, before": "tool x, after"}
@@ -118,7 +118,7 @@ class Run:
 
 
 class LoopedRun(Run):
-    """The same with asynchronous tools, model and saver: `astream`, then `ainvoke`."""
+    """The same with an asynchronous model, tools and saver: `astream`, then `ainvoke`."""
 
     @asynccontextmanager
     async def aagent(self, part: str, **how: Any) -> AsyncIterator[tuple[Any, ...]]:
@@ -156,12 +156,12 @@ def said(message: str) -> dict[str, Any]:
 
 
 def next_input(left: Mapping[str, Any], message: str | None) -> dict[str, Any] | None:
-    """What a thread is told to go on: who was never heard has to say it again."""
+    """Return the input that resumes a thread: a message that was never read has to be sent again."""
     return said(message or FIRST) if message or left["step"] in NOTHING else None
 
 
 def begins(event: Mapping[str, Any]) -> str | None:
-    """The point at which a node begins, if that is what the event says."""
+    """Return the point at which a node starts, if the event says so."""
     if event["type"] != "task":
         return None
     task = event["payload"]
@@ -170,7 +170,7 @@ def begins(event: Mapping[str, Any]) -> str | None:
 
 
 def left_in(stored: Any, state: Callable[[], Any]) -> dict[str, Any]:
-    """What is stored: the last step, the calls and the results, those of half a step too."""
+    """Return what is stored: the last step, its calls, and the results, including those of half a step."""
     step = None if stored is None else stored.metadata["step"]
     if stored is None or step in NOTHING:
         return {"step": step, "users": [], "calls": [], "results": []}
@@ -185,12 +185,12 @@ def left_in(stored: Any, state: Callable[[], Any]) -> dict[str, Any]:
 
 
 def without_time(session: Mapping[str, Any]) -> dict[str, Any]:
-    """A session without the seconds that were spent; all else that was spent has to be the same."""
+    """Return a session without the seconds spent; everything else must be the same."""
     return {**session, "spent": {**session["spent"], "seconds": None}} if "spent" in session else {**session}
 
 
 def found(values: Mapping[str, Any], model: Any) -> dict[str, Any]:
-    """What it has come to in the end."""
+    """Return the final outcome."""
     ids = [m.id for m in values["messages"]]
     made = [call["id"] for m in values["messages"] for call in getattr(m, "tool_calls", ())]
     told_of = [m.tool_call_id for m in values["messages"] if isinstance(m, ToolMessage)]

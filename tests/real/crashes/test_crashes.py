@@ -1,4 +1,4 @@
-"""A run killed at every point goes on elsewhere to the same end."""
+"""A run that is killed at any point resumes in another process with the same result."""
 
 import json
 import os
@@ -47,7 +47,7 @@ Crashes = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def crashes(postgres_url: Callable[[], str]) -> Crashes:
-    """Runs `crashes.py` in a process without threads, since it forks, and returns what it found."""
+    """Run `crashes.py` in a process without threads, because it forks, and return its findings."""
 
     def run(saver: str, durability: str, *more: str) -> dict[str, Any]:
         where = ["--postgres", postgres_url()] if saver.endswith("postgres") else []
@@ -77,12 +77,12 @@ def crashes(postgres_url: Callable[[], str]) -> Crashes:
 
 @pytest.fixture
 def postgres_url(request: pytest.FixtureRequest) -> Callable[[], str]:
-    """The URL of a new database, for those that want one."""
+    """The URL of a new database, for tests that need one."""
     return lambda: str(request.getfixturevalue("postgres"))
 
 
 def holds_always(found: dict[str, Any]) -> None:
-    """What is true of every kill, however the steps are stored."""
+    """Assert what holds after every kill, with any durability."""
     whole = found["whole"]
     assert [todo["status"] for todo in whole["todos"]] == ["completed"] * 3
     assert (whole["requests"], whole["twice"], whole["faults"]) == (8, 0, [])
@@ -98,7 +98,7 @@ def holds_always(found: dict[str, Any]) -> None:
 
 
 def nothing_is_lost(kills: list[dict[str, Any]]) -> None:
-    """What is true where each step is stored before the next: only what was under way is done again."""
+    """Assert what holds if each step is stored before the next: only unfinished work is repeated."""
     for kill in kills:
         point, message = kill["point"], kill["message"]
         assert (point, kill["lost"], kill["finished"]) == (point, 0, [])
@@ -149,7 +149,7 @@ def test_with_async_just_what_is_not_stored_is_done_again(crashes: Crashes, save
 @pytest.mark.parametrize("durability", ["sync", "async"])
 @pytest.mark.parametrize("saver", ["async-sqlite", "async-postgres"])
 def test_in_a_loop_too(crashes: Crashes, saver: str, durability: str) -> None:
-    """Every eighth point: `astream` is killed, `ainvoke` goes on, over the asynchronous savers."""
+    """Kill `astream` at every eighth point and resume with `ainvoke`, with the asynchronous savers."""
     found = crashes(saver, durability, "--in-turn", "--every", "8")
     holds_always(found)
     assert len(found["kills"]) == 21
@@ -189,7 +189,7 @@ def test_with_exit_a_killed_run_begins_anew(crashes: Crashes, saver: str) -> Non
     ],
 )
 def test_other_forms_at_drawn_points(crashes: Crashes, form: str, preset: str, durability: str) -> None:
-    """An agent with the middleware, other presets: the same list, and no finished call runs again."""
+    """With the middleware and other presets, the list is the same and no finished call is repeated."""
     found = crashes("sqlite", durability, "--in-turn", "--draw", "8", "--form", form, "--preset", preset)
     whole = found["whole"]
     assert [todo["status"] for todo in whole["todos"]] == ["completed"] * 3

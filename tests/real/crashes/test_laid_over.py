@@ -1,4 +1,4 @@
-"""kill -9 in the midst of a run under create_agent, and another process that goes on with it."""
+"""A `create_agent` run is killed with `kill -9`, and another process resumes it."""
 
 import json
 import signal

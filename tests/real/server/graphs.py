@@ -1,4 +1,4 @@
-"""The agents of the test server: they answer from the last message alone."""
+"""The agents of the test server, which only look at the last message."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def wait() -> str:
 
 
 async def look() -> str:
-    """Look, asynchronously and in no other way."""
+    """Look, asynchronously only."""
     await asyncio.sleep(0)
     return "seen"
 

@@ -1,4 +1,4 @@
-"""What clients of `langgraph dev` see: forms, a refused input, sessions in SDK dicts, A2A, MCP."""
+"""What clients of `langgraph dev` see: schemas, refused inputs, sessions in SDK dicts, A2A, MCP."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def says(text: str) -> dict[str, Any]:
 
 @pytest.fixture
 def ids(client: Any) -> dict[str, str]:
-    """Assistants by their graphs' names."""
+    """The assistants' ids by the names of their graphs."""
     return {one["graph_id"]: one["assistant_id"] for one in client.assistants.search()}
 
 
@@ -50,7 +50,7 @@ def test_an_assistants_settings_rank_over_the_threads(client: Any, thread: str) 
 
 
 def views(client: Any, thread: str) -> list[Any]:
-    """How a thread stands, by each of the SDK's ways to look at it."""
+    """The session of a thread, by each way that the SDK offers."""
     (found,) = client.threads.search(ids=[thread])
     return [session_of(one) for one in (client.threads.get_state(thread), client.threads.get(thread), found)]
 

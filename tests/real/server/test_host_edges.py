@@ -1,4 +1,4 @@
-"""The host over `langgraph dev` at its edges: long lives, kills, failures, what is cancelled."""
+"""Edge cases of the host on `langgraph dev`: long threads, kills, failures, cancelled events."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def texts(host: ServerHost, thread: str) -> list[str]:
 
 
 def told(host: ServerHost, thread: str, text: str, key: str) -> None:
-    """Send a text, and wait until its run has ended."""
+    """Send a message, and wait until its run has ended."""
     host.send(thread, {"kind": "human", "id": key, "text": text})
     until(lambda: texts(host, thread)[-1:] == [f"read: {text}"])
     until(lambda: host.background.at_work == {})
@@ -53,7 +53,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages of three, where a thread's life takes a thousand events otherwise."""
+    """Pages of three entries instead of a thousand."""
     monkeypatch.setattr(f"{KEPT}.PAGE_SIZE", 3)
     monkeypatch.setattr("wakeloop.sessions.langgraph_server.server_host.PAGE_SIZE", 3, raising=False)
 
@@ -94,12 +94,12 @@ def test_more_than_a_page_of_threads_and_schedules_is_listed(host: ServerHost, n
 
 
 class Killed(BaseException):
-    """Stands for a host's end."""
+    """The simulated death of a host."""
 
 
 @pytest.fixture
 def killed(host: ServerHost, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Let a host die as it begins its next run: right before or right after."""
+    """Let a host die right before or right after it starts its next run."""
     create = host.client.runs.create
 
     def arm(when: str) -> None:
@@ -116,7 +116,7 @@ def killed(host: ServerHost, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 
 @pytest.fixture
 def other(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerHost]:
-    """Another host, which has not looked yet."""
+    """Another host, which has not caught up yet."""
     monkeypatch.setattr(f"{ONE_RUN}.BEGIN_CHECKS", 3, raising=False)
     host = ServerHost(url, {"main": "main"})
     yield host

@@ -1,4 +1,4 @@
-"""The graph under `langgraph dev`, driven through langgraph-sdk, and the host over it."""
+"""The graph and the host on `langgraph dev`, through langgraph-sdk."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_interrupt_waits_and_is_resumed(client: Any, thread: str) -> None:
 
 
 def started(client: Any, thread: str) -> Any:
-    """A run that is in the midst of its tool."""
+    """Start a run, and wait until it is in the middle of its tool."""
     run = client.runs.create(thread, "main", input={"messages": [{"role": "user", "content": "slow"}]})
     until(lambda: client.threads.get_state(thread)["next"] == ["run_tools"])
     return run
@@ -270,11 +270,11 @@ def test_schedules_and_what_is_refused(host: ServerHost, name: str) -> None:
 
 
 class Killed(BaseException):
-    """Stands for a host's end in the middle of a run."""
+    """The simulated death of a host in the middle of a run."""
 
 
 def cut(host: ServerHost, monkeypatch: pytest.MonkeyPatch, *ends: BaseException) -> list[BaseException]:
-    """Let the next looks at a run fail, while the server goes on with it."""
+    """Let the next calls of `runs.join` fail while the server continues the run."""
     left, join = list(ends), host.client.runs.join
 
     def cut_off(*given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The hosts on which stories are played."""
+"""The hosts on which stories run."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from memory_host import MemoryHost
 from wakeloop.sessions import thread_runner
 from wakeloop.sessions.postgres_locks import set_up_tables
 
-DOORS = ("sync", "async")  # of the host in memory
-ENGINES = ("sqlite", "asynchronous sqlite", "postgres")  # where the host on DBOS keeps threads and events
+DOORS = ("sync", "async")  # for the host in memory
+ENGINES = ("sqlite", "asynchronous sqlite", "postgres")  # for the host on DBOS
 
 
 @pytest.fixture(scope="module")
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One engine for the stories of a module: there can be but one in a process."""
+    """One engine for the stories of a module: a process can only have one."""
     if request.param in DOORS:
         yield request.param
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 3600.0)  # there is nobody to look after
+        patch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 3600.0)  # there is no other worker
         if request.param == "postgres":
             server = request.getfixturevalue("postgres_server")
             with server.database() as url, Engine(url) as engine:
@@ -44,7 +44,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def host(engine: Any, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    """An empty host: in memory by two doors, on DBOS over each kind of database."""
+    """An empty host: in memory (sync and async), and on DBOS with each kind of database."""
     if engine in DOORS:
         yield MemoryHost(engine)
         return
@@ -55,7 +55,7 @@ def host(engine: Any, request: pytest.FixtureRequest, tmp_path: Path) -> Iterato
 
 @pytest.fixture
 def raising(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
-    """What the next runs raise, where something is in it, the last first."""
+    """Errors for the next runs to raise, last one first."""
     waiting: list[Exception] = []
     run = thread_runner.run_graph
 
@@ -70,7 +70,7 @@ def raising(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
 
 @pytest.fixture(params=DOORS)
 def memory(request: pytest.FixtureRequest) -> MemoryHost:
-    """The host in memory alone: a turn an event, what is streamed, runs from old checkpoints."""
+    """Only the host in memory, for what the others cannot show."""
     return MemoryHost(request.param)
 
 

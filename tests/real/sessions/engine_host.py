@@ -1,4 +1,4 @@
-"""The host on DBOS as a stage for stories: its own engine, inbox and turns, in the order of the story."""
+"""The DBOS host as a stage: real engine, mailbox and turns, in the order of the story."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from wakeloop.sessions.dbos.workflow_queues import RUN_QUEUE, TIMER_QUEUE
 from wakeloop.sessions.questions import open_questions
 from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS
 
-PATIENCE = 60.0  # seconds, for what takes well under one
+PATIENCE = 60.0  # seconds; what is waited for takes well under one
 
 
 class Gate:
-    """What a turn holds: lets one pass of one thread through at a time."""
+    """Held by each turn; lets one pass of one thread through at a time."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -56,7 +56,7 @@ class Gate:
 
 
 class Engine(DbosHost):
-    """A host that serves story after story."""
+    """A host that serves one story after the other."""
 
     def __init__(self, url: str) -> None:
         self.gate = Gate()
@@ -90,7 +90,7 @@ class Engine(DbosHost):
 
     @contextmanager
     def telling(self, story: EngineHost) -> Iterator[EngineHost]:
-        """Play a story; nothing of it is left for the next one."""
+        """Run a story, and remove everything of it afterwards."""
         self.story, self.agents = story, story.made
         try:
             yield story
@@ -115,7 +115,7 @@ class Engine(DbosHost):
 
 
 class EngineHost(Stage):
-    """Implements `SessionHost` by an engine."""
+    """Implements `SessionHost` with an engine."""
 
     def __init__(self, engine: Engine, saver: Any) -> None:
         super().__init__(saver)

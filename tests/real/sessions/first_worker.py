@@ -1,4 +1,4 @@
-"""A worker on an empty database: says when it could begin, begins when told, runs until its input closes."""
+"""A worker on an empty database: reports that it is ready, starts on command, runs until its input closes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stories do with a host, whichever it is: agents on scripts, one turn after another, what is read."""
+"""A host for stories: agents with scripts, turns one after the other, and what can be read."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ TIME = re.compile(r", [0-9T:.+-]{25,32}\]")
 
 
 class Stage:
-    """A host whose agents play scripts; `settle` runs turns until nothing can run, the oldest event first."""
+    """A host whose agents follow scripts. `settle` runs turns, oldest event first, until nothing can run."""
 
-    queue: Any  # thread and event of all that waits, oldest first
-    failures: Any  # for what turns were given up
+    queue: Any  # thread and event of everything that waits, oldest first
+    failures: Any  # why turns failed
 
     def __init__(self, saver: Any) -> None:
         self.saver = saver
@@ -38,7 +38,7 @@ class Stage:
         names: Any = None,
         **change: Any,
     ) -> Any:
-        """Add an agent with all session tools on a script."""
+        """Add an agent with a script and all session tools."""
         self.models[name] = ScriptedModel(list(replies))
         given = {} if names is None else {"names": names}
         own = session_tools(self, limits=limits, **given)
@@ -77,18 +77,18 @@ class Stage:
         raise NotImplementedError
 
     def turn(self, thread_id: str) -> bool:
-        """Run a thread with what waits for it, if it can run."""
+        """Run a thread with its waiting events, if it can run."""
         raise NotImplementedError
 
     # -- turns -------------------------------------------------------------------------------------------
 
     def tick(self, key: str, name: str) -> None:
-        """A schedule is due."""
+        """Fire a schedule."""
         [plan] = [plan for plan in self.schedules() if plan.id == key]
         self.send(plan.thread, {"kind": "cron", "id": name, "text": plan.text})
 
     def say(self, thread_id: str, text: str) -> Any:
-        """A person writes; everything runs until nothing can."""
+        """Send a person's message, and run until nothing can run."""
         self.send(thread_id, {"kind": "human", "text": text})
         return self.settle()
 
@@ -109,7 +109,7 @@ class Stage:
         return self.snapshot(thread_id).values
 
     def ending(self, thread_id: str) -> tuple[Any, ...]:
-        """State and reason, and what it waits on where it does."""
+        """State and reason, and what the session waits for, if it does."""
         session = session_of(self.snapshot(thread_id))
         ending: tuple[Any, ...] = (session["state"], session["reason"])
         return (*ending, session["on"]) if "on" in session else ending
@@ -134,7 +134,7 @@ class Stage:
         return [(m.status, m.text) for m in self.values(thread_id)["messages"] if m.type == "tool"]
 
     def done(self) -> None:
-        """No script has replies left, nothing is queued, no request breaks the wire order."""
+        """Assert that all scripts are used up, nothing is queued, and every request is legal."""
         assert self.queue == []
         for model in self.models.values():
             model.assert_done()

@@ -1,4 +1,4 @@
-"""A worker beside the test's own: what it is given to run it writes down. Ends when its input closes."""
+"""A second worker that prints what it is given to run. It ends when its input closes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host in memory, for tests: deterministic, one turn after another."""
+"""A deterministic host in memory that runs one turn after the other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from wakeloop.sessions.questions import answer_fault, open_questions
 
 
 class MemoryHost(Stage):
-    """Implements `SessionHost` without an engine: what is sent stays in a list until `settle` plays it."""
+    """Implements `SessionHost` without an engine: events stay in a list until `settle` runs them."""
 
     def __init__(self, door: str = "sync", *, batch: bool = True) -> None:
         super().__init__(InMemorySaver())
@@ -102,7 +102,7 @@ class MemoryHost(Stage):
             self.notes.get(thread_id, {}), [(self.numbers[thread_id, e["id"]], e) for e in events]
         )
         step = choose_next_input(self.snapshot(thread_id), events if self.batch else events[:1], before)
-        if not step.run and not self.batch:  # an answer may stand behind what an interrupt holds
+        if not step.run and not self.batch:  # an answer may come after events that an interrupt holds back
             step = choose_next_input(self.snapshot(thread_id), events, before)
         gone = [*step.taken, *(event for event, _ in step.refused)]
         self.failures += [why for _, why in step.refused]
@@ -115,7 +115,7 @@ class MemoryHost(Stage):
         graph, failure = self.graph(thread_id), None
         try:
             self.run(graph, step.input, {"configurable": {"thread_id": thread_id}})
-        except Exception as error:  # noqa: BLE001 - a turn given up
+        except Exception as error:  # noqa: BLE001 - the turn failed
             failure = f"{type(error).__name__}: {error}"
             self.failures.append(failure)
         asked = open_questions(self.snapshot(thread_id))
@@ -127,7 +127,7 @@ class MemoryHost(Stage):
         return True
 
     def run(self, graph: Any, given: Any, config: Any) -> None:
-        """By the synchronous or the asynchronous door."""
+        """Run the graph by `stream` or `astream`."""
         if self.door == "sync":
             self.events += graph.stream(given, config, stream_mode="custom")
             return

@@ -1,4 +1,4 @@
-"""A worker that dies around an answer, at any point of its way: the answer is given once, to one question."""
+"""A worker is killed at every point around an answer: the answer counts once, for one question."""
 
 from __future__ import annotations
 

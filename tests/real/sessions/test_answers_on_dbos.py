@@ -1,4 +1,4 @@
-"""What a person sends to a host on DBOS while nobody holds its turns back: which question it answers."""
+"""Which question a person's message to a running DBOS host answers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_question_that_another_program_has_left_is_not_answered_by_what_was_se
 def test_an_answer_whose_run_was_given_up_waits_as_a_text(
     saver: SqliteSaver, tmp_path: Path, raising: list[Exception]
 ) -> None:
-    """Its question is gone with the run; it answers no later one."""
+    """The question ended with the run, and the answer does not count for a later one."""
     agent = shell_agent(saver, tmp_path, runs("touch a"), runs("touch b"), says("Refused."))
     with DbosHost(f"sqlite:///{tmp_path / 'events.db'}", {"main": agent}, polling=0.05) as host:
         host.send("t", {"kind": "human", "text": "go"})

@@ -1,4 +1,4 @@
-"""Approval by identity, never by order: an answer is for the question that it names, or came after."""
+"""An answer approves the question that it names, or the one it came after, never another."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_c50_an_answer_for_another_question_is_refused_in_a_sentence(host: Stage
 
 
 def test_a_second_yes_for_one_question_approves_no_other(host: Stage, tmp_path: Path) -> None:
-    """A double click: both name the first question, and the second one comes before the next question."""
+    """A double click: both answers name the first question, and come before the next one."""
     host.agent("ada", runs("touch a"), runs("touch b"), "Done.", tools=[shell_tool(tmp_path)])
     host.say("ada", "go")
     [question] = asks(host)
@@ -106,7 +106,7 @@ def test_a_second_yes_for_one_question_approves_no_other(host: Stage, tmp_path: 
 
 
 def test_a_plan_waits_for_an_approval_and_is_edited_by_a_message(host: Stage) -> None:
-    """A text answers as everywhere: words reject, a decision as JSON edits."""
+    """Words reject, and a decision as JSON edits, as with every other answer."""
     again, done = [calls(("todo_write", {"items": [item]})) for item in ("a", "b")], "done"
     close = calls(("todo_update", {"id": 2, "status": done}))
     host.agent("ada", *again, close, "Done.", approve_plan="first")

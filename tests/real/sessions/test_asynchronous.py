@@ -1,4 +1,4 @@
-"""Agents with parts that are asynchronous only, under the host on DBOS."""
+"""Agents with asynchronous-only parts on the DBOS host."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def only_asynchronous(coroutine: Any = look) -> StructuredTool:
 
 @asynccontextmanager
 async def saver_of(kind: str, request: pytest.FixtureRequest, folder: Path) -> AsyncIterator[tuple[Any, str]]:
-    """A saver, and where the events are."""
+    """A saver, and the URL of the events."""
     if kind == "postgres":
         url = str(request.getfixturevalue("postgres"))
         async with AsyncPostgresSaver.from_conn_string(url) as saver:

@@ -1,4 +1,4 @@
-"""Connections that are cut while a thread is at work: its effects once, by one owner."""
+"""Connections are cut while a thread runs: it has one owner, and its effects happen once."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def cut(locks: Locks, url: str) -> None:
 
 @contextmanager
 def kept(locks: Locks) -> Iterator[Locks]:
-    """Locks that are looked after."""
+    """Locks with a thread that keeps the connection alive."""
     with closing(locks):
         threading.Thread(target=locks.keep_alive, daemon=True).start()
         yield locks
 
 
 def entering(locks: Locks, thread: str = "x") -> threading.Event:
-    """Wait for a thread beside the test; the event tells that it has been taken."""
+    """Wait for a thread's lock in the background; the event is set once it is held."""
     entered = threading.Event()
 
     def wait() -> None:
@@ -263,7 +263,7 @@ def test_c51_a_run_whose_thread_was_taken_over_stops_before_its_next_superstep()
 
 
 def test_c51_a_cut_in_a_tool_under_two_workers_doubles_nothing(postgres: str, tmp_path: Path) -> None:
-    """The other worker sees the name of the first one free, and leaves its run alone."""
+    """The other worker sees that the first one's name is free, and still leaves its run alone."""
     ran, both = list[int](), threading.Event()
 
     def work(n: int) -> str:

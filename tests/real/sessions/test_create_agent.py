@@ -1,4 +1,4 @@
-"""A host runs an agent of `create_agent` with the middleware as it runs the graph."""
+"""A host runs a `create_agent` agent with the middleware like any other."""
 
 import sqlite3
 from contextlib import closing

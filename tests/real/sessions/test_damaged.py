@@ -1,4 +1,4 @@
-"""One damaged thread hides no other; what is raised around a run ends, is told, and can be tried again."""
+"""Damaged threads do not hide others, and errors around a run are reported and can be retried."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def until(true: Callable[[], Any]) -> None:
 
 
 def damage(connection: sqlite3.Connection, thread: str) -> list[Any]:
-    """Spoil the newest checkpoint of a thread; return what mends it."""
+    """Damage the newest checkpoint of a thread, and return a function that repairs it."""
     row = connection.execute(
         "SELECT checkpoint, checkpoint_id FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id DESC",
         [thread],
@@ -313,7 +313,7 @@ def test_what_looks_after_others_tells_what_it_meets_and_goes_on(
 
 
 def test_a_cancelled_event_does_not_come_back(url: str) -> None:
-    """A run has read it before it was cancelled, and notes what it takes afterwards."""
+    """A run reads the event before it is cancelled, and claims it afterwards."""
     with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
         for key in ("e1", "e2"):
             post.send("main", {"kind": "human", "id": key, "text": key})
@@ -326,7 +326,7 @@ def test_a_cancelled_event_does_not_come_back(url: str) -> None:
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL: nothing of ours catches it."""
+    """A simulated SIGKILL, which no code catches."""
 
 
 def test_who_waits_for_a_cancelled_event_is_told_whatever_dies(

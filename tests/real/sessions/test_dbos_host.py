@@ -43,7 +43,7 @@ def url(tmp_path: Path) -> str:
 
 
 def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
-    """Wait for what another thread does."""
+    """Wait until the condition holds."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline

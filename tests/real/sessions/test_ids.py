@@ -1,4 +1,4 @@
-"""Ids: unique by thread and id, in new databases and in older ones; what cannot be stored is a sentence."""
+"""Ids are unique per thread, and text that cannot be stored is refused in a sentence."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_name_that_postgres_cannot_hold_is_a_sentence(host: Stage, name: str, 
 
 
 def test_the_longest_names_are_held(postgres: str) -> None:
-    """Of letters that no index can press together."""
+    """Random letters, which an index cannot compress."""
     thread, key = (
         "".join(Random(seed).choices("0123456789abcdefghijklmnopqrstuvwxyz", k=995)) for seed in "ab"
     )

@@ -1,4 +1,4 @@
-"""Advisory locks on a real Postgres: one connection a process, taken again when it broke."""
+"""Advisory locks on a real Postgres: one connection per process, replaced when it breaks."""
 
 from __future__ import annotations
 

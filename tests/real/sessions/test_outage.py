@@ -1,4 +1,4 @@
-"""A Postgres that throws everybody out in the middle of turns: they go on when it is back."""
+"""Postgres drops all connections in the middle of turns, which continue when it is back."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def until(true: Callable[[], Any]) -> None:
 
 
 def patiently(ask: Callable[[], Any]) -> Any:
-    """Ask again where the pool hands out a connection that was cut: it is thrown away then."""
+    """Repeat the query if the pool hands out a cut connection, which it then discards."""
     for _ in range(20):  # as many as the pool has
         with suppress(*outage_errors()):
             return ask()
@@ -86,7 +86,7 @@ def test_c51_a_tool_whose_connections_are_cut_has_its_effect_once(postgres: str)
 
 @contextmanager
 def counted(host: DbosHost) -> Iterator[list[str]]:
-    """The thread of each try of a turn."""
+    """Record the thread of each attempt at a turn."""
     tries, take = list[str](), host.run_thread
 
     def taken(thread: str, *, patient: bool) -> None:

@@ -1,4 +1,4 @@
-"""The engine's records of ended turns go, what the inbox knows stays."""
+"""The engine's records of ended turns are deleted; the ids in the mailbox stay."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def until(true: Callable[[], Any]) -> None:
 
 
 def states(post: SessionClient) -> list[str]:
-    """How the engine's records stand."""
+    """The statuses of the engine's records."""
     return sorted(str(record.status) for record in post.client.list_workflows())
 
 

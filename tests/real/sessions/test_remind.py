@@ -1,4 +1,4 @@
-"""Events whose sender died before it rang: a host that is up finds them."""
+"""A running host finds events whose sender died before it requested a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wakeloop.testing import ScriptedModel, calls, says
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host that looks often for what nobody rang for."""
+    """A host that often looks for events without a requested run."""
     monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 0.05)
     monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.REMIND_CHECKS", 2)
 

@@ -1,4 +1,4 @@
-"""Workers that begin at the same moment on a database in which there is nothing yet."""
+"""Workers that start at the same moment on an empty database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions that ask, answer, spawn and wait: exact counts over the hosts in memory and on DBOS."""
+"""Sessions that ask, answer, spawn and wait, with exact counts, in memory and on DBOS."""
 
 from typing import Any
 
@@ -348,7 +348,7 @@ WORK = {"a": "A is fine.", "b": RuntimeError("no disk"), "c": "C is fine."}
 
 
 def work(request: Any) -> Any:
-    """Do the task that the last message names; calls of one round run side by side, in no fixed order."""
+    """Do the task that the last message names. Calls of one round run in parallel, in no fixed order."""
     done = WORK[request[-1].text[-1]]
     if isinstance(done, Exception):
         raise done

@@ -1,4 +1,4 @@
-"""Sessions where the driver of Postgres is not installed."""
+"""Sessions work without the Postgres driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A turn that dies at any point of its way and is run again: nothing twice, nothing lost."""
+"""A turn is killed at every point and repeated: nothing happens twice, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from wakeloop.testing import ScriptedModel, calls, says
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL: nothing of ours catches it."""
+    """A simulated SIGKILL, which no code catches."""
 
 
 class Frail(Mailbox):
-    """Dies before or after it notes that a turn begins, or before it lets go of a turn."""
+    """A mailbox that dies before or after it claims or settles a turn."""
 
     point: str | None = None
 
@@ -47,7 +47,7 @@ class Frail(Mailbox):
 
 
 class Sender:
-    """What of a host a turn needs: it keeps what is sent, each id once."""
+    """The part of a host that a turn needs: it stores what is sent, each id once."""
 
     def __init__(self, mailbox: Frail) -> None:
         self.agents = {"main": None, "ada": None}

@@ -1,4 +1,4 @@
-"""The shell tool: asked for, bounded in time and output, ended whole."""
+"""The shell tool: approval, limits of time and output, and the end of its processes."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ def run(root, command, **options):
 
 
 def gone(pid):
-    """Whether a process has ended (a zombie has)."""
+    """Tell whether a process has ended (a zombie has)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A verifier by a command: real processes."""
+"""Verifiers that run a command, with real processes."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""`python -OO` drops docstrings; what the models are told of tools stays."""
+"""Tool descriptions survive `python -OO`, which drops docstrings."""
 
 import subprocess
 import sys

@@ -45,7 +45,7 @@ class DbosHost(SessionClient):
         concurrency: How many threads this process runs at once; others wait in the queue.
         polling: Seconds between two looks at the queues, which is the longest that an event waits for a free
             worker.
-        keep: How long DBOS keeps the records of ended runs; None for ever.
+        keep: How long DBOS keeps the records of ended runs; None to keep them.
         grace: Seconds that the locks of a worker must be seen free on Postgres before another takes over. The
             threads of a killed worker wait this long and a few seconds more. It must be the same in all
             workers, and longer than a worker needs to reconnect.
@@ -93,7 +93,7 @@ class DbosHost(SessionClient):
         self.at_work: list[str] = []
         self.watchdog = Watchdog(self, self.worker, self.locks, keep, self.draining, self.drain, self.at_work)
 
-    # -- its life ------------------------------------------------------------------------------------------
+    # -- start and stop --------------------------------------------------------------------------------------
 
     def start(self, agents: Mapping[str, Graph] | None = None) -> Self:
         """Start running sessions, beginning with what an earlier process left.
@@ -134,13 +134,13 @@ class DbosHost(SessionClient):
 
     def _launch_engine(self) -> None:
         """Start the engine with this host's workflows."""
-        insisting = partial(retry_through_outages, draining=self.draining, agents=lambda: self.agents)
+        retrying = partial(retry_through_outages, draining=self.draining, agents=lambda: self.agents)
         launch_workflows(
             self.url,
             self.mailbox.engine,
             self.worker,
-            run=lambda thread: insisting(lambda more: self.run_thread(thread, patient=more)),
-            fire=lambda schedule, due: insisting(lambda _: self.fire_schedule(schedule, due)),
+            run=lambda thread: retrying(lambda patient: self.run_thread(thread, patient=patient)),
+            fire=lambda schedule, due: retrying(lambda _: self.fire_schedule(schedule, due)),
             at_work=self.at_work,
             concurrency=self.concurrency,
             polling=self.polling,
@@ -193,7 +193,7 @@ class DbosHost(SessionClient):
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)  # runs may be using this very event loop
 
-    # -- its work ------------------------------------------------------------------------------------------
+    # -- runs ------------------------------------------------------------------------------------------------
 
     def run_thread(self, thread: str, *, patient: bool) -> None:
         """Run a thread until nothing waits for it. The queue allows one run per thread at a time."""

@@ -72,11 +72,13 @@ class ServerRunner:
         early: set[tuple[str, str]] = set()
         for item in items:
             seen = item.get("asked") or ()  # the questions that were open when the event was sent
-            early.update((item["event"]["id"], question) for question in questions if question not in seen)
+            for question in questions:
+                if question not in seen:
+                    early.add((item["event"]["id"], question))
         chosen = choose_next_input(snapshot, [item["event"] for item in items], frozenset(early))
         for event, why in chosen.refused:
             self.store.note_error(thread, why)
-            self.store.settle_events(thread, [item for item in items if item["event"]["id"] == event["id"]])
+            self.store.settle_events(thread, [event["id"]])
         return chosen
 
     def resume_claimed(self, thread: str, claimed: Items) -> bool:
@@ -94,16 +96,19 @@ class ServerRunner:
         mine = [item for item in claimed if item.get("run") == name]
         if (run := self.store.find_run(thread, name, newest)) is not None:
             return self.join(thread, run["run_id"], mine, question)
-        gone: list[dict[str, Any]] = []
+        gone: list[str] = []
+        left: list[dict[str, Any]] = []
         for item in mine:
             settled = self.store.find_settled(thread, item["event"]["id"])
             if settled:  # cancelled, or settled by another host
-                gone.append(item)
+                gone.append(item["event"]["id"])
                 if settled.get("cancelled"):
                     self.send_refusal(thread, item["event"], CANCELLED_MESSAGE)
+            else:
+                left.append(item)
         if gone:
             self.store.settle_events(thread, gone)
-            return self.release(thread, [item for item in mine if item not in gone])
+            return self.release(thread, left)
         given: dict[str, Any] = {"input": {"todo_inbox": [item["event"] for item in mine]}}
         if question is not None:
             if question not in open_questions(self.store.read_state(thread)):
@@ -149,14 +154,17 @@ class ServerRunner:
         if failure is not None:
             unread = find_unread_events(snapshot, [item["event"] for item in mine], question)
         self.store.note_error(thread, failure)
+        read: list[str] = []
         for item in mine:
             event = dict(item["event"])
-            if event["id"] in unread:  # before `close_thread` ends the thread, which no longer shows it then
+            if event["id"] not in unread:
+                read.append(event["id"])
+            else:  # before `close_thread` ends the thread, which no longer shows it then
                 if question is not None:
                     event.pop("correlation_id", None)  # the question ended with the run
                 self.store.put_event(thread, item, event=event, taken=False, run=None, error=failure)
         self.close_thread(thread, snapshot, failure)
-        self.store.settle_events(thread, [item for item in mine if item["event"]["id"] not in unread])
+        self.store.settle_events(thread, read)
         return True
 
     def close_thread(self, thread: str, snapshot: StateSnapshot, failure: str | None) -> None:

@@ -58,9 +58,10 @@ class ServerStore:
         """Return the run with this name, out of all runs or the `newest` ones; None if there is none."""
         listed: Any = self.client.runs.list
         runs = iterate_pages(lambda **page: listed(server_thread_id(thread), **page))
-        return next(
-            (run for run in islice(runs, newest) if (run["metadata"] or {}).get(RUN_KEY) == name), None
-        )
+        for run in islice(runs, newest):
+            if (run["metadata"] or {}).get(RUN_KEY) == name:
+                return cast("Mapping[str, Any]", run)
+        return None
 
     def read_error(self, thread: str) -> str | None:
         """Return why a thread's newest run failed; None if it did not."""
@@ -100,10 +101,9 @@ class ServerStore:
         )
         return whole
 
-    def settle_events(self, thread: str, items: Sequence[dict[str, Any]]) -> None:
+    def settle_events(self, thread: str, keys: Sequence[str]) -> None:
         """Delete events whose run has ended, but keep their ids, so that a repeat is recognized."""
-        for item in items:
-            key = item["event"]["id"]
+        for key in keys:
             self.client.store.put_item(
                 (SETTLED_IDS, server_thread_id(thread)), key=key, value=SETTLED, index=False
             )
