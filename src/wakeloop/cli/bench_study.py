@@ -1,4 +1,4 @@
-"""A study on the terminal: estimate, progress, report."""
+"""Run a bench study on the terminal: estimate, progress, report."""
 
 import math
 import os
@@ -27,12 +27,12 @@ from wakeloop.errors import BenchError
 from wakeloop.text.characters import pluralize
 
 MINUTE, HOUR = 60, 3600
-RESUME_HINT = "Run the same command again to go on: what is finished is not run again."
+RESUME_HINT = "Run the same command again to continue: finished cells are not repeated."
 PRICE_KINDS = ("input", "cached", "output")
 
 
 def select_study(study: str, prices: str | None, base_url: str | None, **changes: Any) -> Study:
-    """A study by its name or file, varied by what was typed."""
+    """Load a study by name or file, and apply the options."""
     with bench_errors_as_usage():
         return _vary_study(load_study(study), parse_prices(prices), base_url, changes)
 
@@ -46,7 +46,7 @@ def _vary_study(
     found = found.with_changes(prices=prices, **{key: value or None for key, value in changes.items()})
     if base_url:
         if all(map(is_weak, found.models)):
-            raise usage_error("--base-url is the address of a model: name it with --model NAME.")
+            raise usage_error("--base-url needs a model: name one with --model NAME.")
         named = []
         for model in found.models:
             has_address = is_weak(model) or split_address(model)[1]
@@ -56,20 +56,20 @@ def _vary_study(
 
 
 def parse_prices(text: str | None) -> dict[str, float] | None:
-    """Read `IN,CACHED,OUT`, what a million tokens cost."""
+    """Parse `IN,CACHED,OUT`, the prices of a million tokens."""
     if text is None:
         return None
     try:
         return dict(zip(PRICE_KINDS, map(float, text.split(",")), strict=True))
     except ValueError:
         raise usage_error(
-            f"--prices takes IN,CACHED,OUT a million tokens, as 0.25,0.025,2, not {text!r}."
+            f"--prices takes IN,CACHED,OUT per million tokens, such as 0.25,0.025,2, got {text!r}."
         ) from None
 
 
 @contextmanager
 def bench_errors_as_usage() -> Iterator[None]:
-    """What is wrong with what was typed is an error of whoever typed it."""
+    """Turn errors of the bench into usage errors: they concern what was typed."""
     try:
         yield
     except BenchError as error:
@@ -77,24 +77,26 @@ def bench_errors_as_usage() -> Iterator[None]:
 
 
 def format_estimate(study: Study, workers: int) -> Iterator[str]:
-    """What the study will take."""
+    """Yield what the study will take, as lines."""
     with bench_errors_as_usage():
         ahead = plan_study(study, offline=True)
     found: Estimate = estimate_run(study, ahead, workers)
     cells = pluralize(found.cells, "cell")
-    yield f"{cells}, with a model that stops at nothing (a weaker one is asked more often):"
+    yield f"{cells}, with a model that never stops early (a weaker one takes more requests):"
     yield f"  {pluralize(round(found.requests), 'request')}, at most {found.most_requests:,}"
     read = pluralize(round(found.input), "token")
     yield f"  {read} in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
-    unit = " (in tokens, cached ones at a tenth: there are no --prices)" if study.prices == Prices() else ""
+    unit = ""
+    if study.prices == Prices():
+        unit = " (in tokens, cached ones at a tenth, since there are no --prices)"
     duration = format_duration(found.seconds)
     yield f"  cost {format_number(found.cost)}{unit}, about {duration} with {workers} at once"
     if any(is_own_task(cell.family) and not make_task(cell).steps for cell in ahead):
-        yield "  a task of your own that tells no steps counts as one request"
+        yield "  a task of your own without steps counts as one request"
 
 
 def run_study(study: Study, out: Path, say: Callable[[str], None], **how: Any) -> int:
-    """Run a study into a folder and say how it went; the exit code. `how` are options of `run`."""
+    """Run a study into a folder, say how it went, and return the exit code. `how` goes to `play_study`."""
     with handle_signals(stop_study):
         try:
             with bench_errors_as_usage():
@@ -116,21 +118,22 @@ def run_study(study: Study, out: Path, say: Callable[[str], None], **how: Any) -
 
 
 def stop_study(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
-    """End a run, once: what it takes ends at once, and a second Ctrl-C finds it ending."""
+    """End a study once; further signals are ignored, since it is already ending."""
     for heard in STOP_NOTES:
         signal.signal(heard, signal.SIG_IGN)
     raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(TERMINATED)
 
 
 def describe_saved_cells(out: Path) -> str:
-    """Say what of a run is on the disk."""
+    """Say how much of a study is on the disk."""
     path = out / JOURNAL
-    head, rows = read_journal(path) if path.exists() and path.stat().st_size else ({"cells": 0}, [])
+    if not path.exists() or not path.stat().st_size:
+        return "no cell was finished"
+    head, rows = read_journal(path)
     if not rows:
         return "no cell was finished"
-    return (
-        f"{len(rows):,} of {pluralize(head['cells'], 'cell')} {'is' if len(rows) == 1 else 'are'} in {path}"
-    )
+    are = "is" if len(rows) == 1 else "are"
+    return f"{len(rows):,} of {pluralize(head['cells'], 'cell')} {are} in {path}"
 
 
 def build_report(
@@ -141,49 +144,55 @@ def build_report(
     head: str,
     apart: Path | None = None,
 ) -> str:
-    """The page of some runs; with files, plots, rows and pages of details are written beside it."""
+    """Build the page of some results.
+
+    `plots`, `kept` and `apart` are folders for the plots, the rows and the details by model; the page links
+    to them, relative to its `file`.
+    """
     with bench_errors_as_usage():
         results = [Result.load(folder) for folder in folders]
-    beside = file.parent if file else Path()
-    shown: dict[str, list[str]] = {result.study.name: [] for result in results}
+    links: dict[str, list[str]] = {}
+
+    def link(path: Path) -> str:
+        return os.path.relpath(path, file.parent if file else Path())
+
     for result in results:
         name = result.study.name.replace(" ", "-")
+        mine = links.setdefault(result.study.name, [])
         if plots:
             from wakeloop.bench.plots import draw_plots
 
             drawn = draw_plots(result.rows, result.study, plots / name)
-            shown[result.study.name] += [f"![{one.stem}]({os.path.relpath(one, beside)})" for one in drawn]
+            mine += [f"![{plot.stem}]({link(plot)})" for plot in drawn]
         if kept:
             rows = kept / f"{name}.jsonl.gz"
             result.save(rows)
-            shown[result.study.name] += [f"[Every row of it]({os.path.relpath(rows, beside)})"]
+            mine.append(f"[Every row of it]({link(rows)})")
         if apart:
             own = apart / f"{name}.md"
             own.parent.mkdir(parents=True, exist_ok=True)
             own.write_text(f"# {name}, model by model\n\n{render_details(result)}\n", encoding="utf-8")
-            shown[result.study.name] += [f"[Model by model]({os.path.relpath(own, beside)})"]
-    lines = {name: "\n\n".join(some) for name, some in shown.items() if some}
-    return render_page(results, head, shown=lines, whole=apart is None)
+            mine.append(f"[Model by model]({link(own)})")
+    shown = {name: "\n\n".join(lines) for name, lines in links.items() if lines}
+    return render_page(results, head, shown=shown, whole=apart is None)
 
 
 def write_model_profile(folder: Path, file: Path) -> list[str]:
-    """Write what a run says of its models into a profile; what it says and where, for a person."""
+    """Write a profile of the models in a study's results; return what it says, as lines."""
     with bench_errors_as_usage():
         result = Result.load(folder)
-    found = make_profile(result.rows, result.study)
-    if not found:
+    profile = make_profile(result.rows, result.study)
+    if not profile:
         raise usage_error(
-            f"{folder} says nothing of a list: that takes rows of `{OFF}` and of `{ON}` with one model."
+            f"{folder} has no results that compare lists: it needs rows of both `{OFF}` and `{ON}` "
+            "with one model."
         )
-    write_profile(file, found)
-    return [
-        *(
-            f"{model}, {length}: {entry['list']} ({_format_completed(entry)})"
-            for model, lengths in found.items()
-            for length, entry in lengths.items()
-        ),
-        f"It stands in {file}.",
-    ]
+    write_profile(file, profile)
+    lines = []
+    for model, lengths in profile.items():
+        for length, entry in lengths.items():
+            lines.append(f"{model}, {length}: {entry['list']} ({_format_completed(entry)})")
+    return [*lines, f"Wrote {file}."]
 
 
 def _format_completed(entry: Mapping[str, Any]) -> str:
@@ -196,13 +205,13 @@ def _format_completed(entry: Mapping[str, Any]) -> str:
 
 @dataclass
 class ProgressLine:
-    """One line that is written anew; without a terminal one a tenth of the way."""
+    """A progress line that is redrawn; without a terminal, one line for each tenth."""
 
     say: Callable[[str], None]
     tenth: int = -1
 
     def __call__(self, progress: Progress, ahead: Sequence[Cell]) -> None:
-        """Show how far it is, what is left of time, and what it has cost."""
+        """Show progress, time left and cost."""
         left = progress.seconds_left(ahead)
         cost = progress.cost / max(1, progress.finished)
         text = (
@@ -219,7 +228,7 @@ class ProgressLine:
 
 @contextmanager
 def progress_line(say: Callable[[str], None]) -> Iterator[ProgressLine]:
-    """Show progress on one line, and leave it behind at the end."""
+    """Show progress on one line, and keep that line at the end."""
     try:
         yield ProgressLine(say)
     finally:
@@ -228,9 +237,11 @@ def progress_line(say: Callable[[str], None]) -> Iterator[ProgressLine]:
 
 
 def format_duration(seconds: float) -> str:
-    """A time as people say it."""
+    """Format a duration for people."""
     if math.isnan(seconds):
-        return "some time"
+        return "an unknown time"
     if seconds >= HOUR:
         return f"{seconds / HOUR:.1f} hours"
-    return f"{seconds / MINUTE:.0f} minutes" if seconds >= 2 * MINUTE else pluralize(round(seconds), "second")
+    if seconds >= 2 * MINUTE:
+        return f"{seconds / MINUTE:.0f} minutes"
+    return pluralize(round(seconds), "second")

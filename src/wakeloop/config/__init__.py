@@ -1,4 +1,4 @@
-"""Configuration of files and environment, level by level."""
+"""Configuration from files and the environment."""
 
 TOOLS = ("files", "shell")
-"""The tools that the command line may give an agent, by the names that files and options use."""
+"""The built-in tools of the command line, as files and options name them."""

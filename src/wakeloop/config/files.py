@@ -1,4 +1,4 @@
-"""Reads YAML and Markdown's front matter, with line numbers."""
+"""Read YAML and Markdown front matter, with line numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ FENCE = "---"
 
 @dataclass(frozen=True)
 class Document:
-    """A file's values, the line of each key (from 1), and the text beneath a front matter."""
+    """A file's values, the line of each key (from 1), and the text below a front matter."""
 
     path: Path
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -23,19 +23,19 @@ class Document:
     body: str = ""
 
     def error(self, key: str | None, why: str) -> SettingsError:
-        """Name the file, the line and what is wrong there."""
+        """Return an error that names the file, the line and what is wrong there."""
         at = self.lines.get(key or "")
         line = f", line {at}" if at else ""
         return SettingsError(f"{quote_path(self.path)}{line}: {why}")
 
 
 def read_yaml(path: Path) -> Document:
-    """Read a YAML file that holds a mapping. Raises `SettingsError` with file and line."""
+    """Read a YAML file that contains a mapping. Raises `SettingsError` with file and line."""
     return _parse_document(path, _read_text(path), first=1)
 
 
 def read_markdown(path: Path) -> Document:
-    """Read a Markdown file; the front matter between two lines `---` holds the values."""
+    """Read a Markdown file; the front matter between two lines of dashes contains the values."""
     text = _read_text(path)
     lines = text.splitlines()
     if not lines or lines[0].strip() != FENCE:
@@ -43,7 +43,7 @@ def read_markdown(path: Path) -> Document:
     end = next((i for i, line in enumerate(lines[1:], 1) if line.strip() == FENCE), None)
     if end is None:
         raise SettingsError(
-            f"{quote_path(path)}, line 1: the front matter has no end; close it with a line of three dashes."
+            f"{quote_path(path)}, line 1: the front matter is not closed; end it with a line ---."
         )
     front = "\n".join(lines[1:end])
     document = _parse_document(path, front, first=2)
@@ -67,17 +67,17 @@ def _parse_document(path: Path, text: str, first: int) -> Document:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + first}" if mark is not None else ""
         raise SettingsError(
-            f"{quote_path(path)}{line}: this is not YAML: {getattr(error, 'problem', error)}."
+            f"{quote_path(path)}{line}: not valid YAML: {getattr(error, 'problem', error)}."
         ) from None
     if node is None:
         return Document(path)
     if not isinstance(node, yaml.MappingNode):
-        raise SettingsError(f"{quote_path(path)}, line {first}: a mapping of key to value is due here.")
+        raise SettingsError(f"{quote_path(path)}, line {first}: expected a mapping of keys to values.")
     lines: dict[str, int] = {}
     for key, value in node.value:
         name, line = str(key.value), key.start_mark.line + first
         if name in lines:
-            raise SettingsError(f"{quote_path(path)}, line {line}: the key {name!r} stands twice.")
+            raise SettingsError(f"{quote_path(path)}, line {line}: the key {name!r} occurs twice.")
         lines[name] = line
         if isinstance(value, yaml.MappingNode):
             lines |= {f"{name}.{k.value}": k.start_mark.line + first for k, _ in value.value}

@@ -1,8 +1,8 @@
-"""Who overrides whom: levels, and what holds in the end."""
+"""Configuration levels, and which one overrides which."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,42 +20,33 @@ from wakeloop.presets import preset
 from wakeloop.settings import ALIASES, AgentFileSettings, LoopSettings, resolve_aliases
 from wakeloop.text.characters import quote_path
 
-NON_SETTINGS = (
-    "model",
-    "base_url",
-    "preset",
-    "tools",
-    "mcp",
-    "system_prompt",
-    "function_calling",
-)  # no settings
+# keys of files and options that are not settings
+NON_SETTINGS = ("model", "base_url", "preset", "tools", "mcp", "system_prompt", "function_calling")
 
 
 @dataclass(frozen=True)
 class Level:
-    """One place that settings come from: its name, where exactly, and what it says."""
+    """One place that settings come from: its name, its source (a file, variable or option), its values."""
 
     name: str
     source: str
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def expand_preset(self) -> dict[str, Any]:
-        """Return the values, with what a named preset brings beneath those that are said outright."""
-        named = self.values.get("preset")
-        if named is None:
+        """Return the values, with those of a named preset below the explicit ones."""
+        name = self.values.get("preset")
+        if name is None:
             return dict(self.values)
-        standard = LoopSettings()
-        chosen = preset(named)
-        brought = {
-            name: getattr(chosen, name)
-            for name in LoopSettings.model_fields
-            if getattr(chosen, name) != getattr(standard, name)
-        }
-        return {**brought, **self.values}
+        standard, chosen = LoopSettings(), preset(name)
+        changed = {}
+        for key in LoopSettings.model_fields:
+            if getattr(chosen, key) != getattr(standard, key):
+                changed[key] = getattr(chosen, key)
+        return {**changed, **self.values}
 
 
 class ResolvedValue(NamedTuple):
-    """What holds for one key: the value, its level and place, and whether it was said outright."""
+    """The value in effect for one key, its level and source, and whether it was set explicitly."""
 
     value: Any
     level: str
@@ -65,7 +56,7 @@ class ResolvedValue(NamedTuple):
 
 @dataclass(frozen=True)
 class ResolvedConfig:
-    """What holds in the end, key by key; `whole` where an agent file overrides everything."""
+    """The values in effect by key; `whole` if an agent file overrides all settings."""
 
     values: Mapping[str, ResolvedValue]
     whole: bool = False
@@ -73,41 +64,44 @@ class ResolvedConfig:
 
     @property
     def settings(self) -> LoopSettings:
-        """The agent's base: everything beneath the thread's own values."""
+        """The agent's base settings, below the thread's own values."""
         kind = AgentFileSettings if self.whole else LoopSettings
-        base = {name: held.value for name, held in self.values.items() if name in LoopSettings.model_fields}
-        return kind.model_validate(base)
+        return kind.model_validate({key: self.values[key].value for key in LoopSettings.model_fields})
 
     def get(self, key: str) -> Any:
-        """Return one value that is no setting: one of `BESIDE`."""
+        """Return the value of one of `NON_SETTINGS`, or None."""
         return self.values[key].value if key in self.values else None
 
 
 def resolve_levels(levels: Iterable[Level], *, whole: Level | None = None) -> ResolvedConfig:
-    """Let each level override those before it, field by field; a `whole` level overrides all of them.
+    """Let each level override the ones before it, field by field; a `whole` level overrides all settings.
 
-    Beneath every level stand the built-in values. Of several presets only the highest counts: it takes the
-    place of the others. Of a whole level the settings count alone; what it does not say of model, address or
-    tools is taken from the others.
+    The built-in values are below all levels. If several levels name a preset, only the highest one counts.
+    What a `whole` level leaves out of model, address and tools comes from the other levels.
+
+    >>> levels = [Level("global", "config.yaml", {"nag_after": 4}), Level("base", "--set", {"nag_after": 2})]
+    >>> resolve_levels(levels).values["nag_after"]
+    ResolvedValue(value=2, level='base', source='--set', explicit=True)
     """
-    built_in = {name: getattr(LoopSettings(), name) for name in LoopSettings.model_fields}
-    held = {
-        name: ResolvedValue(value, "built-in", "wakeloop", explicit=False) for name, value in built_in.items()
-    }
+    standard = LoopSettings()
+    found = {}
+    for key in LoopSettings.model_fields:
+        found[key] = ResolvedValue(getattr(standard, key), "built-in", "wakeloop", explicit=False)
     given = list(levels)
     ignored: list[str] = []
     if whole is not None:
-        ignored = [level.name for level in given if any(key in built_in for key in level.expand_preset())]
-        given = [Level(v.name, v.source, _drop_settings(v.values)) for v in given] + [whole]
+        for level in given:
+            if not found.keys().isdisjoint(level.expand_preset()):
+                ignored.append(level.name)
+        given = [replace(level, values=_drop_settings(level.values)) for level in given] + [whole]
     named = [level for level in given if "preset" in level.values]
     for level in given:
-        for key, value in (level.expand_preset() if level in named[-1:] else level.values).items():
-            outright = key in level.values
-            before = held.get(key)
-            if key in ("prompts", "prices") and before is not None:
-                value = {**before.value, **value}  # noqa: PLW2901 - texts and prices are replaced one by one
-            held[key] = ResolvedValue(value, level.name, level.source, outright)
-    return ResolvedConfig(held, whole is not None, tuple(dict.fromkeys(ignored)))
+        values = level.expand_preset() if level in named[-1:] else level.values
+        for key, value in values.items():
+            if key in ("prompts", "prices") and key in found:
+                value = {**found[key].value, **value}  # noqa: PLW2901 - these are merged, entry by entry
+            found[key] = ResolvedValue(value, level.name, level.source, explicit=key in level.values)
+    return ResolvedConfig(found, whole is not None, tuple(dict.fromkeys(ignored)))
 
 
 def _drop_settings(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,15 +112,17 @@ def _drop_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def config_folder() -> Path:
-    """Return the folder of configuration: `WAKELOOP_CONFIG`, else the user's own for wakeloop."""
+    """Return the configuration folder: `$WAKELOOP_CONFIG`, else the user's own for wakeloop."""
     given = os.environ.get("WAKELOOP_CONFIG")
     return Path(given).expanduser() if given else user_config_path("wakeloop", appauthor=False)
 
 
 def read_global_levels(folder: Path) -> list[Level]:
-    """Return `config.yaml` (where there is one) and above it the variables `WAKELOOP_…`."""
+    """Read `config.yaml`, if it exists, and above it the variables `WAKELOOP_…`."""
+    levels = []
     path = folder / "config.yaml"
-    levels = [Level("global", str(path), check_document(read_yaml(path)))] if path.is_file() else []
+    if path.is_file():
+        levels.append(Level("global", str(path), check_document(read_yaml(path))))
     for key, value in read_environment(NON_SETTINGS).items():
         variable = f"{PREFIX}{key.upper()}"
         levels.append(Level("global", variable, check_document(Document(Path(variable), {key: value}))))
@@ -134,7 +130,7 @@ def read_global_levels(folder: Path) -> list[Level]:
 
 
 def read_role(folder: Path, name: str) -> Level:
-    """Return a role: `roles/NAME.md`, settings in its front matter, the system prompt beneath it."""
+    """Read `roles/NAME.md`: settings in its front matter, the system prompt below it."""
     document = read_markdown(_find_named_file(folder / "roles", name, ".md", "role"))
     values = check_document(document)
     if document.body:
@@ -143,30 +139,27 @@ def read_role(folder: Path, name: str) -> Level:
 
 
 def read_agent(folder: Path, name: str) -> Level:
-    """Return an agent: `agents/NAME.yaml` or `agents/NAME/config.yaml`.
+    """Read `agents/NAME.yaml` or `agents/NAME/config.yaml`.
 
-    It has model, tools, system_prompt, preset and settings; these stand in a mapping `settings`, or at the
-    top, as loki has them.
+    Its settings are in a mapping `settings`, or, as loki has them, at the top next to the other keys.
     """
     document = read_yaml(_find_agent_file(folder, name))
     top = {key: value for key, value in document.values.items() if key != "settings"}
     inner = document.values.get("settings") or {}
     if not isinstance(inner, Mapping):
-        raise document.error("settings", "settings must be a mapping of setting to value.")
+        raise document.error("settings", f"settings must be a mapping, got {inner!r}.")
+    inner_keys = set(map(canonical_key, inner))
     for key in top:
-        if canonical_key(key) in map(canonical_key, inner):
-            raise document.error(key, f"the key {key!r} stands here and under 'settings'; give it once.")
+        if canonical_key(key) in inner_keys:
+            raise document.error(key, f"the key {key!r} is also under 'settings': remove one of them.")
     lines = {key: document.lines.get(f"settings.{key}", 0) for key in inner}
-    values = check_document(Document(document.path, inner, lines), beside=())
-    return Level(
-        "agent",
-        str(document.path),
-        {**check_document(Document(document.path, top, document.lines)), **values},
-    )
+    settings = check_document(Document(document.path, inner, lines), allowed=())
+    values = check_document(Document(document.path, top, document.lines))
+    return Level("agent", str(document.path), {**values, **settings})
 
 
 def list_names(folder: Path, kind: str) -> list[str]:
-    """List the roles or agents that there are: `kind` is `roles` or `agents`."""
+    """List the names of all roles or agents; `kind` is `roles` or `agents`."""
     if kind == "roles":
         return sorted(path.stem for path in (folder / kind).glob("*.md"))
     files = {path.stem for path in (folder / kind).glob("*.yaml")}
@@ -174,37 +167,41 @@ def list_names(folder: Path, kind: str) -> list[str]:
 
 
 def _find_agent_file(folder: Path, name: str) -> Path:
-    """Return an agent's file, or its folder's `config.yaml`, as loki has it."""
+    """Return an agent's file, or the `config.yaml` of its folder, as loki has it."""
     agents = folder / "agents"
-    if (nested := agents / name / "config.yaml").is_file() and nested.parent.parent == agents:
-        if (agents / f"{name}.yaml").is_file():
-            raise SettingsError(
-                f"There are two agents {name!r}, {quote_path(nested)} and {name}.yaml: keep one."
-            )
-        return nested
-    return _find_named_file(agents, name, ".yaml", "agent")
+    nested = agents / name / "config.yaml"
+    if not nested.is_file() or nested.parent.parent != agents:
+        return _find_named_file(agents, name, ".yaml", "agent")
+    if (agents / f"{name}.yaml").is_file():
+        raise SettingsError(
+            f"There are two agents {name!r}, {quote_path(nested)} and {name}.yaml: remove one of them."
+        )
+    return nested
 
 
 def _find_named_file(folder: Path, name: str, suffix: str, what: str) -> Path:
     path = folder / f"{name}{suffix}"
-    if path.parent != folder or not path.is_file():
-        there = ", ".join(list_names(folder.parent, folder.name)) or "none"
-        raise SettingsError(f"There is no {what} {name!r} in {quote_path(folder)}; there are: {there}.")
+    if path.parent != folder or not path.is_file():  # a name with a slash would leave the folder
+        available = ", ".join(list_names(folder.parent, folder.name)) or "none"
+        raise SettingsError(f"There is no {what} {name!r} in {quote_path(folder)}. Available: {available}.")
     return path
 
 
-def check_document(document: Document, beside: Sequence[str] = NON_SETTINGS) -> dict[str, Any]:
-    """Check a file's values one by one, so that an error names file, line, key and what is allowed."""
+def check_document(document: Document, allowed: Sequence[str] = NON_SETTINGS) -> dict[str, Any]:
+    """Check a file's values one by one, so that an error can name file, line and key.
+
+    `allowed` are the keys that may occur besides settings.
+    """
     values: dict[str, Any] = {}
     for given, value in document.values.items():
         key = canonical_key(given)
-        if key in beside:
+        if key in allowed:
             values[key] = _check_non_setting(document, given, key, value)
             continue
-        if value is None and explain_loki_key(given):  # as loki's own example of a file has most of its keys
+        if value is None and explain_loki_key(given):  # loki's example file lists most keys without a value
             continue
         if key not in LoopSettings.model_fields:
-            known = (*LoopSettings.model_fields, *ALIASES, *beside)
+            known = (*LoopSettings.model_fields, *ALIASES, *allowed)
             why = explain_loki_key(given) or f"there is no setting {given!r}; {_suggest_key(given, known)}"
             raise document.error(given, why)
         try:
@@ -215,30 +212,30 @@ def check_document(document: Document, beside: Sequence[str] = NON_SETTINGS) -> 
 
 
 def normalize_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check settings and return them under their own names, as plain values. Raises `SettingsError`."""
-    said = resolve_aliases(given)
-    if "prices" in said:
-        check_prices(said["prices"])
-    read = LoopSettings.model_validate(said).model_dump()
-    return {key: read[key] for key in said}
+    """Check settings and return them under their canonical names as plain values.
+
+    >>> normalize_settings({"max_auto_continues": 3})
+    {'max_wake_cycles': 3}
+
+    Raises:
+        SettingsError: For an unknown setting or a wrong value.
+    """
+    named = resolve_aliases(given)
+    if "prices" in named:
+        check_prices(named["prices"])
+    checked = LoopSettings.model_validate(named).model_dump()
+    return {key: checked[key] for key in named}
 
 
 def _check_non_setting(document: Document, given: str, key: str, value: Any) -> Any:
     if key == "tools":
-        names_given = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
-        if names_given in (["none"], [""]):
-            names_given = []
-        if not isinstance(names_given, list) or any(name not in TOOLS for name in names_given):
-            own = isinstance(names_given, list) and any(":" in str(name) for name in names_given)
-            hint = " Your own tools are named on the command line alone: --tools MODULE:NAME." if own else ""
-            raise document.error(given, f"tools must be a list of {', '.join(TOOLS)}, not {value!r}.{hint}")
-        return tuple(names_given)
+        return _check_tools(document, given, value)
     if key == "function_calling":
         return _check_switch(document, given, value)
     if not isinstance(value, str):
-        raise document.error(given, f"{key} must be a text, not {value!r}.")
+        raise document.error(given, f"{key} must be a string, got {value!r}.")
     if key == "mcp":
-        path = document.path.parent / Path(value).expanduser()  # beside the file that says it
+        path = document.path.parent / Path(value).expanduser()  # relative to the file that names it
         return "" if value in ("", "none") else str(path.resolve())
     if key == "preset":
         try:
@@ -248,24 +245,38 @@ def _check_non_setting(document: Document, given: str, key: str, value: Any) -> 
     return value
 
 
+def _check_tools(document: Document, given: str, value: Any) -> tuple[str, ...]:
+    """Read a list of tools, which the environment gives as `files,shell`; `none` means no tools."""
+    names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+    if names in (["none"], [""]):
+        return ()
+    if isinstance(names, list) and all(name in TOOLS for name in names):
+        return tuple(names)
+    hint = ""
+    if isinstance(names, list) and any(":" in str(name) for name in names):
+        hint = " Tools of your own can only be given on the command line: --tools MODULE:NAME."
+    raise document.error(given, f"tools must be a list of {', '.join(TOOLS)}, got {value!r}.{hint}")
+
+
 def _check_switch(document: Document, given: str, value: Any) -> bool:
-    """Read true or false, also as the environment has them."""
-    read = {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
-    if not isinstance(read, bool):
-        raise document.error(given, f"{given} must be true or false, not {value!r}.")
-    return read
+    """Read true or false, which the environment gives as a string."""
+    if isinstance(value, str):
+        value = {"true": True, "false": False}.get(value.lower(), value)
+    if not isinstance(value, bool):
+        raise document.error(given, f"{given} must be true or false, got {value!r}.")
+    return value
 
 
 def canonical_key(given: str) -> str:
-    """Return a key under its own name; loki's are known."""
+    """Return the canonical name of a key; loki's names are known."""
     return ALIASES.get(given) or NON_SETTING_ALIASES.get(given, given)
 
 
 def _suggest_key(key: str, known: Sequence[str]) -> str:
     near = get_close_matches(key, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"allowed are {', '.join(known)}."
+    return f"did you mean {near[0]!r}?" if near else f"available: {', '.join(known)}."
 
 
 def is_thread_setting(key: str) -> bool:
-    """Tell whether a thread may set a key."""
+    """Whether a thread may set a key."""
     return ALIASES.get(key, key) in LoopSettings.model_fields and key not in FIXED_SETTINGS

@@ -1,4 +1,4 @@
-"""loki's own keys that are no settings here, and the way."""
+"""Keys of loki that are not settings here, and what to use."""
 
 from types import MappingProxyType
 
@@ -9,15 +9,15 @@ NON_SETTING_ALIASES = MappingProxyType(
         "prompt": "system_prompt",
     }
 )
-"""What loki calls a key beside the settings."""
-_CLIENT = "it belongs to the model's client: in Python, make the model with it, as in ChatOpenAI(…)"
-_TOOLS = "tools are named by --tools, or tools: in a file"
-_MCP = "MCP servers stand in a file that --mcp names, or mcp: in a file"
-_THREADS = "every thread is kept; --db names the database"
-_SUMMARY = "nothing is compressed by itself; in Python pre_model_hook shortens what is sent"
-_DOCUMENTS = "documents are read by a tool"
-_AGENT = "an agent has no such key; its file's or folder's name is its own"
-_SCREEN = "the terminal's view has no such key"
+"""loki's names for keys that are not settings."""
+_CLIENT = "it belongs to the model: in Python, pass it to the model, as in ChatOpenAI(…)"
+_TOOLS = "use --tools, or tools: in a file"
+_MCP = "use --mcp FILE, or mcp: in a file"
+_THREADS = "every thread is saved; --db chooses the database"
+_SUMMARY = "nothing is compressed automatically; in Python, pre_model_hook can shorten requests"
+_DOCUMENTS = "use a tool that reads documents"
+_AGENT = "agents have no such key; an agent is named by its file or folder"
+_SCREEN = "the terminal view cannot be configured"
 LOKI_KEY_ADVICE = MappingProxyType(
     {
         **dict.fromkeys(("temperature", "top_p", "max_output_tokens"), _CLIENT),
@@ -35,19 +35,17 @@ LOKI_KEY_ADVICE = MappingProxyType(
         **dict.fromkeys(("keybindings", "editor", "light_theme", "repl_prelude", "cmd_prelude"), _SCREEN),
         **dict.fromkeys(("variables", "conversation_starters", "dynamic_instructions"), _AGENT),
         **dict.fromkeys(("name", "version", "description"), _AGENT),
-        "dry_run": "wakeloop config shows what holds, and run --demo asks no model",
-        "vault_password_file": "keys are read from the environment, such as OPENAI_API_KEY",
-        "max_concurrent_jobs": "calls of one reply run side by side",
-        "agent_prelude": "--thread goes on with a thread",
-        "prelude": "--role, --agent and --thread choose at the start",
+        "dry_run": "wakeloop config shows the values, and wakeloop demo uses no model",
+        "vault_password_file": "API keys come from the environment, such as OPENAI_API_KEY",
+        "max_concurrent_jobs": "the calls of one reply run in parallel",
+        "agent_prelude": "use --thread to continue a thread",
+        "prelude": "use --role, --agent and --thread",
     }
 )  # fmt: skip
 
 
 def explain_loki_key(key: str) -> str | None:
-    """Return what is said of a key of loki's that is no setting here; None for any other."""
-    return (
-        f"{key!r} is a key of loki's and no setting here: {LOKI_KEY_ADVICE[key]}."
-        if key in LOKI_KEY_ADVICE
-        else None
-    )
+    """Say what to use instead of a loki key that is not a setting here; None for other keys."""
+    if key not in LOKI_KEY_ADVICE:
+        return None
+    return f"{key!r} is a loki key that wakeloop does not have: {LOKI_KEY_ADVICE[key]}."

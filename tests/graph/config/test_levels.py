@@ -152,12 +152,12 @@ def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
         ("max_wake_cycle: 3\n", 1, "there is no setting 'max_wake_cycle'; did you mean 'max_wake_cycles'?"),
         ("\nnag_after: -1\n", 2, "The setting 'nag_after' cannot be -1: input should be greater than or"),
         ("nag_after: no\n", 1, "The setting 'nag_after' cannot be False: a number is due."),
-        ("a: [1\n", 2, "this is not YAML"),
-        ("- x\n", 1, "a mapping of key to value is due here."),
+        ("a: [1\n", 2, "not valid YAML"),
+        ("- x\n", 1, "expected a mapping of keys to values."),
         ("preset: lessen\n", 1, "There is no preset 'lessen'; did you mean 'lesson'?"),
-        ("nag_after: 1\ntools: [knife]\n", 2, "tools must be a list of files, shell, not ['knife']."),
-        ("model: 3\n", 1, "model must be a text, not 3."),
-        ("nag_after: 1\nnag_after: 2\n", 2, "the key 'nag_after' stands twice."),
+        ("nag_after: 1\ntools: [knife]\n", 2, "tools must be a list of files, shell, got ['knife']."),
+        ("model: 3\n", 1, "model must be a string, got 3."),
+        ("nag_after: 1\nnag_after: 2\n", 2, "the key 'nag_after' occurs twice."),
         ("max_request: 3\n", 1, "there is no setting 'max_request'; did you mean 'max_requests'?"),
         ("price: {}\n", 1, "there is no setting 'price'; did you mean 'prices'?"),
         ("max_requests: 0\n", 1, "The setting 'max_requests' cannot be 0: input should be greater than or"),
@@ -176,7 +176,7 @@ def test_lines_of_a_front_matter_and_of_an_agents_settings_are_the_files_own(fol
     with pytest.raises(SettingsError, match=r"r\.md, line 3: there is no setting 'nag_aftre'"):
         read_role(folder, "r")
     (folder / "roles" / "open.md").write_text("---\nmodel: m\n")
-    with pytest.raises(SettingsError, match=r"open\.md, line 1: the front matter has no end"):
+    with pytest.raises(SettingsError, match=r"open\.md, line 1: the front matter is not closed"):
         read_role(folder, "open")
     (folder / "agents" / "a.yaml").write_text("model: m\nsettings:\n  nag_after: 1\n  nag_evry: 2\n")
     with pytest.raises(SettingsError, match=r"a\.yaml, line 4: there is no setting 'nag_evry'"):
@@ -193,7 +193,7 @@ def test_roles_and_agents_are_found_by_name_and_only_in_their_folder(folder: Pat
     (folder / "roles" / "a.md").write_text("A")
     assert list_names(folder, "roles") == ["a", "b"]
     assert read_role(folder, "a").values == {"system_prompt": "A"}
-    with pytest.raises(SettingsError, match=r"There is no role 'c' in .*; there are: a, b\."):
+    with pytest.raises(SettingsError, match=r"There is no role 'c' in .*\. Available: a, b\."):
         read_role(folder, "c")
     with pytest.raises(SettingsError, match="There is no agent"):
         read_agent(folder, "../roles/a")
@@ -216,7 +216,9 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert held.get("model") == "openai:m"
     assert held.values["auto_continue"].source == "WAKELOOP_AUTO_CONTINUE"
     monkeypatch.setenv("WAKELOOP_NAG_EVRY", "3")
-    with pytest.raises(SettingsError, match="no variable WAKELOOP_NAG_EVRY; did you mean WAKELOOP_NAG_EVERY"):
+    with pytest.raises(
+        SettingsError, match="Unknown variable WAKELOOP_NAG_EVRY. Did you mean WAKELOOP_NAG_EVERY"
+    ):
         read_global_levels(folder)
 
 
@@ -226,7 +228,7 @@ def test_a_wrong_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch
         read_global_levels(folder)
     monkeypatch.setenv("WAKELOOP_NAG_AFTER", "1")
     monkeypatch.setenv("WAKELOOP_PROMPTS", "{not json")
-    with pytest.raises(SettingsError, match="The variable WAKELOOP_PROMPTS cannot be read: write it as JSON"):
+    with pytest.raises(SettingsError, match="The variable WAKELOOP_PROMPTS must be JSON"):
         read_global_levels(folder)
 
 

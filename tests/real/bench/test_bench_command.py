@@ -41,7 +41,7 @@ TWO = ("--agent", "plain", "--agent", "wakeloop")
 def test_estimate_runs_nothing(tmp_path: Path) -> None:
     code, out, _ = wakeloop(*SMALL, *TWO, "--estimate")
     assert code == 0
-    assert out.splitlines()[0].startswith("4 cells, with a model that stops at nothing")
+    assert out.splitlines()[0].startswith("4 cells, with a model that never stops early")
     assert "26 requests, at most 600" in out  # 6 each by the plain agent, 7 by ours
     assert list(tmp_path.iterdir()) == []
 
@@ -50,7 +50,7 @@ def test_an_estimate_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     code, out, err = wakeloop(*SMALL, *TWO, "--model", "openai:gpt-5-mini", "--estimate")
     assert (code, err) == (0, "")
-    assert "(in tokens, cached ones at a tenth: there are no --prices), about " in out
+    assert "(in tokens, cached ones at a tenth, since there are no --prices), about " in out
     code, out, _ = wakeloop(*SMALL, *TWO, "--prices", "1,0.1,4", "--estimate")
     assert "in tokens" not in out
 
@@ -73,7 +73,7 @@ def test_run_report_and_profile(tmp_path: Path) -> None:
     assert "[Every row of it](rows/quick.jsonl.gz)" in text
     assert [file.name for file in Path("rows").iterdir()] == ["quick.jsonl.gz"]
     code, out, _ = wakeloop("bench", "profile", "mine")
-    assert (code, out.splitlines()[-1]) == (0, "It stands in wakeloop-profile.json.")
+    assert (code, out.splitlines()[-1]) == (0, "Wrote wakeloop-profile.json.")
     assert out.startswith("weak:stop=0.3, any: on (completed: off ")
     assert "\nweak:stop=0.3, 5: on (completed: off " in out
     assert LoopSettings.for_model("weak:stop=0.3", 5) == LoopSettings()
@@ -84,7 +84,7 @@ def test_a_cost_that_is_reached_is_no_success() -> None:
     assert code == 1
     assert re.match(r"1 of 4 cells, \d+ seconds? left, cost 1,\d{3}, 4,\d{3} left\n", err)
     assert "1 of 4 cells is in mine/cells.jsonl; the cost of 1 is reached" in err
-    assert "Run the same command again to go on" in err
+    assert "Run the same command again to continue" in err
 
 
 def test_a_full_disk_and_a_run_beside_are_one_sentence_and_nothing_is_lost(
@@ -199,7 +199,7 @@ def test_a_task_without_steps_is_told_in_an_estimate(tmp_path: Path) -> None:
     (task / "task.yaml").write_text("prompt: Copy a.txt to b.txt.\ncheck: [test, -f, b.txt]\n")
     code, out, _ = wakeloop("bench", "--task", "tasks", "--seeds", "1", *TWO, "--estimate")
     assert (code, out.splitlines()[1]) == (0, "  2 requests, at most 300")
-    assert out.splitlines()[-1] == "  a task of your own that tells no steps counts as one request"
+    assert out.splitlines()[-1] == "  a task of your own without steps counts as one request"
     assert "steps" not in wakeloop(*SMALL, *TWO, "--task", "question-sum", "--estimate")[1]
 
 
@@ -207,7 +207,9 @@ def test_a_run_of_one_agent_is_no_profile(tmp_path: Path) -> None:
     wakeloop(*SMALL, "--agent", "plain", "--out", "mine")
     code, out, err = wakeloop("bench", "profile", "mine")
     assert (code, out) == (2, "")
-    assert err.startswith("wakeloop: mine says nothing of a list: that takes rows of `plain` and of ")
+    assert err.startswith(
+        "wakeloop: mine has no results that compare lists: it needs rows of both `plain` and "
+    )
     assert not (tmp_path / "wakeloop-profile.json").exists()
 
 
@@ -251,12 +253,12 @@ def test_a_task_whose_check_shows_nothing_is_refused_before_any_request(
         (("--task", "make-file:5"), 2, "There is no family of tasks 'make-file'; did you mean 'make-files'?"),
         (("--task", "make-files:7"), 2, "The family 'make-files' is made for 1, 5, 20, 60 parts, not for 7."),
         (("--model", "small@http://u:sk-abcdefghijklmnop@h/v1"), 2, "Leave the key out of the address"),
-        (("--prices", "1,2"), 2, "--prices takes IN,CACHED,OUT a million tokens"),
+        (("--prices", "1,2"), 2, "--prices takes IN,CACHED,OUT per million tokens"),
         (("--prices", "1,nan,2"), 2, "the options: 'prices.cached' cannot be nan"),
         (
             ("--base-url", "http://127.0.0.1:1/v1"),
             2,
-            "--base-url is the address of a model: name it with --model",
+            "--base-url needs a model: name one with --model",
         ),
         (("--model", "m", "--base-url", "127.0.0.1:1"), 2, "An address begins with http:// or https://"),
         (("report", "nothing"), 2, "nothing cannot be read"),

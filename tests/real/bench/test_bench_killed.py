@@ -114,7 +114,7 @@ def test_killed_twice_and_resumed_it_comes_to_the_same(
 
 SMALL = STUDY.with_changes(agents=("plain", "wakeloop"), tasks=("make-files:5",), seeds=3)
 NOTHING = "no cell was finished"
-AGAIN = "Run the same command again to go on: what is finished is not run again.\n"
+AGAIN = "Run the same command again to continue: finished cells are not repeated.\n"
 
 
 @pytest.fixture

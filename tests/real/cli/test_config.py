@@ -84,11 +84,11 @@ LEVELS: list[tuple[str, object, str, Callable[[Path], str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value", "level", "place"), LEVELS)
-def test_each_level_is_shown_with_its_place(
-    folder: Path, thread: str, key: str, value: object, level: str, database: Callable[[Path], str]
+@pytest.mark.parametrize(("key", "value", "level", "source"), LEVELS)
+def test_each_level_is_shown_with_its_source(
+    folder: Path, thread: str, key: str, value: object, level: str, source: Callable[[Path], str]
 ) -> None:
-    assert rows("--thread", thread)[key] == (value, level, database(folder))
+    assert rows("--thread", thread)[key] == (value, level, source(folder))
 
 
 def test_every_setting_is_shown_once(folder: Path) -> None:
@@ -156,8 +156,8 @@ def test_options_beside_an_agent_are_refused(folder: Path, given: list[str], say
             ["--agent", "a"],
             "a.yaml, line 1: there is no setting 'tool'; did you mean 'tools'?",
         ),
-        ("config.yaml", "", ["--role", "none"], "There is no role 'none' in"),
-        ("config.yaml", "", ["--agent", "none"], "There is no agent 'none' in"),
+        ("config.yaml", "", ["--role", "nobody"], "There is no role 'nobody' in"),
+        ("config.yaml", "", ["--agent", "nobody"], "There is no agent 'nobody' in"),
     ],
 )
 def test_a_wrong_file_is_one_sentence(folder: Path, name: str, text: str, args: list[str], says: str) -> None:
@@ -177,7 +177,7 @@ def test_a_wrong_variable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("WAKELOOP_NAG_EVRY", "1")
     code, _, err = wakeloop("config")
     assert code == 2
-    assert "There is no variable WAKELOOP_NAG_EVRY; did you mean WAKELOOP_NAG_EVERY?" in err
+    assert "Unknown variable WAKELOOP_NAG_EVRY. Did you mean WAKELOOP_NAG_EVERY?" in err
 
 
 # -- what becomes of levels ------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def test_every_budget_has_its_option(folder: Path) -> None:
         ),
         (
             ["--max-requests", "5", "--agent", "ant"],
-            f"{ANT}: leave --max-requests out, or change {{folder}}/agents/ant.yaml.",
+            f"{ANT}: drop --max-requests, or edit {{folder}}/agents/ant.yaml.",
         ),
         (
             ["--max-cost", "1"],

@@ -56,7 +56,7 @@ def test_an_agents_folder_and_keys_at_the_top_level(folder: Path) -> None:
 
 def test_a_key_at_both_places_is_refused(folder: Path) -> None:
     (folder / "agents" / "a.yaml").write_text("max_auto_continues: 4\nsettings:\n  max_wake_cycles: 5\n")
-    with pytest.raises(SettingsError, match=r"a\.yaml, line 1: .+ give it once"):
+    with pytest.raises(SettingsError, match=r"a\.yaml, line 1: .+ remove one of them"):
         read_agent(folder, "a")
 
 
@@ -67,12 +67,12 @@ def test_a_key_at_both_places_is_refused(folder: Path) -> None:
 def test_a_key_of_lokis_is_answered_with_the_way(key: str, folder: Path, talk_with: Any) -> None:
     (folder / "config.yaml").write_text(f"{key}: 1\n")
     with pytest.raises(
-        SettingsError, match=rf"line 1: '{key}' is a key of loki's and no setting here: "
+        SettingsError, match=rf"line 1: '{key}' is a loki key that wakeloop does not have: "
     ) as told:
         read_global_levels(folder)
     assert "did you mean" not in str(told.value)
     (folder / "config.yaml").unlink()
-    with pytest.raises(CommandError, match="is a key of loki's") as told_too:
+    with pytest.raises(CommandError, match="is a loki key") as told_too:
         does(talk_with(), f".set {key} 1")
     assert "did you mean" not in str(told_too.value)
 

@@ -67,7 +67,7 @@ def test_nothing_that_is_stored_or_configured_can_say_yes(
         with pytest.raises(SettingsError, match="there is no setting"):
             read_agent(tmp_path, "a")
         monkeypatch.setenv(f"WAKELOOP_{word.upper()}", "true")
-        with pytest.raises(SettingsError, match="There is no variable"):
+        with pytest.raises(SettingsError, match="Unknown variable"):
             read_environment(NON_SETTINGS)
         monkeypatch.delenv(f"WAKELOOP_{word.upper()}")
 
