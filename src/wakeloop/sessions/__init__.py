@@ -1,4 +1,4 @@
-"""Sessions: threads that events wake, and the hosts that run them."""
+"""Sessions: threads that events wake, and their hosts."""
 
 from wakeloop.loop.inbox import find_event_fault
 from wakeloop.sessions.communication_tools import SubagentLimits, session_tools

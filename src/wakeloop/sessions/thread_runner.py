@@ -1,4 +1,4 @@
-"""Runs a thread with its events, safely repeatable after a kill."""
+"""Runs a thread with its events, repeatable after a kill."""
 
 import asyncio
 import sqlite3

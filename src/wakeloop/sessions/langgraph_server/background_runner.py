@@ -1,4 +1,4 @@
-"""Runs threads in the background, one run per thread at a time."""
+"""Runs threads in the background, each once at a time."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait

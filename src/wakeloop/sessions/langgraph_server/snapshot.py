@@ -1,4 +1,4 @@
-"""Converts a thread's state on the server to a `StateSnapshot`."""
+"""Converts a server thread's state to a `StateSnapshot`."""
 
 from collections.abc import Mapping
 from typing import Any
