@@ -1,4 +1,4 @@
-"""A saver that checks the thread's owner and waits out outages."""
+"""A saver that checks its thread's owner, and retries."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
