@@ -181,12 +181,12 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c33": (
         "model/tool_calls.py",
-        'return (_UNNAMED.sub("_", name) if name else "unknown")[:64]',
+        'return (_NOT_IN_NAME.sub("_", name) if name else "unknown")[:LONGEST_NAME]',
         'return name or "unknown"',
     ),
     "c34": (
         "model/tool_calls.py",
-        'update["content"] = _rewrite_blocks(message.content, made, unfinished)',
+        'update["content"] = _rewrite_blocks(message.content, pairs, unfinished)',
         "pass",
     ),
     "c35": (
@@ -206,8 +206,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c38": (
         "model/reply_watcher.py",
-        "if kinds or parsed is not None or isinstance(error, OutputParserException):",
-        "if False:",
+        "if not (kinds or unparsed is not None or isinstance(error, OutputParserException)):",
+        "if True:",
     ),
     "c39": (
         "model/bindings.py",

@@ -19,7 +19,7 @@ from wakeloop.testing.todo_tools import ALL_TODO_TOOLS, Item, read_events, was_r
 _TODO_TOOL_NAMES = frozenset(name for vocabulary in ALL_TODO_TOOLS for name in vocabulary.names)
 _LISTING_TOOLS = frozenset({"todo_list", "todo__list"})
 _CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS")
-_BROKEN_CALL = re.compile(r"Error: (the arguments (are no JSON object|do not fit)|there is no tool)")
+_BROKEN_CALL = re.compile(r"Error: (the arguments are not a JSON object|invalid arguments|unknown tool)")
 _RATES = (
     *("stop", "false_done", "forget", "repeat", "malformed", "cut", "empty"),
     *("busy", "relist", "no_list"),

@@ -1,4 +1,4 @@
-"""The model as it is asked: with tools, or in a format."""
+"""The model with its tools bound, for each kind of request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from wakeloop.settings import LoopSettings
 
 @dataclass(frozen=True, slots=True)
 class BoundModel:
-    """One way to ask; where `may_call` is False, calls in the reply are dropped."""
+    """The model for one request; if `may_call` is False, calls in its reply are dropped."""
 
     model: Runnable[Any, Any]
     may_call: bool = True
@@ -32,7 +32,7 @@ LAST_WORDS = ("explain", "report")
 
 @dataclass(frozen=True, slots=True)
 class ToolSelection:
-    """Which tools a request goes out with: the list's, the caller's own; and whether one may be called."""
+    """Which tools a request has bound: the todo tools, the caller's own; and whether one may be called."""
 
     todos: bool
     own: bool
@@ -40,10 +40,11 @@ class ToolSelection:
 
 
 def select_tools(asking: str | None, *, called: bool, todo_tools: bool, own: bool) -> ToolSelection:
-    """Return the tools of a request; `called` tells whether its history has calls, `own` of other tools.
+    """Return the tools of a request.
 
-    Many servers refuse a request without tools over a history with calls: for a last word they are there,
-    and none may be called.
+    `called` tells whether its history has calls, `todo_tools` whether the list is on, `own` whether the
+    caller has tools. Many servers refuse a request without tools if its history has calls, so a last word
+    has tools bound of which none may be called.
     """
     if asking in LAST_WORDS:
         return ToolSelection(called and (todo_tools or not own), called, may_call=False)
@@ -54,10 +55,10 @@ def select_tools(asking: str | None, *, called: bool, todo_tools: bool, own: boo
 
 @dataclass(frozen=True, eq=False)
 class ModelBindings:
-    """The model with all tools, without the todo tools, without any, in a format; `full` is None without.
+    """The model with all tools, without the todo tools, without any, and in a format.
 
-    Many servers refuse a request without tools over a history with calls. For one that wants no call there
-    are the `quiet` ones: the tools are bound, and none may be called.
+    Those called `quiet` have tools bound of which none may be called. `full` is None for a model that cannot
+    call tools.
     """
 
     full: Runnable[Any, Any] | None
@@ -72,7 +73,7 @@ class ModelBindings:
     def create(
         cls, chat: BaseChatModel, tools: Sequence[Any], dialect: Dialect, base: LoopSettings, form: Any = None
     ) -> "ModelBindings":
-        """Bind the model; one that cannot call tools will do where the todo tools are off."""
+        """Bind the model. One that cannot call tools is accepted if the todo tools are off."""
         full: Runnable[Any, Any] | None = None
         quiet: Runnable[Any, Any] | None = None
         choice, everything = no_call_choice(chat), [*tools, *dialect.tool_schemas(base)]
@@ -82,24 +83,25 @@ class ModelBindings:
         except ModelError:
             if dialect.is_active(base):
                 raise
+        formatted = None if form is None else bind_format(chat, form)
         return cls(
-            full,
-            bind_tools(chat, tools),
-            chat,
-            formatted := None if form is None else bind_format(chat, form),
-            quiet,
-            bind_tools(chat, tools, choice) if tools else None,
-            None if formatted is None else _bind_tools_to_format(chat, formatted, quiet),
+            full=full,
+            without_todos=bind_tools(chat, tools),
+            bare=chat,
+            formatted=formatted,
+            quiet=quiet,
+            quiet_without_todos=bind_tools(chat, tools, choice) if tools else None,
+            formatted_with_tools=formatted and _bind_tools_to_format(chat, formatted, quiet),
         )
 
     @computed_once
     def may_stream(self) -> bool:
-        """Whether the model has a say in it; a pydantic model takes 8 µs to say that it has none."""
+        """Whether the model has a `streaming` field; a pydantic model needs 8 µs to say that it has none."""
         return hasattr(self.bare, "streaming")
 
     @computed_once
     def name(self) -> str:
-        """The model's name as its client has it."""
+        """The model's name, as its client has it."""
         return model_name_of(self.bare)
 
     @property
@@ -109,11 +111,11 @@ class ModelBindings:
 
     @computed_once
     def retries_unstreamed(self) -> bool:
-        """Whether a stream that never began is asked for again whole: the body may have been no stream."""
+        """Whether a stream that never began is requested again without streaming."""
         return loses_plain_bodies(self.bare)
 
     def watch(self, config: RunnableConfig, asking: str | None, settings: LoopSettings) -> ReplyWatcher:
-        """Return the ear for a request."""
+        """Return the watcher for a request."""
         return ReplyWatcher(
             config,
             streaming=self.streaming,
@@ -123,16 +125,24 @@ class ModelBindings:
         )
 
     def choose(self, asking: str | None, wire: Sequence[BaseMessage], *, todo_tools: bool) -> BoundModel:
-        """Return the model as a request needs it; `asking` for a format, a last word, or None."""
+        """Return the model for a request; `asking` is for a format, a last word, or None."""
+        called = has_calls(wire)
         if asking == "format" and self.formatted is not None:
-            beside = self.formatted_with_tools if has_calls(wire) else None
-            return BoundModel(beside or self.formatted)
-        own, todos = self.quiet_without_todos, todo_tools and self.full is not None
-        tools = select_tools(asking, called=has_calls(wire), todo_tools=todos, own=own is not None)
-        quiet = self.quiet if tools.todos else own if tools.own else None
-        if tools.may_call or (quiet is None and asking not in LAST_WORDS):
-            return BoundModel(self.full if tools.todos and self.full is not None else self.without_todos)
-        return BoundModel(quiet or self.bare, may_call=False)
+            with_tools = self.formatted_with_tools if called else None
+            return BoundModel(with_tools or self.formatted)
+        own = self.quiet_without_todos
+        todos = todo_tools and self.full is not None
+        tools = select_tools(asking, called=called, todo_tools=todos, own=own is not None)
+        quiet = None
+        if tools.todos:
+            quiet = self.quiet
+        elif tools.own:
+            quiet = own
+        if not tools.may_call and (quiet is not None or asking in LAST_WORDS):
+            return BoundModel(quiet or self.bare, may_call=False)
+        if tools.todos and self.full is not None:
+            return BoundModel(self.full)
+        return BoundModel(self.without_todos)
 
 
 def has_calls(wire: Sequence[BaseMessage]) -> bool:
@@ -143,11 +153,10 @@ def has_calls(wire: Sequence[BaseMessage]) -> bool:
 def _bind_tools_to_format(
     chat: BaseChatModel, formatted: Runnable[Any, Any], quiet: Runnable[Any, Any] | None
 ) -> Runnable[Any, Any]:
-    """Ask in a format with the tools bound; one that is itself a tool is asked for as it is."""
+    """Bind the tools to a request for a format as well, unless the format itself is a tool."""
     if not isinstance(quiet, RunnableBinding):
         return formatted
+    arguments = quiet.kwargs
     if is_openai(chat):
-        return bind_tools_to_format(
-            formatted, openai_tool_arguments(chat, quiet.kwargs["tools"], quiet.kwargs["tool_choice"])
-        )
-    return bind_tools_to_format(formatted, quiet.kwargs)
+        arguments = openai_tool_arguments(chat, arguments["tools"], arguments["tool_choice"])
+    return bind_tools_to_format(formatted, arguments)

@@ -1,6 +1,6 @@
-"""How a provider says what a reply was: cut, refused, unfit.
+"""Finish reasons: cut, refused or unfit, by provider.
 
-One table of values; `docs/models.md` has them by provider, and a test holds the two together.
+`docs/models.md` lists them by provider, and a test compares the two.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ FINISH_REASONS: Mapping[str, Problem] = MappingProxyType(
         "image_safety": "refused",
         "error_toxic": "refused",
         "sensitive": "refused",
-        # a call that the provider itself could not read
+        # the provider could not parse a call
         "malformed_function_call": "unfit",
         "unexpected_tool_call": "unfit",
         "malformed_tool_use": "unfit",
@@ -49,14 +49,14 @@ FINISH_REASONS: Mapping[str, Problem] = MappingProxyType(
 )
 
 UNREADABLE_CALL_ERRORS: Mapping[str, bool] = MappingProxyType(
-    {  # what a server says where it could not read the model's own call, by a status of 500 or in mid-stream
+    {  # errors of servers that could not parse the model's call; True: whatever the status
         "failed to parse tool call": False,
         "failed to parse input at pos": False,
         "model produced output that does not match": False,
         "error parsing tool call": False,
         "xml syntax error on line": False,
         "expected element type <function>": False,
-        "invalid sequence as part of tooluse": True,  # these by whatever status
+        "invalid sequence as part of tooluse": True,
         "tool_use_failed": True,
         "failed to call a function": True,
     }
@@ -64,53 +64,60 @@ UNREADABLE_CALL_ERRORS: Mapping[str, bool] = MappingProxyType(
 
 
 def reply_problem(message: AIMessage, *, must_finish: bool = False) -> Problem | None:
-    """Read what a provider says of a reply; None for a whole one.
+    """Return what is wrong with a reply according to its provider, or None for a complete one.
 
-    `must_finish` tells that it was streamed, and that a stream has to say how it ended: langchain-openai
-    raises nothing for one that just ends. Other providers and fakes send no reason.
+    `must_finish` says that the reply was streamed and that streams of this server report how they end:
+    langchain-openai raises nothing if one just ends. Other providers and fakes send no reason at all.
+
+    >>> reply_problem(AIMessage("Half a", response_metadata={"finish_reason": "length"}))
+    'cut'
     """
-    told = message.response_metadata
-    signs = {FINISH_REASONS.get(_normalize_reason(told.get(name))) for name in REASON_KEYS} if told else set()
-    if "refused" in signs or _is_filtered(told) or refusal_text(message):
+    metadata = message.response_metadata
+    problems = {FINISH_REASONS.get(_normalize_reason(metadata.get(name))) for name in REASON_KEYS}
+    if "refused" in problems or _is_filtered(metadata) or refusal_text(message):
         return "refused"
-    if "cut" in signs:
+    if "cut" in problems:
         return "cut"
-    if "unfit" in signs:
+    if "unfit" in problems:
         return "unfit"
-    unfinished = told.get("model_provider") == "openai" and not any(
-        told.get(name) for name in ("finish_reason", "status")
-    )
+    finished = metadata.get("finish_reason") or metadata.get("status")
+    unfinished = metadata.get("model_provider") == "openai" and not finished
     return "cut" if must_finish and unfinished else None
 
 
 def is_unreadable_call(error: BaseException | None) -> bool:
-    """Tell whether a request failed by the reply: the model wrote a call that the server could not read.
+    """Tell whether a request failed because the server could not parse a call that the model wrote.
 
-    A 4xx in most of these words is about what was sent, and stays an error.
+    With a status of 4xx most of these texts are about the request, so the error counts as one.
     """
     if not isinstance(error, Exception):
         return False
-    sent = getattr(error, "status_code", None) in range(400, 500)
-    words = f"{getattr(error, 'code', '')} {error}".lower()
-    return any(sign in words and (always or not sent) for sign, always in UNREADABLE_CALL_ERRORS.items())
+    is_client_error = getattr(error, "status_code", None) in range(400, 500)
+    text = f"{getattr(error, 'code', '')} {error}".lower()
+    for sign, whatever_status in UNREADABLE_CALL_ERRORS.items():
+        if sign in text and (whatever_status or not is_client_error):
+            return True
+    return False
 
 
 def _normalize_reason(value: Any) -> str:
-    """Return a sign in small letters: `FinishReason.SAFETY` and `SAFETY` are one."""
+    """Return a reason in lower case: `FinishReason.SAFETY` and `SAFETY` are the same."""
     return str(getattr(value, "name", value)).rpartition(".")[2].lower()
 
 
-def _is_filtered(told: Mapping[str, Any]) -> bool:
-    """Tell whether the reason stands deeper: OpenAI's Responses, a prompt that Gemini did not let through."""
-    why, prompt = told.get("incomplete_details"), told.get("prompt_feedback")
-    if isinstance(why, Mapping) and FINISH_REASONS.get(_normalize_reason(why.get("reason"))) == "refused":
-        return True
-    return isinstance(prompt, Mapping) and bool(prompt.get("block_reason"))
+def _is_filtered(metadata: Mapping[str, Any]) -> bool:
+    """Look for reasons in nested fields: OpenAI's Responses, and prompts that Gemini blocked."""
+    details, feedback = metadata.get("incomplete_details"), metadata.get("prompt_feedback")
+    if isinstance(details, Mapping):
+        reason = _normalize_reason(details.get("reason"))
+        if FINISH_REASONS.get(reason) == "refused":
+            return True
+    return isinstance(feedback, Mapping) and bool(feedback.get("block_reason"))
 
 
 def refusal_text(message: AIMessage) -> str:
-    """Return the words of a refusal, as OpenAI has them beside the text or in a block; "" for none."""
-    beside = message.additional_kwargs.get("refusal")
+    """Return the text of a refusal, which OpenAI sends as a field or as a block; "" if there is none."""
     blocks = message.content if isinstance(message.content, list) else []
-    said = [beside, *(b.get("refusal") for b in blocks if isinstance(b, dict) and b.get("type") == "refusal")]
-    return "\n\n".join(words.strip() for words in said if isinstance(words, str) and words.strip())
+    refusals = [block for block in blocks if isinstance(block, dict) and block.get("type") == "refusal"]
+    texts = [part.get("refusal") for part in (message.additional_kwargs, *refusals)]
+    return "\n\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())

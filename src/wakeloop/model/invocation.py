@@ -1,4 +1,4 @@
-"""One request, waited for or not."""
+"""One request to the model, sync or async."""
 
 from typing import Any
 
@@ -9,23 +9,26 @@ from wakeloop.model.chat_models import to_prompt_value, without_streaming
 from wakeloop.model.reply_watcher import ReplyWatcher
 
 
-def invoke_model(voice: Runnable[Any, Any], wire: list[AnyMessage], heard: ReplyWatcher) -> Any:
-    """Return what a model says, once more whole where its stream never began; None where it was not read."""
-    raw, sent = None, to_prompt_value(voice, wire)
-    with heard:
-        raw = voice.invoke(sent, heard.config)
-    if heard.never_began:
-        with heard:
-            raw = without_streaming(voice).invoke(sent, heard.config)
+def invoke_model(model: Runnable[Any, Any], wire: list[AnyMessage], watcher: ReplyWatcher) -> Any:
+    """Return the model's reply, or None if it could not be read and is to be asked for again.
+
+    A stream that never began is asked for once more without streaming.
+    """
+    raw, prompt = None, to_prompt_value(model, wire)
+    with watcher:
+        raw = model.invoke(prompt, watcher.config)
+    if watcher.never_began:
+        with watcher:
+            raw = without_streaming(model).invoke(prompt, watcher.config)
     return raw
 
 
-async def ainvoke_model(voice: Runnable[Any, Any], wire: list[AnyMessage], heard: ReplyWatcher) -> Any:
-    """Return the same; the model is awaited."""
-    raw, sent = None, to_prompt_value(voice, wire)
-    with heard:
-        raw = await voice.ainvoke(sent, heard.config)
-    if heard.never_began:
-        with heard:
-            raw = await without_streaming(voice).ainvoke(sent, heard.config)
+async def ainvoke_model(model: Runnable[Any, Any], wire: list[AnyMessage], watcher: ReplyWatcher) -> Any:
+    """Return what `invoke_model` does, awaiting the model."""
+    raw, prompt = None, to_prompt_value(model, wire)
+    with watcher:
+        raw = await model.ainvoke(prompt, watcher.config)
+    if watcher.never_began:
+        with watcher:
+            raw = await without_streaming(model).ainvoke(prompt, watcher.config)
     return raw

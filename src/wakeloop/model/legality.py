@@ -1,4 +1,4 @@
-"""Whether a history may be sent as it is."""
+"""Whether a history can be sent as it is."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -12,32 +12,38 @@ from wakeloop.model.tool_calls import LONGEST_ID, calls_agree, is_legal_name, is
 from wakeloop.model.user_messages import is_valid_user_message
 from wakeloop.text.marks import text_of
 
+_FORBIDDEN = (("human", "tool"), ("ai", "ai"))  # roles that may not follow each other
+
 
 def is_legal(messages: Sequence[Any]) -> bool:
-    """See in one pass that there is nothing to do, which is so in nearly every request.
+    """Tell in one pass whether nothing has to be repaired, which is true for nearly every request.
 
-    A history that remembers how far it is sound is read from there, so that a request costs its new tail.
+    `Messages` remember how far they were checked, so a request only costs its new tail.
     """
-    sound = getattr(messages, "legal_count", 0)
-    made = messages.has_call if isinstance(messages, Messages) else _make_id_check()
-    waiting: set[str | None] = set()
-    last = messages[sound - 1].type if sound else "human"
-    for place, message in enumerate(islice(messages, sound, None), start=sound):
-        whole: Any = make_sendable(message)
-        if whole is not message:
+    checked = getattr(messages, "legal_count", 0)
+    was_made = messages.has_call if isinstance(messages, Messages) else _make_id_check()
+    waiting: set[str | None] = set()  # ids of calls whose results must come next
+    last_role = messages[checked - 1].type if checked else "human"
+    for place, message in enumerate(islice(messages, checked, None), start=checked):
+        sendable: Any = make_sendable(message)
+        if sendable is not message:
             return False
         role = message.type
         if role == "tool":
             if message.tool_call_id not in waiting or not is_legal_name(message.name or "unknown"):
                 return False
             waiting.discard(message.tool_call_id)
-        elif waiting or (role, last) in (("human", "tool"), ("ai", "ai")) or not _is_sound_message(message):
+        elif (
+            waiting
+            or (role, last_role) in (("human", "tool"), ("ai", "ai"))
+            or not _is_sound_message(message)
+        ):
             return False
         elif role == "ai":
             waiting = {call["id"] for call in message.tool_calls}
-            if len(waiting) < len(message.tool_calls) or any(made(key or "", place) for key in waiting):
+            if len(waiting) < len(message.tool_calls) or any(was_made(key or "", place) for key in waiting):
                 return False
-        last = role
+        last_role = role
     if waiting:
         return False
     if isinstance(messages, Messages):
@@ -46,7 +52,7 @@ def is_legal(messages: Sequence[Any]) -> bool:
 
 
 def _is_sound_message(message: Any) -> bool:
-    """Tell whether a message of a user or an assistant is sound in itself."""
+    """Tell whether a message of a user or an assistant is acceptable in itself."""
     if message.name and not is_legal_speaker(message):
         return False
     if message.type != "ai":
@@ -59,16 +65,19 @@ def _is_sound_message(message: Any) -> bool:
 
 
 def _is_sound_call(call: ToolCall) -> bool:
-    """Tell whether every server takes a call's name and id."""
-    key = call["id"]
-    return bool(key) and len(key or "") <= LONGEST_ID and is_legal_name(call["name"])
+    """Tell whether every server accepts a call's name and id."""
+    key = call["id"] or ""
+    return 0 < len(key) <= LONGEST_ID and is_legal_name(call["name"])
 
 
 def _make_id_check() -> Callable[[str, int], bool]:
-    """Return what tells whether a call's id was met before."""
-    met: set[str] = set()
+    """Return a function that tells whether it was given a call's id before."""
+    seen: set[str] = set()
 
-    def again(key: str, _: int) -> bool:
-        return key in met or bool(met.add(key))  # type: ignore[func-returns-value]
+    def was_seen(key: str, _: int) -> bool:
+        if key in seen:
+            return True
+        seen.add(key)
+        return False
 
-    return again
+    return was_seen

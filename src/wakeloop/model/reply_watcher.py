@@ -1,4 +1,4 @@
-"""What a model's client cannot read, and what it mends."""
+"""Watches one request for replies that its client cannot read."""
 
 import json
 from collections.abc import Mapping
@@ -20,9 +20,10 @@ from wakeloop.platform.response_bodies import find_server_message, find_unparsed
 from wakeloop.text.characters import shorten
 
 BrokenArguments = Mapping[tuple[str | None, str | None], str]
+"""The arguments of calls that broke off in a stream, by the calls' id and name."""
 
-_RAW = (ValueError, TypeError, LookupError, AttributeError, AssertionError)
-_READERS = frozenset(
+_RAW_ERRORS = (ValueError, TypeError, LookupError, AttributeError, AssertionError)
+_READERS = frozenset(  # the packages that read replies: a raw error of theirs is about the reply
     (
         *("json", "pydantic", "openai", "anthropic"),
         *("langchain_core", "langchain_openai", "langchain_anthropic", "langchain_aws"),
@@ -30,8 +31,8 @@ _READERS = frozenset(
 )
 _CALLS = frozenset(("tool_calls", "invalid_tool_calls", "tool_call_chunks"))
 _NO_STREAM = "No generations found in stream"
-_NAMED = 300  # characters of what the client said
-_ENDED = {  # what clients raise for a reply in a format, by the name of the class
+_LONGEST_CAUSE = 300  # characters
+_FORMAT_ERRORS = {  # which clients raise for a reply in a format, by class name
     "LengthFinishReasonError": "cut",
     "ContentFilterFinishReasonError": "refused",
     "ModelRefusalError": "refused",
@@ -40,9 +41,9 @@ _ENDED = {  # what clients raise for a reply in a format, by the name of the cla
 
 @dataclass(frozen=True, slots=True)
 class UnreadableReply:
-    """A reply that the client would not give out: why, in one line, and what it said as far as it was heard.
+    """A reply that the client did not return: why, in one line, and its text as far as it is known.
 
-    `how` is `unfit`, `cut` or `refused`.
+    `kind` is `unfit`, `cut` or `refused`.
     """
 
     why: str
@@ -51,17 +52,20 @@ class UnreadableReply:
 
 
 class ReplyWatcher(BaseCallbackHandler):
-    """One request's ear: `with Hearing(config, streaming=…) as heard: model.invoke(sent, heard.config)`.
+    """Watches one request: `with ReplyWatcher(config, streaming=…) as w: model.invoke(prompt, w.config)`.
 
-    What the client raises raw while it reads a reply leaves as `ReplyError`; errors with a name of their own
-    (a timeout, a lost connection) and those of other code pass. A streamed call whose arguments broke off is
-    parsed by langchain as if it were whole: `halves` holds the text of each, by id and name.
+    A raw error that the client raises while it reads the reply becomes a `ReplyError`. Errors with a class of
+    their own (a timeout, a lost connection) and errors of other code pass.
 
-    What can be asked for again does not leave: a reply lost with calls that do not fit a message or that its
-    server could not read, and, where a format is asked for (`formats`), what a client raises in the place of
-    a result; `unread` is what it was.
-    Where `asks_whole`, neither does a stream that ended before it began, which `silent` tells: a body that is
-    no stream looks so. A stream `finishes` where it has to say how it ended.
+    Some errors do not leave the block, because the request can be made again; `unreadable` then says why:
+
+    - calls that do not fit a message, or that the server could not parse;
+    - with `formats`, whatever a client raises in place of a result in the format;
+    - with `retries_unstreamed`, a stream that ended before it began, which is what a reply looks like that is
+      no stream. `never_began` is true for it.
+
+    langchain parses a streamed call whose arguments broke off as if it were whole: `broken_arguments` has
+    them as they came. With `finishes`, a stream has to say how it ended.
     """
 
     run_inline = True
@@ -75,18 +79,15 @@ class ReplyWatcher(BaseCallbackHandler):
         retries_unstreamed: bool = False,
         finishes: bool = True,
     ) -> None:
-        self.config, self.formats, self.retries_unstreamed, self.finishes = (
-            config,
-            formats,
-            retries_unstreamed,
-            finishes,
-        )
+        self.config, self.formats, self.finishes = config, formats, finishes
+        self.retries_unstreamed = retries_unstreamed
         self.chunks: list[AIMessageChunk] = []
         self.streamed = self.never_began = False
         self.unreadable: UnreadableReply | None = None
         self.message: AIMessage | None = None
         callbacks: Any = config.get("callbacks")
-        if streaming or formats or getattr(callbacks, "handlers", callbacks):  # nothing else is streamed
+        listeners = getattr(callbacks, "handlers", callbacks)
+        if streaming or formats or listeners:  # nothing else is streamed, so there is nothing to hear
             self.config = merge_configs(config, {"callbacks": [self]})
 
     def __enter__(self) -> Self:
@@ -96,43 +97,46 @@ class ReplyWatcher(BaseCallbackHandler):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if (unread := self._find_retryable(error, trace)) is not None:
-            self.unreadable = unread
+        if error is None:
+            return False
+        unreadable = self._find_retryable(error, trace)
+        if unreadable is not None:
+            self.unreadable = unreadable
             return True
-        if isinstance(error, _RAW) and _raising_package(trace) in _READERS:
+        if isinstance(error, _RAW_ERRORS) and _raising_package(trace) in _READERS:
             if self.retries_unstreamed and _NO_STREAM in str(error):
                 self.never_began, self.retries_unstreamed = True, False
                 return True
             raise unreadable_reply_error(error, find_server_message(trace)) from error
         return False
 
-    def _find_retryable(
-        self, error: BaseException | None, trace: TracebackType | None
-    ) -> UnreadableReply | None:
-        """Return what is asked for again in the place of an error, or None where it has to leave."""
+    def _find_retryable(self, error: BaseException, trace: TracebackType | None) -> UnreadableReply | None:
+        """Return the reply to ask for again because of an error, or None if the error has to be raised."""
         if isinstance(error, ValidationError):
             places = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
             if places and places <= _CALLS:
                 return UnreadableReply(_describe_cause(error))
         if is_unreadable_call(error):
             return UnreadableReply("the server could not read it")
-        if not self.formats or error is None:
+        return self._read_format_error(error, trace) if self.formats else None
+
+    def _read_format_error(self, error: BaseException, trace: TracebackType | None) -> UnreadableReply | None:
+        """Return the reply that a client raised about instead of returning it, or None for another error."""
+        names = [parent.__name__ for parent in type(error).__mro__]
+        kinds = [_FORMAT_ERRORS[name] for name in names if name in _FORMAT_ERRORS]
+        unparsed = find_unparsed_text(trace) if isinstance(error, ValueError) else None
+        if not (kinds or unparsed is not None or isinstance(error, OutputParserException)):
             return None
-        kinds = [_ENDED[parent.__name__] for parent in type(error).__mro__ if parent.__name__ in _ENDED]
-        parsed = find_unparsed_text(trace) if isinstance(error, ValueError) else None
-        if kinds or parsed is not None or isinstance(error, OutputParserException):
-            said = self.message or _completion_text(error) or parsed or AIMessage("")
-            return UnreadableReply(
-                _describe_cause(error), kinds[0] if kinds else reply_problem(said) or "unfit", said
-            )
-        return None
+        message = self.message or _completion_text(error) or unparsed or AIMessage("")
+        kind = kinds[0] if kinds else reply_problem(message) or "unfit"
+        return UnreadableReply(_describe_cause(error), kind, message)
 
     def on_chat_model_start(self, *_: Any, **__: Any) -> None:
-        """Begin anew."""
+        """Forget what an earlier attempt streamed."""
         self.chunks = []
         self.streamed = False
 
-    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **_: Any) -> None:  # noqa: ARG002 - langchain passes it by name
+    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **_: Any) -> None:  # noqa: ARG002 - passed by name
         """Keep the pieces of calls."""
         self.streamed = True
         message = getattr(chunk, "message", None)
@@ -140,10 +144,13 @@ class ReplyWatcher(BaseCallbackHandler):
             self.chunks.append(message)
 
     def on_llm_end(self, response: LLMResult, **_: Any) -> None:
-        """Keep the reply, for what a client raises behind it."""
-        first = next((made for made in response.generations if made), [None])
-        said = getattr(first[0], "message", None)
-        self.message = said if isinstance(said, AIMessage) else None
+        """Keep the reply, in case the client raises after it."""
+        for generations in response.generations:
+            if generations:
+                message = getattr(generations[0], "message", None)
+                self.message = message if isinstance(message, AIMessage) else None
+                return
+        self.message = None
 
     @property
     def must_finish(self) -> bool:
@@ -152,49 +159,58 @@ class ReplyWatcher(BaseCallbackHandler):
 
     @property
     def broken_arguments(self) -> BrokenArguments:
-        """The arguments that are no whole JSON, joined as langchain joins them."""
+        """The arguments that are not complete JSON, joined the way langchain joins them."""
         if not self.chunks:
             return {}
-        joined = self.chunks[0] + self.chunks[1:] if self.chunks[1:] else self.chunks[0]
-        calls = [(call["id"], call["name"], call["args"] or "{}") for call in joined.tool_call_chunks]
-        return {(key, name): args for key, name, args in calls if not _is_json(args)}
+        joined = self.chunks[0]
+        if len(self.chunks) > 1:
+            joined = joined + self.chunks[1:]
+        broken = {}
+        for call in joined.tool_call_chunks:
+            args = call["args"] or "{}"
+            if not _is_json(args):
+                broken[call["id"], call["name"]] = args
+        return broken
 
 
 def require_ai_message(message: Any) -> AIMessage:
     """Return a reply. Raises `ReplyError` for a message in another role."""
     if not isinstance(message, AIMessage):
-        raise unreadable_reply_error(f"its role is {message.type!r}, not the assistant's")
+        raise unreadable_reply_error(f"its role is {message.type!r}, not 'assistant'")
     return message
 
 
-def unreadable_reply_error(error: BaseException | str, words: str = "") -> ReplyError:
-    """Name what no reply could be made of; `words` are the server's own, where it had some."""
-    said = f"the server says: {shorten(words, _NAMED)}" if words else _describe_cause(error)
-    if "is not JSON serializable" in said:
-        return ReplyError(f"The request could not be written ({said}): take out the message that holds it.")
+def unreadable_reply_error(cause: BaseException | str, server_message: str = "") -> ReplyError:
+    """Return the error about a reply that could not be read, with the server's own message if it sent one."""
+    why = _describe_cause(cause)
+    if server_message:
+        why = f"the server says: {shorten(server_message, _LONGEST_CAUSE)}"
+    if "is not JSON serializable" in why:
+        return ReplyError(f"The request could not be written ({why}): remove the message that contains it.")
     return ReplyError(
-        f"The model's reply could not be read ({said}), so nothing of it was stored: {RESUME_HINT}, and if it "
-        "comes again look at the model's address and at what stands before its server."
+        f"The model's reply could not be read ({why}), so nothing of it was stored: {RESUME_HINT}. If it "
+        "happens again, check the model's address and any proxy in front of its server."
     )
 
 
-def _describe_cause(error: BaseException | str) -> str:
-    said = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-    if "<html" in said.lower() or "<!doctype html" in said.lower():
-        return "a page of HTML came in its place"
-    said = said.partition("For further information visit")[0].partition(" For troubleshooting, visit")[0]
-    return shorten(" ".join(said.split()), _NAMED)
+def _describe_cause(cause: BaseException | str) -> str:
+    text = cause if isinstance(cause, str) else f"{type(cause).__name__}: {cause}"
+    if "<html" in text.lower() or "<!doctype html" in text.lower():
+        return "an HTML page came instead"
+    for hint in ("For further information visit", " For troubleshooting, visit"):  # pydantic's, langchain's
+        text = text.partition(hint)[0]
+    return shorten(" ".join(text.split()), _LONGEST_CAUSE)
 
 
 def _completion_text(error: BaseException) -> AIMessage | None:
-    """Return the text that openai's own error about a reply's end holds."""
+    """Return the text in openai's errors about how a reply ended."""
     choices = getattr(getattr(error, "completion", None), "choices", None)
     text = getattr(getattr(choices[0], "message", None), "content", None) if choices else None
     return AIMessage(text) if isinstance(text, str) else None
 
 
 def _raising_package(trace: TracebackType | None) -> str:
-    """Return the package whose code raised: the innermost frame's."""
+    """Return the package whose code raised: that of the innermost frame."""
     module = ""
     while trace is not None:
         module, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next

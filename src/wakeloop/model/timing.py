@@ -1,4 +1,4 @@
-"""How long a call took: its result tells."""
+"""Records on its result how long a call took."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,43 +12,43 @@ from wakeloop.text.marks import with_duration
 
 
 class TimedNode(RedactingNode):
-    """A node that runs one call. What is timed is the attempt that finishes, after an interrupt the last."""
+    """A node that runs one call. Only the attempt that finishes is timed, not one that an interrupt ended."""
 
     clock: Callable[[], float]
     model: object
 
     @property
     def models(self) -> tuple[object, ...]:
-        """Whose secrets a tool's error may tell."""
+        """The models whose secrets a tool's error may contain."""
         return (self.model,)
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's name
         """Run in a synchronous graph."""
         began = self.clock()
-        return record_duration(super().invoke(input, config, **kwargs), input["id"], self.clock() - began)
+        update = super().invoke(input, config, **kwargs)
+        return record_duration(update, input["id"], self.clock() - began)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
         """Run in an asynchronous graph."""
         began = self.clock()
-        return record_duration(
-            await super().ainvoke(input, config, **kwargs), input["id"], self.clock() - began
-        )
+        update = await super().ainvoke(input, config, **kwargs)
+        return record_duration(update, input["id"], self.clock() - began)
 
 
 def record_duration(update: Any, call_id: str, seconds: float) -> Any:
-    """Write on the results of a call, in whatever its node returns, how long it took."""
+    """Write the duration of a call on its results, in whatever form its node returns them."""
     return update_results(update, call_id, lambda result: with_duration(result, seconds))
 
 
 def update_results(update: Any, call_id: str, change: Callable[[ToolMessage], ToolMessage]) -> Any:
-    """Change the results of a call, in whatever its node returns."""
+    """Change the results of a call in place, in an update, a `Command`, or a list of these."""
     for part in update if isinstance(update, list) else [update]:
-        written = part.update if isinstance(part, Command) else part
-        if isinstance(written, dict) and "messages" in written:
-            written["messages"] = [
-                change(message)
-                if isinstance(message, ToolMessage) and message.tool_call_id == call_id
-                else message
-                for message in written["messages"]
-            ]
+        values = part.update if isinstance(part, Command) else part
+        if not isinstance(values, dict) or "messages" not in values:
+            continue
+        messages = list(values["messages"])
+        for place, message in enumerate(messages):
+            if isinstance(message, ToolMessage) and message.tool_call_id == call_id:
+                messages[place] = change(message)
+        values["messages"] = messages
     return update

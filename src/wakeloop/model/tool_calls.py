@@ -1,115 +1,137 @@
-"""A message and its calls: legal names, wherever they stand.
+"""Calls in messages, with names and ids that servers accept.
 
-Servers check a history when it comes back: names, ids, and that the blocks of a reply hold the calls that
-are answered. A call may stand in `tool_calls`, in a block of the content (Anthropic's, Bedrock's, those of
-OpenAI's Responses, LangChain's own) and, from older servers, under `additional_kwargs`. This is the one place
-that writes them: `holding` makes all of them agree.
+Servers check a history when it comes back: names, ids, and that the blocks of a reply contain the calls that
+have results. A call may be in `tool_calls`, in a block of the content (Anthropic's, Bedrock's, OpenAI's
+Responses, LangChain's own) and, from older servers, in `additional_kwargs`. Only `set_calls` writes them, so
+that all of these agree.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2s
 from string import ascii_letters, digits
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 
-LONGEST_ID = 40  # characters that OpenAI's chat completions take; what is minted has nine, as Mistral's ask
+LONGEST_ID = 40  # characters that OpenAI's chat completions accept; new ids have nine, as Mistral requires
+LONGEST_NAME = 64
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_UNNAMED = re.compile(r"[^a-zA-Z0-9_-]")
-_SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")  # what may stand in a message's own name
-_UNSPOKEN = re.compile(r"[\s<|\\/>]")
-_LETTERS = ascii_letters + digits
+_NOT_IN_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")  # the name on a user's message
+_NOT_IN_SPEAKER = re.compile(r"[\s<|\\/>]")
+_ALPHABET = ascii_letters + digits
 _OLD = frozenset(("tool_calls", "function_call"))  # where older servers put a call
 
 
-class _Keys(NamedTuple):
+class _BlockKeys(NamedTuple):
+    """Under which keys a content block has a call's id and arguments."""
+
     id: str
     args: str
 
 
+_CLIENT_CALL = _BlockKeys("call_id", "action")
 _BLOCKS = {
-    "tool_use": _Keys("id", "input"),  # Anthropic, Bedrock
-    "function_call": _Keys("call_id", "arguments"),  # OpenAI's Responses
-    "custom_tool_call": _Keys("call_id", "input"),
-    "tool_call": _Keys("id", "args"),  # LangChain's own
-    "tool_call_chunk": _Keys("id", "args"),
-    "invalid_tool_call": _Keys("id", "args"),
-    # what a client has to do itself, and no tool of ours does: never among a message's calls
-    **dict.fromkeys(("computer_call", "local_shell_call", "shell_call"), _Keys("call_id", "action")),
-    "apply_patch_call": _Keys("call_id", "operation"),
+    "tool_use": _BlockKeys("id", "input"),  # Anthropic, Bedrock
+    "function_call": _BlockKeys("call_id", "arguments"),  # OpenAI's Responses
+    "custom_tool_call": _BlockKeys("call_id", "input"),
+    "tool_call": _BlockKeys("id", "args"),  # LangChain
+    "tool_call_chunk": _BlockKeys("id", "args"),
+    "invalid_tool_call": _BlockKeys("id", "args"),
+    # a client must carry these out itself, which no tool of ours does: they never become calls
+    "computer_call": _CLIENT_CALL,
+    "local_shell_call": _CLIENT_CALL,
+    "shell_call": _CLIENT_CALL,
+    "apply_patch_call": _BlockKeys("call_id", "operation"),
 }
-_SERVED = ("server_tool_use", "mcp_tool_use", "server_tool_call")  # a provider's own tools
+_SERVER_CALLS = ("server_tool_use", "mcp_tool_use", "server_tool_call")  # of a provider's own tools
 _UNPARSED = frozenset(("tool_call_chunk", "invalid_tool_call"))
-_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")  # never the last of a message
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")  # never the last block of a message
 
 Pair = tuple[Mapping[str, Any], ToolCall]
+"""A call as it came, and as it is kept."""
 
 
 def legal_name(name: str | None) -> str:
-    """Return a tool's name as every server takes it back: 64 letters, digits, `_` and `-` at most."""
-    return (_UNNAMED.sub("_", name) if name else "unknown")[:64]
+    """Return a tool's name as every server accepts it: at most 64 letters, digits, `_` and `-`.
+
+    >>> legal_name("web.search")
+    'web_search'
+    """
+    return (_NOT_IN_NAME.sub("_", name) if name else "unknown")[:LONGEST_NAME]
 
 
 def is_legal_name(name: object) -> bool:
-    """Tell whether every server takes a tool's name back."""
+    """Tell whether every server accepts a tool's name in a history."""
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
 def is_legal_speaker(message: BaseMessage) -> bool:
-    """Tell whether every server takes the name of who speaks, an assistant's as strictly as a tool's."""
-    name = message.name
-    return not name or (_NAME if message.type == "ai" else _SPEAKER).fullmatch(name) is not None
+    """Tell whether every server accepts the name on a message; an assistant's is checked like a tool's."""
+    if not message.name:
+        return True
+    pattern = _NAME if message.type == "ai" else _SPEAKER
+    return pattern.fullmatch(message.name) is not None
 
 
 def legal_speaker(message: BaseMessage) -> str | None:
-    """Return the name of who speaks as every server takes it; None where an assistant's has nothing left."""
+    """Return the name on a message as every server accepts it; None if nothing is left of an assistant's."""
     name = message.name or ""
     if message.type != "ai":
-        return _UNSPOKEN.sub("_", name)[:64]
-    legal = _UNNAMED.sub("_", name)[:64]
+        return _NOT_IN_SPEAKER.sub("_", name)[:LONGEST_NAME]
+    legal = _NOT_IN_NAME.sub("_", name)[:LONGEST_NAME]
     return legal if legal.strip("_-") else None
 
 
-def derive_id(*told: object) -> str:
-    """Derive a call's id, the same one each time: nine letters and digits."""
-    number = int.from_bytes(blake2s(repr(told).encode("utf-8", "replace"), digest_size=8).digest())
-    made = ""
+def with_legal_speaker(message: BaseMessage) -> BaseMessage:
+    """Return a message with a name that every server accepts."""
+    if is_legal_speaker(message):
+        return message
+    return message.model_copy(update={"name": legal_speaker(message)})
+
+
+def derive_id(*parts: object) -> str:
+    """Return a call's id of nine letters and digits, always the same for the same parts."""
+    digest = blake2s(repr(parts).encode("utf-8", "replace"), digest_size=8).digest()
+    number = int.from_bytes(digest)
+    letters = []
     for _ in range(9):
-        number, place = divmod(number, len(_LETTERS))
-        made += _LETTERS[place]
-    return made
+        number, place = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[place])
+    return "".join(letters)
 
 
-def set_calls(message: AIMessage, made: Sequence[Pair]) -> dict[str, Any]:
-    """Return the fields of a message that is to hold these calls and no others.
+def set_calls(message: AIMessage, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """Return the fields of a message that make it contain exactly these calls.
 
-    `made` pairs each call as it came with the call as it is kept; a block whose call is not among them goes.
+    Each pair is a call as it came and as it is kept. Blocks of other calls are removed.
     """
-    update: dict[str, Any] = {"tool_calls": [call for _, call in made], "invalid_tool_calls": []}
+    update: dict[str, Any] = {"tool_calls": [call for _, call in pairs], "invalid_tool_calls": []}
     if _OLD & message.additional_kwargs.keys():
         kept = {key: value for key, value in message.additional_kwargs.items() if key not in _OLD}
         update["additional_kwargs"] = kept
     if isinstance(message.content, list):
-        unfinished = () if made else _unfinished_server_calls(message.content)
-        update["content"] = _rewrite_blocks(message.content, made, unfinished)
+        # with calls of ours next to them, the provider continues its own once ours are answered
+        unfinished = () if pairs else _unfinished_server_calls(message.content)
+        update["content"] = _rewrite_blocks(message.content, pairs, unfinished)
     return update
 
 
 def calls_agree(message: AIMessage) -> bool:
-    """Tell whether a message holds the same calls everywhere, and none where only older servers had one."""
+    """Tell whether a message has the same calls everywhere, and none only where older servers put them."""
     extra = message.additional_kwargs
-    if extra and ("function_call" in extra or ("tool_calls" in extra and not message.tool_calls)):
+    if "function_call" in extra or ("tool_calls" in extra and not message.tool_calls):
         return False
-    content = message.content
-    if isinstance(content, str):
+    if isinstance(message.content, str):
         return True
     waiting = {call["id"]: call for call in message.tool_calls}
-    if not waiting and _unfinished_server_calls(content):
+    if not waiting and _unfinished_server_calls(message.content):
         return False
-    for block in content:
-        if (keys := _block_keys(block)) is None:
+    for block in message.content:
+        keys = _block_keys(block)
+        if keys is None:
             continue
         key = block.get(keys.id)  # type: ignore[union-attr]
         call = waiting.pop(key, None) if isinstance(key, str | None) else None
@@ -118,54 +140,70 @@ def calls_agree(message: AIMessage) -> bool:
     return True
 
 
-def _block_keys(block: object) -> _Keys | None:
-    return _BLOCKS.get(str(block["type"])) if isinstance(block, dict) and "type" in block else None
+def _block_keys(block: object) -> _BlockKeys | None:
+    """Return where a block has its call, or None if it is not a call."""
+    if not isinstance(block, dict) or "type" not in block:
+        return None
+    return _BLOCKS.get(str(block["type"]))
 
 
 def _unfinished_server_calls(content: Sequence[Any]) -> list[Any]:
-    """Return the calls of a provider's own tools that came to no end.
-
-    Where a message has calls of ours beside them, the provider goes on with them once those are answered.
-    """
+    """Return the calls of a provider's own tools that have no result."""
     blocks = [block for block in content if isinstance(block, dict)]
-    ended = [block.get("tool_use_id") or block.get("tool_call_id") for block in blocks]
-    return [block for block in blocks if block.get("type") in _SERVED and block.get("id") not in ended]
+    finished = [block.get("tool_use_id") or block.get("tool_call_id") for block in blocks]
+    return [
+        block for block in blocks if block.get("type") in _SERVER_CALLS and block.get("id") not in finished
+    ]
 
 
-def _rewrite_blocks(content: Sequence[Any], made: Sequence[Pair], adrift: Sequence[Any]) -> str | list[Any]:
-    waiting = list(made)
+def _rewrite_blocks(
+    content: Iterable[Any], pairs: Sequence[Pair], unfinished: Sequence[Any]
+) -> str | list[Any]:
+    """Return a content whose blocks contain the calls of the pairs, in place of those that came."""
+    waiting = list(pairs)
     blocks: list[Any] = []
-    gone = False
+    removed = False
     for block in content:
-        if block in adrift:
-            gone = True
+        keys = _block_keys(block)
+        if block in unfinished:
+            removed = True
             continue
-        if (keys := _block_keys(block)) is None:
+        if keys is None:
             blocks.append(block)
             continue
-        key = block.get(keys.id)
-        mine = [pair for pair in waiting if pair[0]["id"] == key]
-        mine = [pair for pair in mine if pair[0]["name"] == block.get("name")] or mine
-        if not mine:
-            gone = True
+        pair = _find_pair(block, keys, waiting)
+        if pair is None:
+            removed = True
             continue
-        waiting.remove(mine[0])
-        if block["type"] in _UNPARSED:
-            continue  # every client makes a block of a call that has none
-        blocks.append(_rewrite_block(block, keys, mine[0][1]))
-    while gone and blocks and isinstance(blocks[-1], dict) and blocks[-1].get("type") in _THOUGHTS:
-        blocks.pop()  # what was thought before a call that is gone stands for nothing, and none takes it last
+        waiting.remove(pair)
+        if block["type"] not in _UNPARSED:  # clients make a block for a call that has none
+            blocks.append(_rewrite_block(block, keys, pair[1]))
+    if removed:  # no server accepts a message that ends with the thoughts before a removed call
+        while blocks and isinstance(blocks[-1], dict) and blocks[-1].get("type") in _THOUGHTS:
+            blocks.pop()
     return blocks or ""
 
 
-def _rewrite_block(block: dict[str, Any], keys: _Keys, call: ToolCall) -> dict[str, Any]:
-    """Return a block that holds this call; what else stands in it is kept."""
+def _find_pair(block: Mapping[str, Any], keys: _BlockKeys, waiting: Iterable[Pair]) -> Pair | None:
+    """Return the pair of a block's call: with its id, and with its name too if ids are not unique."""
+    found = None
+    for pair in waiting:
+        if pair[0]["id"] != block.get(keys.id):
+            continue
+        if pair[0]["name"] == block.get("name"):
+            return pair
+        found = found or pair
+    return found
+
+
+def _rewrite_block(block: dict[str, Any], keys: _BlockKeys, call: ToolCall) -> dict[str, Any]:
+    """Return a block with this call; its other fields stay."""
     new = {**block, keys.id: call["id"], "name": call["name"]}
-    given = new.get(keys.args)
+    args = new.get(keys.args)
     if block["type"] == "function_call":
-        if not isinstance(given, str) or _parse_json(given) != call["args"]:
+        if not isinstance(args, str) or _parse_json(args) != call["args"]:
             new[keys.args] = json.dumps(call["args"], ensure_ascii=False)
-    elif block["type"] != "custom_tool_call":  # its input is a text, which the call holds under a name
+    elif block["type"] != "custom_tool_call":  # its input is a string, which the call has under a name
         new[keys.args] = call["args"]
         new.pop("partial_json", None)
     return new
@@ -176,10 +214,3 @@ def _parse_json(text: str) -> Any:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return None
-
-
-def with_legal_speaker(message: BaseMessage) -> BaseMessage:
-    """Return a message whose speaker's name every server takes."""
-    if is_legal_speaker(message):
-        return message
-    return message.model_copy(update={"name": legal_speaker(message)})

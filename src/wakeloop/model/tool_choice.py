@@ -1,6 +1,6 @@
-"""How a client is told to call no tool, by its class."""
+"""How to tell each client to make no call."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -15,24 +15,27 @@ NO_CALL_CHOICES: Mapping[str, Any] = MappingProxyType(
         "langchain_mistralai.ChatMistralAI": "none",
     }
 )
-"""`tool_choice` by client class, for subclasses too. Elsewhere the word would force a tool called `none`
-(langchain-aws does that), or is unknown: there the tools stay bound, and a call in the reply is dropped."""
+"""`tool_choice` by client class, also for subclasses. With other clients it is left out and a call in the
+reply is dropped: langchain-aws, for one, would force a tool of the name `none`."""
 
 
 def no_call_choice(model: BaseChatModel) -> Any:
-    """Return the `tool_choice` that forbids calls, in this client's own form; None where it has none."""
-    return next((NO_CALL_CHOICES[name] for name in _class_names(model) if name in NO_CALL_CHOICES), None)
+    """Return the `tool_choice` that forbids calls in this client's form, or None if it has none."""
+    for name in _class_names(model):
+        if name in NO_CALL_CHOICES:
+            return NO_CALL_CHOICES[name]
+    return None
 
 
 def loses_plain_bodies(model: BaseChatModel) -> bool:
-    """Tell whether a client takes `stream=False` for one request, and loses a body that is no stream."""
+    """Tell whether a client loses a reply that is no stream, and accepts `stream=False` for one request."""
     return is_openai(model) or "langchain_anthropic.ChatAnthropic" in _class_names(model)
 
 
 def is_openai(model: BaseChatModel) -> bool:
-    """Tell whether a client is langchain-openai's, or made from it."""
+    """Tell whether a client is langchain-openai's, or a subclass of it."""
     return "langchain_openai.BaseChatOpenAI" in _class_names(model)
 
 
-def _class_names(model: BaseChatModel) -> Iterator[str]:
-    return (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(model).__mro__)
+def _class_names(model: BaseChatModel) -> list[str]:
+    return [f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(model).__mro__]

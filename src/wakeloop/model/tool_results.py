@@ -1,7 +1,6 @@
-"""The results of calls that were not run, or that failed."""
+"""Results of calls that were not run, or that failed."""
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import takewhile
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall, ToolMessage
@@ -14,7 +13,7 @@ from wakeloop.text.characters import fix_surrogates, shorten
 from wakeloop.text.marks import find_last, new_id, remove_mark
 from wakeloop.todos.items import MAX_REFUSAL_LENGTH
 
-_KEPT = ("content", "artifact", "additional_kwargs", "response_metadata", "name")
+_STORED_FIELDS = ("content", "artifact", "additional_kwargs", "response_metadata", "name")
 
 
 def tool_result(call: Mapping[str, Any], text: str, status: Any = "success") -> ToolMessage:
@@ -23,28 +22,42 @@ def tool_result(call: Mapping[str, Any], text: str, status: Any = "success") -> 
 
 
 def error_result(call: Mapping[str, Any], text: str) -> ToolMessage:
-    """Return an error result, which says so and is of bounded length."""
-    text = text if text.startswith("Error: ") else f"Error: {text}"
+    """Return an error result for a call, cut to a bounded length.
+
+    >>> error_result({"name": "look", "id": "c1"}, "no such place").content
+    'Error: no such place'
+    """
+    if not text.startswith("Error: "):
+        text = f"Error: {text}"
     return tool_result(call, shorten(fix_surrogates(text), MAX_REFUSAL_LENGTH), "error")
 
 
 def clean_tool_message(message: BaseMessage) -> BaseMessage:
-    """Return a tool's message as a checkpoint takes it: with an id, and without the graph's mark."""
-    update: dict[str, Any] = {} if message.id else {"id": new_id()}
-    for name in _KEPT:
+    """Return a tool's message ready for a checkpoint: storable, with an id, without the graph's mark."""
+    update: dict[str, Any] = {}
+    if not message.id:
+        update["id"] = new_id()
+    for name in _STORED_FIELDS:
         value = getattr(message, name, None)
-        if value is not None and (kept := make_storable(value)) is not value and kept != value:
-            update[name] = kept
+        if value is None:
+            continue
+        stored = make_storable(value)
+        if (
+            stored is not value and stored != value
+        ):  # an artifact may be an array
+            update[name] = stored
     return remove_mark(message.model_copy(update=update) if update else message)
 
 
 def find_unanswered(calls: Sequence[Any], messages: Sequence[AnyMessage]) -> list[Any]:
     """Return those of the last reply's calls that have no result yet."""
-    behind = takewhile(lambda message: not isinstance(message, AIMessage), reversed(messages))
-    there = (
-        {message.tool_call_id for message in behind if isinstance(message, ToolMessage)} if calls else set()
-    )
-    return [call for call in calls if call["id"] not in there]
+    answered = set()
+    for message in reversed(messages) if calls else ():
+        if isinstance(message, AIMessage):
+            break
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+    return [call for call in calls if call["id"] not in answered]
 
 
 def last_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
@@ -54,24 +67,26 @@ def last_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
 
 
 def unknown_tool_error(name: str, known: Collection[str]) -> str:
-    """Say of a stored call that this build has no tool for it: an older one wrote it."""
-    there = ", ".join(sorted(known)) or "none"
-    return f"there is no tool {shorten(name)!r} any more; there are {there}."
+    """Return the error for a stored call whose tool is gone: an earlier build of the agent made the call."""
+    available = ", ".join(sorted(known)) or "none"
+    return f"tool {shorten(name)!r} no longer exists. Available: {available}."
 
 
 def error_text(error: Exception) -> str:
-    """Return what an error says of itself; its class where it cannot."""
+    """Return an error's text, or the name of its class if its `__str__` fails."""
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - whoever wrote it
+    except Exception:  # noqa: BLE001 - other people's code
         return type(error).__name__
 
 
 def describe_tool_error(error: Exception) -> str:
-    """Say what a tool has raised: its own words, or its type and what it says."""
+    """Return what the model reads about an exception that a tool raised."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"])) or "arguments"
-        return f"the arguments do not fit: {where}: {first['msg']}"
-    said = error_text(error) or type(error).__name__
-    return said if isinstance(error, ToolError | ToolException) else f"{type(error).__name__}: {said}"
+        return f"invalid arguments: {where}: {first['msg']}"
+    text = error_text(error) or type(error).__name__
+    if isinstance(error, ToolError | ToolException):  # raised for the model: its text says it all
+        return text
+    return f"{type(error).__name__}: {text}"

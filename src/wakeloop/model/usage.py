@@ -1,4 +1,4 @@
-"""What a reply tells of its tokens and of its model."""
+"""Tokens and model names, as replies report them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -13,43 +13,50 @@ from langchain_core.runnables.config import merge_configs
 from wakeloop.loop.prices import Usage
 from wakeloop.platform.model_profile import MODEL_NAME_FIELDS
 
-CHARACTERS = 4  # to a token, where a server counts none
+CHARACTERS_PER_TOKEN = 4  # an estimate, for servers that report no usage
 
 
 def model_name_of(model: BaseChatModel) -> str:
-    """Return the name by which a client asks for its model, "" where it does not tell."""
-    return _first_name(getattr(model, key, None) for key in MODEL_NAME_FIELDS)
+    """Return the name of a client's model, or "" if the client does not expose it."""
+    return _first_name(getattr(model, field, None) for field in MODEL_NAME_FIELDS)
 
 
-def measure_usage(reply: Any, sent: Callable[[], int]) -> Usage:
-    """Return what a request used, as its reply says, or as its characters are; a format's has `raw`.
+def measure_usage(reply: Any, count_sent: Callable[[], int]) -> Usage:
+    """Return the tokens that a reply reports, or an estimate from the characters of request and reply.
 
-    `sent` counts the characters of the request. A server that counts no token of the input has not counted.
+    `reply` may be the mapping of a structured result, with the message under `raw`. `count_sent` counts the
+    characters of the request; it is only called for an estimate.
     """
-    said = reply.get("raw") if isinstance(reply, Mapping) else reply
-    message = said if isinstance(said, AIMessage) else AIMessage("")
+    raw = reply.get("raw") if isinstance(reply, Mapping) else reply
+    message = raw if isinstance(raw, AIMessage) else AIMessage("")
     reported = reported_usage(message)
     if reported is not None:
         return reported
-    name = _first_name(message.response_metadata.get(key) for key in MODEL_NAME_FIELDS)
-    return Usage(
-        _estimate_tokens(sent()), 0, _estimate_tokens(count_characters(message)), estimated=True, model=name
-    )
+    asked, answered = _estimate_tokens(count_sent()), _estimate_tokens(count_characters(message))
+    return Usage(asked, 0, answered, estimated=True, model=_reported_name(message))
 
 
 def reported_usage(reply: AIMessage) -> Usage | None:
-    """Return the tokens that a reply reports, in the one form of LangChain's clients; None without."""
-    told = reply.usage_metadata
-    if not isinstance(told, Mapping) or not (asked := _read_count(told, "input_tokens")):
+    """Return the tokens that a reply reports; None if it reports no input token: then nothing was counted.
+
+    >>> usage: Any = {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}
+    >>> reported_usage(AIMessage("x", usage_metadata=usage)).input
+    9
+    """
+    usage = reply.usage_metadata
+    if not isinstance(usage, Mapping):
         return None
-    details = told.get("input_token_details")
+    asked = _read_count(usage, "input_tokens")
+    if not asked:
+        return None
+    details = usage.get("input_token_details")
     cached = _read_count(details, "cache_read") if isinstance(details, Mapping) else 0
-    name = _first_name(reply.response_metadata.get(key) for key in MODEL_NAME_FIELDS)
-    return Usage(asked, min(cached, asked), _read_count(told, "output_tokens"), model=name)
+    output = _read_count(usage, "output_tokens")
+    return Usage(asked, min(cached, asked), output, model=_reported_name(reply))
 
 
 class UsageRecorder(BaseCallbackHandler):
-    """Hears what models report that a hook asks: `hook.invoke(state, heard.within(config))`."""
+    """Records the usage of models that a hook calls: `hook.invoke(state, recorder.attach_to(config))`."""
 
     run_inline = True
 
@@ -57,32 +64,44 @@ class UsageRecorder(BaseCallbackHandler):
         self.used: list[Usage] = []
 
     def attach_to(self, config: RunnableConfig) -> RunnableConfig:
-        """Return a config in which it listens."""
+        """Return a config under which this recorder listens."""
         return merge_configs(config, {"callbacks": [self]})
 
     def on_llm_end(self, response: LLMResult, **_: Any) -> None:
-        """Keep what a reply reports; what reports nothing is not counted."""
-        said = getattr(response.generations[0][0], "message", None) if response.generations else None
-        if isinstance(said, AIMessage) and (usage := reported_usage(said)) is not None:
+        """Record what a reply reports. A reply that reports nothing is not counted."""
+        if not response.generations:
+            return
+        message = getattr(response.generations[0][0], "message", None)
+        usage = reported_usage(message) if isinstance(message, AIMessage) else None
+        if usage is not None:
             self.used.append(usage)
-
-
-def _read_count(told: Mapping[str, Any], key: str) -> int:
-    value = told.get(key)
-    return value if type(value) is int and 0 < value < 2**53 else 0
-
-
-def _first_name(found: Iterable[object]) -> str:
-    return next((name.removeprefix("models/") for name in found if isinstance(name, str) and name), "")
 
 
 def count_characters(message: BaseMessage) -> int:
     """Count the characters of a message's text and calls."""
     content = message.content
-    text = len(content if isinstance(content, str) else str(message.text))
-    calls = message.tool_calls if isinstance(message, AIMessage) else ()
-    return text + sum(len(call["name"]) + len(str(call["args"])) for call in calls)
+    count = len(content if isinstance(content, str) else str(message.text))
+    if isinstance(message, AIMessage):
+        for call in message.tool_calls:
+            count += len(call["name"]) + len(str(call["args"]))
+    return count
+
+
+def _read_count(usage: Mapping[str, Any], key: str) -> int:
+    value = usage.get(key)
+    return value if type(value) is int and 0 < value < 2**53 else 0
+
+
+def _reported_name(reply: AIMessage) -> str:
+    return _first_name(reply.response_metadata.get(field) for field in MODEL_NAME_FIELDS)
+
+
+def _first_name(candidates: Iterable[object]) -> str:
+    for name in candidates:
+        if isinstance(name, str) and name:
+            return name.removeprefix("models/")
+    return ""
 
 
 def _estimate_tokens(characters: int) -> int:
-    return -(-characters // CHARACTERS)
+    return -(-characters // CHARACTERS_PER_TOKEN)

@@ -1,14 +1,14 @@
-"""A user's message: blocks and blanks that servers refuse."""
+"""User messages with blocks or blanks that servers refuse."""
 
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-_RESULTS = ("tool_result", "function_call_output")  # no set: a block may hold anything
+_RESULT_TYPES = ("tool_result", "function_call_output")  # a tuple: a block's type may be unhashable
 
 
 def is_valid_user_message(message: BaseMessage) -> bool:
-    """Tell whether every server takes what a user said."""
+    """Tell whether every server accepts a user message."""
     content = message.content
     if isinstance(content, str):
         return bool(content) and not content.isspace()
@@ -16,29 +16,33 @@ def is_valid_user_message(message: BaseMessage) -> bool:
 
 
 def repair_user_message(message: Any, no_text: str) -> Any:
-    """Return a user's message as every server takes it.
+    """Return a user message that every server accepts; `no_text` replaces a blank one.
 
-    Results stand in a user's blocks in a provider's own history; no call waits for them here, and they become
-    text. Where nothing is said, `no_text` stands.
+    In some providers' histories tool results are blocks of a user message. No call waits for them here, so
+    they become text.
     """
     if is_valid_user_message(message):
         return message
     blocks = message.content if isinstance(message.content, list) else []
-    said = [_result_as_text(block) if _is_result(block) else block for block in blocks]
-    return message.model_copy(update={"content": no_text if all(map(_is_blank, said)) else said})
+    content = [_result_as_text(block) if _is_result(block) else block for block in blocks]
+    return message.model_copy(update={"content": no_text if all(map(_is_blank, content)) else content})
 
 
 def _is_result(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") in _RESULTS
+    return isinstance(block, dict) and block.get("type") in _RESULT_TYPES
 
 
 def _is_blank(block: Any) -> bool:
-    text = block if isinstance(block, str) else block.get("text") if block.get("type") == "text" else "other"
+    if isinstance(block, str):
+        return not block.strip()
+    if block.get("type") != "text":
+        return False
+    text = block.get("text")
     return not (isinstance(text, str) and text.strip())
 
 
 def _result_as_text(block: Any) -> dict[str, Any]:
-    said = block.get("content") or block.get("output") or ""
-    parts = said if isinstance(said, list) else [said]
+    result = block.get("content") or block.get("output") or ""
+    parts = result if isinstance(result, list) else [result]
     texts = [part if isinstance(part, str | dict) else str(part) for part in parts]
     return {"type": "text", "text": str(HumanMessage(texts).text)}

@@ -1,6 +1,6 @@
-"""What the model is sent: the legal order of messages.
+"""Repairs a history into an order that servers accept.
 
-Depends on the messages alone, so that each request begins with all of the one before it.
+The result depends on the messages alone, so that each request begins with all of the one before it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ from wakeloop.text.marks import KEY, make_mark, text_of
 
 @dataclass(frozen=True, slots=True)
 class RepairTexts:
-    """The package's words for what is missing in a history."""
+    """The package's texts for what is missing in a history."""
 
     unanswered: str
     broken_off: str
@@ -44,18 +44,28 @@ class RepairTexts:
 
 
 def join_system_prompt(given: Sequence[BaseMessage], instructions: str) -> SystemMessage | None:
-    """Join the caller's own prompt, the system messages at the head of a history, and the instructions."""
+    r"""Join the caller's prompt, the system messages at the start of a history, and the instructions.
+
+    >>> join_system_prompt([SystemMessage("Be brief."), SystemMessage("Be brief.")], "Use the list.").content
+    'Be brief.\n\nUse the list.'
+    """
     head: list[BaseMessage] = []
     for message in given:
         if not _is_in_head(message, head):
             head.append(message)
     if not instructions and not head:
         return None
-    if all(isinstance(m.content, str) for m in head):
-        texts = [*(str(m.content) for m in head), *([instructions] if instructions else [])]
+    if all(isinstance(message.content, str) for message in head):
+        texts = [str(message.content) for message in head]
+        if instructions:
+            texts.append(instructions)
         return SystemMessage(fix_surrogates("\n\n".join(texts)))
-    tail = [{"type": "text", "text": f"\n\n{instructions}"}] if instructions else []
-    return SystemMessage(fix_surrogates([*(block for m in head for block in _content_blocks(m)), *tail]))
+    blocks: list[str | dict[Any, Any]] = []
+    for message in head:
+        blocks += _content_blocks(message)
+    if instructions:
+        blocks.append({"type": "text", "text": f"\n\n{instructions}"})
+    return SystemMessage(fix_surrogates(blocks))
 
 
 def _is_in_head(message: BaseMessage, head: Iterable[BaseMessage]) -> bool:
@@ -63,51 +73,58 @@ def _is_in_head(message: BaseMessage, head: Iterable[BaseMessage]) -> bool:
 
 
 def make_legal(
-    messages: Sequence[AnyMessage], head: Sequence[BaseMessage], lines: RepairTexts
+    messages: Sequence[AnyMessage], head: Sequence[BaseMessage], texts: RepairTexts
 ) -> Sequence[AnyMessage]:
-    """Return the messages in an order that every server takes, without the system prompt.
+    """Return the messages in an order that every server accepts, without the system prompt.
 
-    `head` holds the system messages that the prompt is made of: the same text is left out, other system
-    messages and other roles are sent as the user's. Each result goes behind its call, the first for a call
-    counts; a call without one is answered; a closing line stands between a result and a user message;
-    assistants in a row are joined; an empty assistant's message gets a placeholder. Names and ids of calls
-    are legal and unique, and stand in blocks as they stand in `tool_calls`. Of all texts UTF-8 can be made.
+    `head` are the system messages in the prompt. A message with the same text is left out; other system
+    messages and unknown roles are sent as user messages.
+
+    - Each result follows its call. Further results of a call are left out, and a call without one gets one.
+    - Between a result and a user message comes an assistant's message.
+    - Assistant messages in a row are joined, and an empty one gets a placeholder.
+    - Names and ids of calls are legal and unique, and the same in blocks and in `tool_calls`.
+    - All text can be encoded as UTF-8.
     """
     if is_legal(messages):
         return messages
     wire: list[AnyMessage] = []
-    taken: set[str] = set()
-    for given, results in _pair_results([make_sendable(message) for message in messages]):  # type: ignore[misc]
-        if isinstance(given, SystemMessage) and _is_in_head(given, head):
+    taken: set[str] = set()  # ids of calls
+    sendable: Any = [make_sendable(message) for message in messages]
+    for original, results in _pair_results(sendable):
+        if isinstance(original, SystemMessage) and _is_in_head(original, head):
             continue
-        ours = isinstance(given, HumanMessage | AIMessage)
-        message: Any = with_legal_speaker(given) if ours else HumanMessage(given.content, id=given.id)
-        if isinstance(message, AIMessage):
-            _add_assistant(wire, message, results, lines, taken)
-        else:
-            if wire and isinstance(wire[-1], ToolMessage):
-                wire.append(AIMessage(lines.broken_off, additional_kwargs=make_mark("repair")))
-            wire.append(repair_user_message(message, lines.empty_reply))
+        if isinstance(original, AIMessage):
+            message: Any = with_legal_speaker(original)
+            _add_assistant(wire, message, results, texts, taken)
+            continue
+        message = HumanMessage(original.content, id=original.id)
+        if isinstance(original, HumanMessage):
+            message = with_legal_speaker(original)
+        if wire and isinstance(wire[-1], ToolMessage):
+            wire.append(AIMessage(texts.broken_off, additional_kwargs=make_mark("repair")))
+        wire.append(repair_user_message(message, texts.empty_reply))
     return wire
 
 
 def _pair_results(messages: Sequence[AnyMessage]) -> list[tuple[AnyMessage, dict[int, ToolMessage]]]:
-    """Pair each message with the results of its calls by their place; strays and later ones are left out."""
+    """Pair each message with the results of its calls, by the call's place; stray results are left out."""
     paired: list[tuple[AnyMessage, dict[int, ToolMessage]]] = []
-    asked: dict[str | None, list[tuple[dict[int, ToolMessage], int]]] = {}
-    for given in messages:
-        if isinstance(given, ToolMessage):
-            if slots := asked.get(given.tool_call_id):
+    waiting: dict[str | None, list[tuple[dict[int, ToolMessage], int]]] = {}  # calls without a result, by id
+    for original in messages:
+        if isinstance(original, ToolMessage):
+            slots = waiting.get(original.tool_call_id)
+            if slots:
                 results, place = slots.pop(0)
-                results[place] = given
+                results[place] = original
             continue
         results = {}
-        message = _make_calls_legal(given) if isinstance(given, AIMessage) else given
+        message = _make_calls_legal(original) if isinstance(original, AIMessage) else original
         if isinstance(message, AIMessage):
-            for key in {call["id"] for call in message.tool_calls}:
-                asked[key] = []
+            for call in message.tool_calls:  # an id that is used again is about the newer call
+                waiting[call["id"]] = []
             for place, call in enumerate(message.tool_calls):
-                asked[call["id"]].append((results, place))
+                waiting[call["id"]].append((results, place))
         paired.append((message, results))
     return paired
 
@@ -119,8 +136,8 @@ def _make_calls_legal(message: AIMessage) -> AIMessage:
         return message
     pairs: list[Pair] = [(call, {**call, "name": legal_name(call["name"])}) for call in message.tool_calls]
     for broken in message.invalid_tool_calls:
-        call = ToolCall(name=legal_name(broken["name"]), args={}, id=broken["id"], type="tool_call")
-        pairs.append((broken, call))
+        legal = ToolCall(name=legal_name(broken["name"]), args={}, id=broken["id"], type="tool_call")
+        pairs.append((broken, legal))
     return message.model_copy(update=set_calls(message, pairs))
 
 
@@ -128,12 +145,13 @@ def _add_assistant(
     wire: list[AnyMessage],
     message: AIMessage,
     results: dict[int, ToolMessage],
-    lines: RepairTexts,
+    texts: RepairTexts,
     taken: set[str],
 ) -> None:
+    """Append an assistant's message with unique ids, and a result for each of its calls."""
     calls = message.tool_calls
     if not calls and not text_of(message):
-        message = message.model_copy(update={"content": lines.empty_reply})
+        message = message.model_copy(update={"content": texts.empty_reply})
     ids = _make_ids_unique([call["id"] for call in calls], message.id or len(wire), taken)
     if ids != [call["id"] for call in calls]:
         pairs: list[Pair] = [(call, {**call, "id": key}) for call, key in zip(calls, ids, strict=True)]
@@ -141,43 +159,48 @@ def _add_assistant(
     if wire and isinstance(wire[-1], AIMessage):
         message = _join_messages(wire.pop(), message)  # type: ignore[arg-type]
     wire.append(message)
-    # results keep their order in the history, so that a reminder in the last one is the last on the wire
+    # results keep their order in the history, so that a reminder in the last one comes last
     for place, result in results.items():
         wire.append(_place_result(result, ids[place], message.tool_calls[place]["name"]))
     for place, call in enumerate(message.tool_calls):
         if place not in results:
             wire.append(
-                ToolMessage(lines.unanswered, name=call["name"], tool_call_id=ids[place], status="error")
+                ToolMessage(texts.unanswered, name=call["name"], tool_call_id=ids[place], status="error")
             )
 
 
 def _place_result(result: ToolMessage, key: str, name: str) -> ToolMessage:
-    """Return a result under its call's id, in the blocks of those who send their own too."""
-    update: dict[str, Any] = {} if result.tool_call_id == key else {"tool_call_id": key}
+    """Return a result under its call's id, also in blocks that repeat the id."""
+    update: dict[str, Any] = {}
+    if result.tool_call_id != key:
+        update["tool_call_id"] = key
     if result.name and not is_legal_name(result.name):
         update["name"] = name
-    if update and isinstance(result.content, list):
-        update["content"] = [
-            {**part, "tool_use_id": key} if isinstance(part, dict) and "tool_use_id" in part else part
-            for part in result.content
-        ]
-    return result.model_copy(update=update) if update else result
+    if not update:
+        return result
+    if isinstance(result.content, list):
+        blocks: list[Any] = list(result.content)
+        for place, block in enumerate(blocks):
+            if isinstance(block, dict) and "tool_use_id" in block:
+                blocks[place] = {**block, "tool_use_id": key}
+        update["content"] = blocks
+    return result.model_copy(update=update)
 
 
-def _make_ids_unique(ids: Sequence[str | None], told: object, taken: set[str]) -> list[str]:
-    """Replace ids that are missing, too long or in use, the same way in every request."""
-    result: list[str] = []
+def _make_ids_unique(ids: Sequence[str | None], seed: object, taken: set[str]) -> list[str]:
+    """Replace ids that are missing, too long or in use, in the same way in every request."""
+    unique: list[str] = []
     for place, key in enumerate(ids):
         new, turn = key or "", 0
         while not new or len(new) > LONGEST_ID or new in taken:
-            new, turn = derive_id(told, place, turn), turn + 1
+            new, turn = derive_id(seed, place, turn), turn + 1
         taken.add(new)
-        result.append(new)
-    return result
+        unique.append(new)
+    return unique
 
 
 def _join_messages(first: AIMessage, second: AIMessage) -> AIMessage:
-    """Join two assistant's messages in a row: the first has no calls, or its results would stand between."""
+    """Join two assistant messages in a row; the first has no calls, or their results would follow it."""
     if isinstance(first.content, str) and isinstance(second.content, str):
         content: str | list[str | dict[Any, Any]] = "\n\n".join(filter(None, (first.content, second.content)))
     else:

@@ -151,7 +151,7 @@ class Exchange:
             known=self.has_message,
             cut_call=self.request.fill_prompt("cut_call"),
             no_text=self.request.fill_prompt("empty_reply"),
-            halves=watcher.broken_arguments,
+            broken_arguments=watcher.broken_arguments,
             must_finish=watcher.must_finish,
         )
 

@@ -74,7 +74,7 @@ async def test_c48_a_question_of_a_tool_that_is_gone_is_answered_with_an_error(w
     first.invoke({"messages": [("user", "go")]}, CONFIG)
     then, model = built(saver, says("bye"))
     _ = then.invoke(what, CONFIG) if door == "sync" else await then.ainvoke(what, CONFIG)
-    gone = "Error: there is no tool 'ask' any more; there are look, todo_list, todo_update, todo_write."
+    gone = "Error: tool 'ask' no longer exists. Available: look, todo_list, todo_update, todo_write."
     assert sorted(results(then)) == [("error", gone), ("success", "saw x")]
     assert session_of(then.get_state(CONFIG))["reason"] == "settled"
     assert wire_faults(model.requests) == []
@@ -87,7 +87,7 @@ def test_without_other_tools_the_list_s_own_are_named() -> None:
     first.invoke({"messages": [("user", "go")]}, CONFIG)
     then, _ = built(saver, says("bye"), name="lesson", tools=())
     then.invoke(Command(resume="yes"), CONFIG)
-    assert results(then) == [("error", "Error: there is no tool 'ask' any more; there are todo.")]
+    assert results(then) == [("error", "Error: tool 'ask' no longer exists. Available: todo.")]
 
 
 def test_a_malformed_call_of_a_round_that_waits_keeps_its_own_sentence() -> None:
@@ -96,9 +96,9 @@ def test_a_malformed_call_of_a_round_that_waits_keeps_its_own_sentence() -> None
     first.invoke({"messages": [("user", "go")]}, CONFIG)
     then, _ = built(saver, says("bye"))
     then.invoke(Command(resume="yes"), CONFIG)
-    assert [text.partition(";")[0] for _, text in results(then)] == [
-        "Error: there is no tool 'ask' any more",
-        "Error: there is no tool 'nobody'",
+    assert [text.partition(". ")[0] for _, text in results(then)] == [
+        "Error: tool 'ask' no longer exists",
+        "Error: unknown tool 'nobody'",
     ]
 
 
@@ -111,9 +111,9 @@ def test_c48_a_todo_call_that_waits_is_answered_under_another_dialect(name: str,
     listed = first.get_state(CONFIG).values["todos"]
     then, model = built(saver, *[says(str(n)) for n in range(40)], name=other)
     then.invoke(Command(resume="yes"), CONFIG)
-    (status, text), tools = results(then)[-1], ", ".join(sorted(get_dialect(of(other).dialect).names))
+    (status, text), tools = results(then)[-1], ", ".join(sorted(get_dialect(of(other).dialect).tool_names))
     assert status == "error"
-    assert f"there is no tool '{DONE[name][0]}' any more; there are {tools}." in text
+    assert f"tool '{DONE[name][0]}' no longer exists. Available: {tools}." in text
     assert then.get_state(CONFIG).values["todos"] == listed
     assert wire_faults(model.requests) == []
 

@@ -46,8 +46,8 @@ def test_c33_a_name_that_no_server_takes_back(rig: Rig, form: Any) -> None:
     assert names_of(rig.model)[1:5] == ["functions_todo_write", "web_search", "n" * 64, "todo_write"]
     told = {m.tool_call_id: str(m.content) for m in results(out["messages"])}
     for i, name in enumerate(NAMES[:2]):
-        assert told[f"id{i}"].startswith(f"Error: there is no tool {name!r}")
-    assert told["id3"].startswith("Error: there is no tool 'todo write'")
+        assert told[f"id{i}"].startswith(f"Error: unknown tool {name!r}")
+    assert told["id3"].startswith("Error: unknown tool 'todo write'")
     assert told["ok"] == "seen x"
     assert rig.ending == ("dormant", "settled", 0)
     rig.follow_up()

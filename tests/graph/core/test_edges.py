@@ -48,7 +48,7 @@ def test_a_model_is_a_name_or_a_chat_model() -> None:
     with pytest.raises(ModelError, match="not an int"):
         create_todo_agent(7)  # type: ignore[arg-type]
     for name in ("", "openai:"):
-        with pytest.raises(ModelError, match="The model has no name"):
+        with pytest.raises(ModelError, match="The model name is empty"):
             create_todo_agent(name)
 
 
@@ -59,7 +59,7 @@ def test_a_model_by_name_is_told_of_the_tools(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_model_by_name_needs_a_key() -> None:
-    with pytest.raises(ModelError, match="There is no key for the model: set OPENAI_API_KEY"):
+    with pytest.raises(ModelError, match="The model has no API key: set OPENAI_API_KEY"):
         create_todo_agent("some-model")
 
 

@@ -76,9 +76,9 @@ class Wide(BaseModel):
 @pytest.mark.parametrize(
     ("people", "fault"),
     [
-        ("1" + "0" * 30, "a number in the fields is too large; send it as a text"),
-        ("NaN", "nan in the fields is no number of JSON; send it as a text"),
-        ("1e400", "inf in the fields is no number of JSON; send it as a text"),
+        ("1" + "0" * 30, "a number in the fields is too large; send it as a string"),
+        ("NaN", "nan in the fields is not valid JSON; send it as a string"),
+        ("1e400", "inf in the fields is not valid JSON; send it as a string"),
     ],
 )
 def test_a_value_that_no_checkpoint_or_client_takes_is_asked_for_again(

@@ -185,7 +185,7 @@ def test_a_tool_that_asks_itself_is_asked_about_once(thread: Make) -> None:
         (
             edit(copies="many", to="b"),
             (
-                "the arguments do not fit: copies: Input should be a valid integer, unable to parse string "
+                "invalid arguments: copies: Input should be a valid integer, unable to parse string "
                 "as an integer"
             ),
         ),

@@ -107,8 +107,8 @@ def test_a_dialect_in_another_threads_hands_is_no_hindrance() -> None:
 def test_a_model_by_environment_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     monkeypatch.setenv("WAKELOOP_MODEL", "openai:x")
-    monkeypatch.setattr("wakeloop.server.model_named", lambda name: made.append(name) or name)
-    monkeypatch.setattr("wakeloop.server.bound", lambda model, _: model)
+    monkeypatch.setattr("wakeloop.server.create_model", lambda name: made.append(name) or name)
+    monkeypatch.setattr("wakeloop.server.bind_tools", lambda model, _: model)
     model = EnvironmentModel()
     assert (model._real, model._real, made) == ("openai:x", "openai:x", ["openai:x"])
     assert model.model_dump().get("_real") is None

@@ -259,7 +259,7 @@ def test_any_reply_is_stored_with_sound_ids_and_bounded_faults(made: Any, text: 
 def test_a_number_that_json_does_not_know_is_malformed(number: float) -> None:
     reply = read(calls(("look", {"path": [number]}, "1"), ("todo_write", {"items": [number]}, "2")))
     assert [call["args"] for call in reply.message.tool_calls] == [{}, {}]
-    told = f"Error: {number} in the arguments is no number of JSON; send it as a text"
+    told = f"Error: {number} in the arguments is not valid JSON; send it as a string"
     assert list(reply.faults.values()) == [told, told]
     assert is_malformed(reply)
 
@@ -271,5 +271,5 @@ def test_arguments_nested_too_deep_for_a_checkpoint_are_malformed(depth: int) ->
         nested = [nested]
     reply = read(calls(("look", {"path": nested}, "1"), ("todo_write", {"items": nested}, "2")))
     assert [call["args"] for call in reply.message.tool_calls] == [{}, {}]
-    assert all("nested more than 64 deep" in fault for fault in reply.faults.values())
+    assert all("nested more than 64 levels deep" in fault for fault in reply.faults.values())
     assert is_malformed(reply)

@@ -95,7 +95,7 @@ def test_it_is_refused_where_the_model_cannot_call_tools(talk_with, plays) -> No
     talk = talk_with("auto_continue=false", preset="loki", tools="none")
     assert not talk.spec.switched_on
     talk.run("hi")
-    with pytest.raises(ModelError, match="cannot call tools, and a todo list needs them"):
+    with pytest.raises(ModelError, match="cannot call tools, which a todo list needs"):
         does(talk, ".set auto_continue true")
     assert talk.overrides == {}
     assert does(talk, ".set max_wake_cycles 3")

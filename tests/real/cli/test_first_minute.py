@@ -281,7 +281,7 @@ def test_the_doctor_asks_a_model_once(
     [
         (
             ["--model", "m"],
-            "answer: none. There is no key for the model: set OPENAI_API_KEY (any text will do",
+            "answer: none. The model has no API key: set OPENAI_API_KEY (any value works",
         ),
         (["--model", "groq:m"], "answer: none. The model 'groq:m' "),
     ],
@@ -300,8 +300,8 @@ NOTHING = (
     "Check --base-url: most servers want it to end in /v1."
 )
 A_PAGE = (
-    "The model's reply could not be read (a page of HTML came in its place), so nothing of it was stored: "
-    "try again, and if it comes again look at the model's address and at what stands before its server."
+    "The model's reply could not be read (an HTML page came instead), so nothing of it was stored: "
+    "try again. If it happens again, check the model's address and any proxy in front of its server."
 )
 UNKNOWN = (
     "The server at HERE has no such model or address (404): the server says no. Check --model and --base-url."

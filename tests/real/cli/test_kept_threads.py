@@ -447,7 +447,7 @@ def test_a_reply_that_cannot_be_read_is_told_without_a_programs_words() -> None:
 
     assert format_error(unreadable_reply_error("its role is 'user'")) == (
         "The model's reply could not be read (its role is 'user'), so nothing of it was stored: "
-        "try again, and if it comes again look at the model's address and at what stands before its server."
+        "try again. If it happens again, check the model's address and any proxy in front of its server."
     )
     assert format_error(ConcurrentRunError("t", "1", "2")) == (
         "Two writers were on the thread 't' at once: this run, which stands at checkpoint 1, and another "

@@ -219,8 +219,8 @@ def test_nobody_there(shell: Shell) -> None:
 
 
 UNREAD = (
-    "The model's reply could not be read (a page of HTML came in its place), so nothing of it was stored: "
-    "try again, and if it comes again look at the model's address and at what stands before its server."
+    "The model's reply could not be read (an HTML page came instead), so nothing of it was stored: "
+    "try again. If it happens again, check the model's address and any proxy in front of its server."
 )
 NOTHING = (
     "The server at HERE has nothing at /chat/completions (404). Check --base-url: most servers want it "

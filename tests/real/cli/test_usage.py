@@ -30,7 +30,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         (["run", "x"], 2, "No model is configured"),
         (["run", "  ", "--model", "m"], 2, "The request is empty"),
-        (["run", "x", "--model", "m"], 2, "There is no key for the model: set OPENAI_API_KEY"),
+        (["run", "x", "--model", "m"], 2, "The model has no API key: set OPENAI_API_KEY"),
         (["run", "x", "--model", "m", "--set", "max_wake=1"], 2, "There is no setting 'max_wake'"),
         (
             ["run", "x", "--model", "m", "--set", "max_wake_cycles=many"],
@@ -144,7 +144,7 @@ def test_a_name_with_a_colon_of_its_own(db: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     code, out, err = wakeloop("run", "x", "--model", "tiny:3b")
     assert (code, out) == (2, "")
-    assert err.endswith(". One that the server at OPENAI_BASE_URL has is written 'openai:tiny:3b'.\n")
+    assert err.endswith(" For a model of the server at OPENAI_BASE_URL write 'openai:tiny:3b'.\n")
 
 
 def test_an_empty_file_is_an_empty_database(db: Path) -> None:

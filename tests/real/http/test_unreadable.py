@@ -298,7 +298,7 @@ async def test_c23_half_the_arguments_under_a_good_finish_reason(
     told = {m.name: (m.status, str(m.content)) for m in results(out["messages"])[1:3]}
     assert told["look"] == ("success", "seen x")
     assert told["todo"][0] == "error"
-    assert "the arguments are no JSON object" in told["todo"][1]
+    assert "the arguments are not a JSON object" in told["todo"][1]
     assert len(server.seen) == 4
     assert wire_faults(server.requests) == []
 
