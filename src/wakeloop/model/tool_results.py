@@ -42,9 +42,7 @@ def clean_tool_message(message: BaseMessage) -> BaseMessage:
         if value is None:
             continue
         stored = make_storable(value)
-        if (
-            stored is not value and stored != value
-        ):  # an artifact may be an array
+        if stored is not value and stored != value:  # an artifact may be an array
             update[name] = stored
     return remove_mark(message.model_copy(update=update) if update else message)
 
