@@ -1,4 +1,4 @@
-"""Builds an agent: checks what is given, makes the nodes."""
+"""Builds an agent: checks the arguments, makes the nodes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_type_hints
@@ -38,7 +38,7 @@ from wakeloop.state import INPUT_CHANNELS, OUTPUT_CHANNELS, Steps, TodoState
 from wakeloop.thread.tool_reviews import ToolReviews
 from wakeloop.thread.verifier import Verify, is_asynchronous
 
-DEFAULT_NAME = "wakeloop"  # what an agent is called that was given no name
+DEFAULT_NAME = "wakeloop"  # of an agent without a name
 Tool = BaseTool | Callable[..., Any] | dict[str, Any]
 InterruptOn = Mapping[str, bool | Sequence[str] | Mapping[str, Any]]
 
@@ -59,7 +59,13 @@ def build_todo_graph(
 ) -> StateGraph[Any, Any, Any, Any]:
     """Return the graph of `create_todo_agent`, not compiled; the arguments are the same.
 
-    `name` is the one that replies carry; the graph's own is given to its `compile`.
+    `name` is the one that replies carry; the graph gets its own name from `compile`.
+
+    >>> from wakeloop import build_todo_graph
+    >>> from wakeloop.testing import ScriptedModel
+    >>> graph = build_todo_graph(ScriptedModel(["Done."]))
+    >>> graph.compile().invoke({"messages": [("user", "Hello.")]})["messages"][-1].content
+    'Done.'
     """
     base = argument_values.resolve_settings(settings, model)
     dialect = get_dialect(base.dialect).for_settings(base)
@@ -118,43 +124,54 @@ def create_todo_agent(
 
     Args:
         model: `"openai:NAME"`, another provider's `"PROVIDER:NAME"`, or any chat model that can call tools.
-        tools: LangChain tools, callables, or a provider's own tool dicts (run by the provider).
-        system_prompt: Static for the life of the agent; the todo instructions follow it.
-        settings: A preset's name, `LoopSettings`, or a mapping of some settings (over the preset that it
-            names under `preset`, else `wakeloop`): the base of every thread. "auto": as measured to suit the
-            model, by `wakeloop bench profile`.
-        verify: `verify(todo, state)`, sync or async, asked before an item becomes completed; a text refuses.
-        response_format: A schema for one extra request at a settled end; plain JSON in `structured_response`.
-        state_schema: A subclass of `TodoState`, for more channels.
-        context_schema: The run's context; it may carry `todo_settings`, which ranks as the thread's, and
-            over them. None: nothing but these, as a form that Studio and other clients can show.
-        pre_model_hook: Called with the state inside `call_model`; returns `llm_input_messages` or `messages`.
-        interrupt_on: `{tool: True | [decisions]}`, the tools whose calls are put to a person before they run.
-        checkpointer: Where threads are kept; None keeps nothing (or uses a parent's, as a subgraph).
+        tools: LangChain tools, callables, or a provider's own tools as dicts, which the provider runs.
+        system_prompt: The same for the life of the agent; the todo instructions follow it.
+        settings: The base of every thread: a preset's name, `LoopSettings`, or a mapping of some settings
+            over a preset (the one under the key `preset`, else `wakeloop`). "auto" takes what `wakeloop bench
+            profile` measured for the model.
+        verify: `verify(todo, state)`, sync or async, called before an item becomes completed. It returns None
+            to accept, or a text that says why not.
+        response_format: A schema for one extra request at a settled end; `structured_response` holds its
+            answer as plain JSON.
+        state_schema: A subclass of `TodoState` with more channels.
+        context_schema: The type of the run's context. A context may carry `todo_settings`, which rank above
+            the thread's. By default a form of just these, which Studio and other clients can show.
+        pre_model_hook: Called with the state before each request; returns `llm_input_messages` or `messages`.
+        interrupt_on: `{tool: True | [decisions]}`: the tools whose calls a person approves before they run.
+        checkpointer: Where threads are stored. With None nothing is, or a parent's is used, as a subgraph.
         store: LangGraph's store, for tools that take one.
-        name: The graph's name, as a node of a parent and in traces. Replies carry it, where one is given.
+        name: The graph's name, in a parent and in traces. Replies carry it if it is given.
 
     Raises:
-        ArgumentError: An argument that there is not, or a value of another kind.
-        SettingsError: An unknown preset, dialect or setting, or a schema that is no `TodoState`.
-        ToolNameError: Two tools with one name, one called like a todo tool, a name in `interrupt_on` of none.
-        ToolError: A tool with `return_direct`, or something that is no tool.
-        ModelError: A model that cannot be made or cannot call tools.
+        ArgumentError: An unknown argument, or a value of the wrong type.
+        SettingsError: An unknown preset, dialect or setting, or a schema that is not a `TodoState`.
+        ToolNameError: Two tools with one name, a tool named like a todo tool, or an unknown name in
+            `interrupt_on`.
+        ToolError: A tool with `return_direct`, or a value that is not a tool.
+        ModelError: A model that cannot be created, or that cannot call tools.
+
+    >>> from wakeloop import create_todo_agent
+    >>> from wakeloop.testing import ScriptedModel, calls
+    >>> plan = calls(("todo_write", {"items": ["sweep"]}))
+    >>> done = calls(("todo_update", {"id": 1, "status": "done"}))
+    >>> agent = create_todo_agent(ScriptedModel([plan, "Later.", done, "Swept."]))
+    >>> agent.invoke({"messages": [("user", "Please sweep.")]})["todo_session"]["wakes"]
+    1
     """
     argument_values.check_checkpointer(checkpointer)
     argument_values.check_store(store)
     graph = build_todo_graph(
         model,
-        tools,
-        system_prompt,
-        settings,
-        verify,
-        response_format,
-        state_schema,
-        context_schema,
-        pre_model_hook,
-        interrupt_on,
-        name,
+        tools=tools,
+        system_prompt=system_prompt,
+        settings=settings,
+        verify=verify,
+        response_format=response_format,
+        state_schema=state_schema,
+        context_schema=context_schema,
+        pre_model_hook=pre_model_hook,
+        interrupt_on=interrupt_on,
+        name=name,
     )
     return graph.compile(checkpointer=checkpointer, store=store, name=name)
 
@@ -169,7 +186,7 @@ def _as_runnable(hook: Runnable[Any, Any] | Callable[..., Any] | None) -> Runnab
 
 
 def _build_schemas(state: Any, context: type[Any]) -> Schemas:
-    """Make the schemas of input, output and nodes: the package's channels and the caller's own."""
+    """Return the schemas of input, output and nodes: the package's channels and the caller's own."""
     hints = get_type_hints(state, include_extras=True) if isinstance(state, type) else {}
     ours = get_type_hints(TodoState, include_extras=True)
     if missing := [name for name in ours if name not in hints]:
@@ -181,5 +198,5 @@ def _build_schemas(state: Any, context: type[Any]) -> Schemas:
         return TypedDict(name, fields, total=total)  # type: ignore[operator,no-any-return]
 
     nodes = TypedDict("NodeState", {**hints, **get_type_hints(Steps, include_extras=True)})  # type: ignore[misc]
-    given = schema("TodoInput", *INPUT_CHANNELS, total=False)  # a form asks for no more than a message
+    given = schema("TodoInput", *INPUT_CHANNELS, total=False)  # no channel is required
     return Schemas(state, nodes, given, schema("TodoOutput", *OUTPUT_CHANNELS), context)

@@ -25,7 +25,7 @@ AFTER_TODOS: dict[Hashable, str] = {
 
 @dataclass(frozen=True)
 class Schemas:
-    """What travels: the state, what nodes read of it, what comes in and goes out, the caller's context."""
+    """What travels: the state, what the nodes read of it, input and output, and the caller's context."""
 
     state: type[Any]
     nodes: type[Any]
@@ -35,7 +35,7 @@ class Schemas:
 
 
 def draw_graph(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, Any, Any, Any]:
-    """Draw the graph that stays awake: two supersteps a round."""
+    """Draw the graph that stays awake. A round takes two supersteps."""
     graph = SaverAwareGraph(
         schemas.state, schemas.context, input_schema=schemas.input, output_schema=schemas.output
     )

@@ -1,4 +1,4 @@
-"""The forks: state to the word on an edge; one screen."""
+"""Routers: from the state to the word on an edge."""
 
 from typing import Literal
 
@@ -10,22 +10,22 @@ from wakeloop.state import Notes, NotesAndReply
 
 
 def after_activate(state: Notes) -> Literal["something to answer", "nothing to answer"]:
-    """Ask the model, or end at once where nothing came in and nothing is open."""
+    """Ask the model, or end at once if nothing came in and nothing is open."""
     return "nothing to answer" if (state.get("todo_ledger") or {}).get("unasked") else "something to answer"
 
 
 def after_call_model(state: NotesAndReply) -> list[Send | str]:
-    """Send each external call on its own, the todo calls together; or rule on the turn's end."""
+    """Send each other call on its own and the todo calls together; without calls, rule on the turn's end."""
     notes = state.get("todo_ledger") or {}
     calls = getattr(state["messages"][-1], "tool_calls", ()) if state.get("messages") else ()
-    if "nag" not in notes or not calls:  # no calls behind the notes of a round: an edit by hand
+    if "nag" not in notes or not calls:  # notes of a round, but no calls: edited by hand
         return ["finalization_guard"]
     todo = ["validate_todos"] if notes.get("todo_calls") else []
     return [*(Send("run_tools", c) for c in find_external_calls(notes, calls) if "plan" not in notes), *todo]
 
 
 def after_todos(state: Notes) -> list[Send | str]:
-    """Put a plan that is judged to the person; run what has waited for it; else go on as after any round."""
+    """Ask for approval of a verified plan, run the calls that waited for it, or continue."""
     notes = read_notes(state)
     if notes.get("plan") == "judged":
         return ["plan needs approval"]
@@ -33,7 +33,10 @@ def after_todos(state: Notes) -> list[Send | str]:
 
 
 def after_round(state: Notes) -> Literal["reminder due", "continue", "run ends"]:
-    """Go on with the turn; its notes are those of the reply, so every branch of a superstep says the same."""
+    """Continue with the turn.
+
+    The notes are those of the reply, so every branch of a superstep says the same.
+    """
     notes = read_notes(state)  # stored, while a call of the round waited
     if "nag" not in notes or notes.get("end"):
         return "run ends"
@@ -41,7 +44,7 @@ def after_round(state: Notes) -> Literal["reminder due", "continue", "run ends"]
 
 
 def after_guard(state: Notes) -> Literal["open, within budget", "ask again", "stop"]:
-    """THE WAKE LOOP: open items within the budget wake; a correction or a retry asks; a gate ends."""
+    """THE WAKE LOOP: open items within the budget wake; a retry or a correction asks; else the run stops."""
     match (state.get("todo_ledger") or {}).get("ruling"):
         case "wake":
             return "open, within budget"

@@ -32,7 +32,14 @@ Conversation = Annotated[
 
 
 class TodoState(TypedDict):
-    """The channels of the graph; subclass it and pass `state_schema` for more of your own."""
+    """The channels of the graph. Subclass it and pass it as `state_schema` to add your own.
+
+    >>> from wakeloop import TodoState
+    >>> class MyState(TodoState):
+    ...     colour: str
+    >>> sorted(set(MyState.__annotations__) - set(TodoState.__annotations__))
+    ['colour']
+    """
 
     messages: Conversation
     todos: Annotated[list[Todo], TODOS, CheapDeltaChannel(merge_todos, snapshot_frequency=25)]
@@ -53,46 +60,46 @@ OUTPUT_CHANNELS = ("messages", "todos", "structured_response", "todo_goal", "tod
 PRIVATE_CHANNELS = frozenset(
     ("todo_ledger", "todo_session", "todo_handoff", "todo_inbox", "structured_response")
 )
-"""What no tool may write."""
+"""Channels that no tool may write."""
 
 
 class Steps(TypedDict):
-    """What nodes read beside the channels: how many supersteps the caller's limit leaves."""
+    """What nodes read besides the channels: the supersteps that the caller's limit leaves."""
 
     remaining_steps: RemainingSteps
 
 
 class Notes(TypedDict):
-    """All that most forks read."""
+    """What most routers read."""
 
     todo_ledger: Ledger
 
 
 class NotesAndReply(Notes):
-    """What the fork after `call_model` reads: the notes and the reply with its calls."""
+    """What the router after `call_model` reads: the notes, and the reply with its calls."""
 
     messages: Conversation
 
 
 def copy_ledger(state: Any) -> Ledger:
-    """Return a copy of the notes, for a node to write on. Raises `DamagedError` for what are none."""
+    """Return a copy of the notes, for a node to write on. Raises `DamagedError` for anything else."""
     notes = read_notes(state)
     check_stored_todos(state.get("todos"))
     return cast(Ledger, dict(notes))
 
 
 def list_before(todos: Sequence[Todo]) -> Sequence[Todo]:
-    """Return what a list was before a tool or a hand wrote it, as far as that is known."""
+    """Return the list as it was before a tool or a person wrote it, as far as that is known."""
     return getattr(todos, "before", None) or ()
 
 
 def adopt_list(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
-    """Give ids to a list that a tool or a hand wrote, and note the next number; None where none did."""
+    """Give ids to a list that a tool or a person wrote, and note the next id. Return None if nobody did."""
     before = getattr(todos, "before", None)
     if before is None:
         if type(todos) is not list or all("id" in todo for todo in todos):
             return None
-        before = ()  # stored before it had its ids
+        before = ()  # it was stored before it had ids
     numbered, ledger["next_id"] = assign_ids(todos, next_free_number(before, ledger.get("next_id", 1)))
     ledger["writes"] = ledger.get("writes", 0) + 1
     return numbered

@@ -1,4 +1,4 @@
-"""The one schema of what is streamed as custom events.
+"""The one schema of custom stream events.
 
 Every event is a plain dict with a `type`; `graph.stream(..., stream_mode="custom")` yields them.
 """
@@ -10,7 +10,7 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 from wakeloop.todos.items import Todo
 
 Budget = Literal["request_budget", "token_budget", "cost_budget", "time_budget"]
-"""What an activation may spend, in the order in which it is asked whether it is spent."""
+"""The budgets of an activation; if several are spent, the first of these is the reason."""
 StopReason = Literal[
     "waiting",
     "settled",
@@ -39,7 +39,7 @@ EndReason = Literal[
 class RequestSpending(TypedDict):
     """What one request and its reply took: tokens (`cached` is part of `input`), cost, seconds.
 
-    `cost` is None where there is no price; `estimated` tells that the reply came without its tokens.
+    `cost` is None without a price; `estimated` tells that the reply did not report its tokens.
     """
 
     input: int
@@ -51,10 +51,10 @@ class RequestSpending(TypedDict):
 
 
 class ActivationSpending(RequestSpending):
-    """What an activation has spent: requests, and what they took together.
+    """What an activation has spent: the number of requests, and what they took together.
 
-    `cost` is None before the first, too; `failed_calls` counts calls outside the todo tools whose result was
-    an error.
+    `cost` is None before the first request, too. `failed_calls` counts calls outside the todo tools that
+    ended in an error.
     """
 
     requests: int
@@ -62,13 +62,19 @@ class ActivationSpending(RequestSpending):
 
 
 class Session(TypedDict, total=False):
-    """How a thread stands: the value of the channel `todo_session`.
+    """The state of a thread: the value of the channel `todo_session`.
 
-    `state` is `running`, `idle`, `dormant` or `waiting`; `reason` names the gate or ending, None while
-    running; `open`, `wakes` and `budget` are numbers, and so are `items`, which the list has, and `list`,
-    which every write of it raises; while running there are none. `spent` is what the activation has
-    spent. `on` is there only while waiting (`human`, `peer`, `approval`, `subagent`), `error` only where
-    `session_of` reads a thread whose last input was refused.
+    `state` is `running`, `idle`, `dormant` or `waiting`. `reason` names the gate or ending, and is None while
+    running. `open`, `items`, `wakes` and `budget` are counts; `list` is the number of the list, which rises
+    with every write of it; none of them is there while running. `spent` is what the activation has spent.
+    `on` is there only while waiting (`human`, `peer`, `approval`, `subagent`), `error` only if `session_of`
+    reads a thread whose last input was refused.
+
+    >>> from wakeloop import create_todo_agent
+    >>> from wakeloop.testing import ScriptedModel
+    >>> out = create_todo_agent(ScriptedModel(["Hello."])).invoke({"messages": [("user", "Hi.")]})
+    >>> out["todo_session"]["state"], out["todo_session"]["reason"]
+    ('dormant', 'settled')
     """
 
     state: Literal["running", "idle", "dormant", "waiting"]
@@ -84,13 +90,13 @@ class Session(TypedDict, total=False):
 
 
 class TimedEvent(TypedDict, total=False):
-    """What every event carries: `at`, when it happened, in seconds since 1970."""
+    """What every event carries: `at`, the time when it happened, in seconds since 1970."""
 
     at: float
 
 
 class ActivatedEvent(TimedEvent):
-    """An activation began. `sources` names what woke it (`human`, `kick`, `cron`, ...)."""
+    """An activation began. `sources` names what started it (`human`, `kick`, `cron`, ...)."""
 
     type: Literal["activated"]
     open: int
@@ -99,7 +105,7 @@ class ActivatedEvent(TimedEvent):
 
 
 class TodosEvent(TimedEvent):
-    """The list was written: the whole list, and the ids that changed or went away."""
+    """The list was written. The event holds the whole list, and the ids that changed or are gone."""
 
     type: Literal["todos"]
     todos: list[Todo]
@@ -107,7 +113,7 @@ class TodosEvent(TimedEvent):
 
 
 class EchoEvent(TimedEvent):
-    """An input brought a list as it was before the newest write; the thread kept its own.
+    """An input brought the list as it was before its newest write, so the thread kept its own.
 
     `list` is the number of the thread's list, `given` that of the input's.
     """
@@ -118,7 +124,7 @@ class EchoEvent(TimedEvent):
 
 
 class WokenEvent(TimedEvent):
-    """The graph wakes itself: cycle 3 of a budget of 25, two items open."""
+    """The graph wakes the model by itself: wake `cycle` of at most `budget`, with `open` items."""
 
     type: Literal["wake"]
     cycle: int
@@ -128,7 +134,7 @@ class WokenEvent(TimedEvent):
 
 
 class NagEvent(TimedEvent):
-    """A reminder went into the last tool result after so many rounds without a todo write."""
+    """A reminder was added to the last tool result, after so many rounds without a todo write."""
 
     type: Literal["nag"]
     rounds: int
@@ -136,7 +142,7 @@ class NagEvent(TimedEvent):
 
 
 class GuardEvent(TimedEvent):
-    """The guard asks for a correction, an explanation, a closing report or a list; else `reason` ends it."""
+    """Before an end for `reason` the guard asks for a correction, an explanation, a report or a list."""
 
     type: Literal["guard"]
     action: Literal["correct", "explain", "report", "ask"]
@@ -147,7 +153,7 @@ class GuardEvent(TimedEvent):
 
 
 class VerifyEvent(TimedEvent):
-    """The verifier ruled on one item that was to be completed."""
+    """The verifier ruled on one item that was about to be completed."""
 
     type: Literal["verify"]
     id: int | str
@@ -158,10 +164,10 @@ class VerifyEvent(TimedEvent):
 
 
 class SpentEvent(TimedEvent):
-    """A reply has come: what the activation has spent by now, and the budget nearest to its end.
+    """A reply came: what the activation has spent so far, and the budget nearest to its end.
 
-    `exchange` is what this one took. `nearest` is `requests`, `tokens`, `cost` or `seconds`, None where
-    nothing is bounded; `share` is the part of it that is spent; `budget` is the most wakes, as it stands.
+    `exchange` is what this request took. `nearest` is `requests`, `tokens`, `cost` or `seconds`, or None
+    without a limit; `share` is how much of it is spent; `budget` is the most wakes, as it stands now.
     """
 
     type: Literal["spent"]
@@ -173,7 +179,7 @@ class SpentEvent(TimedEvent):
 
 
 class RetriedEvent(TimedEvent):
-    """The command line's client sends a request again: how often by now, and what was answered."""
+    """The command line's client sends a request again: how often so far, and the status of the answer."""
 
     type: Literal["retried"]
     retry: int
@@ -181,7 +187,7 @@ class RetriedEvent(TimedEvent):
 
 
 class ParkedEvent(TimedEvent):
-    """The run has ended; the session says how and why."""
+    """The run ended; the session says how and why."""
 
     type: Literal["parked"]
     session: Session

@@ -1,4 +1,4 @@
-"""How an activation begins: anew, or gone on with."""
+"""How an activation begins, or continues."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from wakeloop.todos.items import Todo
 
 
 def begin_activation(old: Ledger, todos: Sequence[Todo]) -> Ledger:
-    """Return the notes of a new activation: the budget, the guard's retries and progress begin again."""
+    """Return the notes of a new activation: budget, the guard's retries and progress start again."""
     kept: Ledger = {key: value for key, value in old.items() if key in THREAD_KEYS}  # type: ignore[assignment]
     peak = count_settled(todos)
     new: Ledger = {
@@ -33,9 +33,9 @@ def begin_activation(old: Ledger, todos: Sequence[Todo]) -> Ledger:
 def continue_activation(
     old: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, waiting: bool
 ) -> Ledger:
-    """Return the notes with which a subagent's result goes on: it wakes, and spends one cycle as a wake does.
+    """Return the notes with which a subagent's result continues an activation: as a wake, for one cycle.
 
-    Not while the thread is `waiting` for more, nor where the budget is spent: then the end is noted.
+    While the thread is `waiting` for more it does not wake; where the budget is spent, the end is noted.
     """
     notes: Ledger = {**old}
     notes.pop("refused", None)
@@ -51,14 +51,14 @@ def continue_activation(
 
 
 def begin_wake(notes: Ledger, cycle: int, todos: Sequence[Todo]) -> Ledger:
-    """Return the notes at the beginning of a wake's turn: what its progress is measured against."""
+    """Return the notes at the beginning of a wake's turn."""
     return {**begin_measuring(notes, todos), "wake_cycles": cycle}
 
 
 def find_budget_stop(
     spent: int, settings: LoopSettings, over: Budget | None = None, more: int = 0
 ) -> StopReason | None:
-    """Tell why a subagent's result is not answered: the gates that rule on the budgets, in their order."""
+    """Return why a subagent's result is not answered, by the gates that concern the budgets."""
     case = Case(open=0, settings=settings, wakes=spent, earned=more)
     if is_disabled(case):
         return "disabled"

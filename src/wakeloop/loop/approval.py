@@ -82,7 +82,7 @@ def read_decision(answer: object, asked: Mapping[str, Any]) -> Decision:
     if kind == "respond" and not isinstance(words, str):
         raise OperationRefused("a decision to respond needs its text as message")
     if words is not None and not isinstance(words, str):
-        raise OperationRefused(f"message must be a text, not {shorten(repr(words))}")
+        raise OperationRefused(f"message must be a string, not {shorten(repr(words))}")
     args = _read_edited_args(given, action["name"]) if kind == "edit" else None
     return Decision(cast(DecisionKind, kind), args, fix_surrogates(words or ""))
 

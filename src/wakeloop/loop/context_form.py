@@ -1,4 +1,4 @@
-"""A thread's settings as a form, for a run's context."""
+"""A thread's settings as a form, for the context of a run."""
 
 import json
 from functools import lru_cache
@@ -14,9 +14,9 @@ _FORM_DESCRIPTION = "Settings of this run, over the thread's and the agent's own
 
 
 def build_context_form(base: LoopSettings) -> type[Any]:
-    """Return the schema of a context that carries `todo_settings`: each that may vary, and what it is here.
+    """Return the schema of a context with `todo_settings`: each setting that may vary, with its value here.
 
-    A mapping's type, so that a context stays what it is: nothing is filled in, checked or dropped.
+    It is a mapping's type, so that a context stays as it is: nothing is filled in, checked or dropped.
     """
     return _build_form(
         tuple(

@@ -1,4 +1,4 @@
-"""Wakes that are earned, and whether there was a list."""
+"""Earned wakes, and whether there ever was a list."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ from wakeloop.todos.items import Todo
 
 
 def note_list(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, begins: bool = False) -> None:
-    """Note what gates read of the list: how many items are settled at once, and that there was one.
+    """Note what gates need to know of the list: how many items are settled, and that there was a list.
 
-    With the first the budget is noted. Nothing is where no setting asks for it, and no pair of zeros.
+    The first comes with the budget. Nothing is noted that no setting asks for.
     """
     if settings.earn_wakes:
         now = count_settled(todos)
@@ -24,9 +24,10 @@ def note_list(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, b
 
 
 def count_earned_wakes(notes: Ledger, settings: LoopSettings) -> int:
-    """Return the wakes beyond `max_wake_cycles`: one for each item more than at the activation's beginning.
+    """Return the wakes beyond `max_wake_cycles`: one per item settled since the beginning.
 
-    Where nothing wakes, nothing is earned.
+    The most that were settled at once counts, so that adding and closing items for ever earns nothing. Where
+    nothing wakes, nothing is earned.
     """
     began, most = notes.get("settled", (0, 0))
     return min(most - began, settings.earn_wakes) if settings.max_wake_cycles else 0

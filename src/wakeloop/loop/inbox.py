@@ -1,4 +1,4 @@
-"""What wakes a session: one event, and its faults."""
+"""What wakes a session: events, and what is wrong with one."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
@@ -12,13 +12,16 @@ EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
 
 
 class WakeEvent(TypedDict, total=False):
-    """What wakes a session; only `kind` is needed.
+    """What wakes a session; only `kind` is required.
 
-    `kind` is human, peer_message, peer_reply, subagent_done, cron or kick. An `id` that was seen before makes
-    the event a repeat, which is ignored. `sender` is the thread it comes from (`from` is no name in Python).
-    A peer's message with a `correlation_id` and a sender wants an answer, of the kind `wants` (peer_reply;
-    a subagent's task wants subagent_done), which carries the same id. `chain` names the threads that wait for
-    that answer, oldest first. `time` is ISO 8601.
+    `kind` is human, peer_message, peer_reply, subagent_done, cron or kick. An event whose `id` was seen
+    before is a repeat and is ignored. `sender` is the thread that it comes from. A peer's message with a
+    `correlation_id` and a sender wants an answer with the same id, of the kind `wants`: peer_reply, or
+    subagent_done for a subagent's task. `chain` names the threads that wait for that answer, oldest first.
+    `time` is ISO 8601.
+
+    >>> from wakeloop import WakeEvent
+    >>> event: WakeEvent = {"kind": "cron", "text": "Good morning."}
     """
 
     kind: str
@@ -32,13 +35,19 @@ class WakeEvent(TypedDict, total=False):
 
 
 def find_event_fault(event: Mapping[str, Any]) -> str | None:
-    """Say what is wrong with one event, or return None."""
+    """Return what is wrong with an event; None if nothing is.
+
+    >>> from wakeloop.sessions import find_event_fault
+    >>> find_event_fault({"kind": "human", "text": "Hello."})
+    >>> find_event_fault({"kind": "letter"})
+    "kind must be one of human, peer_message, peer_reply, subagent_done, cron, kick, not 'letter'"
+    """
     keys = WakeEvent.__annotations__
     if unknown := [key for key in event if key not in keys]:
-        return f"{shorten(repr(unknown[0]))} is no key of an event; there are {', '.join(keys)}"
+        return f"{shorten(repr(unknown[0]))} is not a key of an event; there are {', '.join(keys)}"
     for key in keys:
         if key != "chain" and not isinstance(event.get(key, ""), str):
-            return f"{key} must be a text, not {shorten(repr(event[key]))}"
+            return f"{key} must be a string, not {shorten(repr(event[key]))}"
     chain = event.get("chain", [])
     if not isinstance(chain, list) or not all(isinstance(thread, str) for thread in chain):
         return f"chain must be a list of thread ids, not {shorten(repr(chain))}"
@@ -50,7 +59,7 @@ def find_event_fault(event: Mapping[str, Any]) -> str | None:
 
 
 def build_owed_reply(event: WakeEvent) -> dict[str, Any] | None:
-    """Return the entry of `owed_replies` for a message that wants to be answered, else None."""
+    """Return the entry of `owed_replies` for a message that wants an answer; None for others."""
     asks = event.get("kind") == "peer_message" and event.get("correlation_id") and event.get("sender")
     if not asks:
         return None
@@ -60,6 +69,6 @@ def build_owed_reply(event: WakeEvent) -> dict[str, Any] | None:
 
 
 def find_owed_replies(state: Any) -> list[Any]:
-    """Return what is owed by a reply; a subagent's task is not: its last text is the answer."""
+    """Return the replies that are owed. A subagent's task is not one: its last text is the answer."""
     owed = state.get("owed_replies") or ()
     return [o for o in owed if not isinstance(o, dict) or o.get("wants", "peer_reply") == "peer_reply"]

@@ -1,4 +1,4 @@
-"""The notes of the graph: each key once, its type, its life."""
+"""The notes of the graph: each key, its type and lifetime."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
@@ -13,11 +13,11 @@ from wakeloop.text.characters import shorten
 
 T = TypeVar("T")
 Thread = Annotated[T, "thread"]
-"""Outlives an activation."""
+"""Kept for the life of the thread."""
 Activation = Annotated[T, "activation"]
-"""Until the next activation; a subagent's result goes on with it."""
+"""Until the next activation; a subagent's result continues it."""
 Run = Annotated[T, "run"]
-"""Until the run's end, which makes it meaningless."""
+"""Until the end of the run."""
 Round = Annotated[T, "round"]
 """Until the next reply."""
 
@@ -26,7 +26,7 @@ Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 def _exactly(*kinds: type) -> AfterValidator:
-    """A list of values of these types, in this order."""
+    """Check a list for values of these types, in this order."""
 
     def check(values: list[Any]) -> list[Any]:
         if [type(value) for value in values] != list(kinds):
@@ -37,7 +37,7 @@ def _exactly(*kinds: type) -> AfterValidator:
 
 
 def _check_known(values: list[Any]) -> list[Any]:
-    """Numbers that are known, but for the cost."""
+    """Check that all numbers but the cost are known."""
     if None in values[:COST] + values[COST + 1 :]:
         raise ValueError("other values than these are noted here")
     return values
@@ -49,8 +49,8 @@ Numbers = Annotated[list[Count | None], Field(min_length=7, max_length=8), After
 class Ledger(TypedDict, total=False):
     """The graph's private counters and notes: one channel, one value, plain JSON.
 
-    A key's first word says how long it lives; what is dropped when, and the check of a stored ledger, follow
-    from this table.
+    The first word of a key's type says how long it lives. When it is dropped, and how a stored ledger is
+    checked, follows from this table.
     """
 
     __pydantic_config__ = ConfigDict(strict=True)  # type: ignore[misc]
@@ -132,7 +132,7 @@ _CHECKED = TypeAdapter(Ledger)
 
 
 def keys_living(*lives: str) -> frozenset[str]:
-    """Return the keys with these lives: `thread`, `activation`, `run`, `round`."""
+    """Return the keys with these lifetimes: `thread`, `activation`, `run`, `round`."""
     return frozenset(key for key, life in _LIVES.items() if life in lives)
 
 
@@ -142,18 +142,18 @@ ROUND_KEYS = keys_living("round")
 
 
 def drop_keys(notes: Mapping[str, Any], keys: frozenset[str]) -> Ledger:
-    """Return notes without these keys."""
+    """Return the notes without these keys."""
     return cast(Ledger, {key: value for key, value in notes.items() if key not in keys})
 
 
 def check_ledger(ledger: object) -> None:
-    """Refuse notes of the graph that it cannot have written itself. Raises `DamagedError`."""
+    """Refuse notes that the graph cannot have written itself. Raises `DamagedError`."""
     try:
         _CHECKED.validate_python(ledger)
     except ValidationError as error:
         where = error.errors(include_url=False, include_context=False)[0]["loc"]
         if not where or not isinstance(ledger, dict):
-            raise DamagedError(f"todo_ledger is {shorten(repr(ledger))}, where a mapping is due") from None
+            raise DamagedError(f"todo_ledger must be a mapping, not {shorten(repr(ledger))}") from None
         raise DamagedError(f"todo_ledger has {shorten(repr(ledger[where[0]]))} under {where[0]!r}") from None
 
 

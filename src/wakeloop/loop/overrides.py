@@ -1,4 +1,4 @@
-"""What a thread may override, and what is then in force."""
+"""What a thread may override, and which settings are in force."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,8 @@ FIXED_PROMPTS = frozenset(("instructions", "last_check"))
 def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:
     """Check a thread's overrides and return those that differ from the agent's base.
 
-    Raises `SettingsError` where it is no mapping, a key or value is wrong, or it may not vary in a thread.
+    Raises `SettingsError` if it is not a mapping, a key or value is wrong, or a setting may not vary in a
+    thread.
     """
     if not isinstance(overrides, Mapping):
         raise SettingsError(f"todo_settings must be a mapping of setting to value, not {overrides!r}.")
@@ -28,12 +29,12 @@ def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:
     for key in overrides:
         if key in FIXED_SETTINGS:
             raise SettingsError(
-                f"The setting {key!r} is fixed when the agent is built; leave it out of todo_settings."
+                f"Setting {key!r} is fixed when the agent is built. Remove it from todo_settings."
             )
     words = overrides.get("prompts")
     if isinstance(words, Mapping) and (fixed := FIXED_PROMPTS & set(words)):
         raise SettingsError(
-            f"The prompt {min(fixed)!r} is fixed when the agent is built; leave it out of todo_settings."
+            f"Prompt {min(fixed)!r} is fixed when the agent is built. Remove it from todo_settings."
         )
     if not overrides:
         return {}

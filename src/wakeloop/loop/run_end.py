@@ -1,4 +1,4 @@
-"""How a run ends: its session, and what is left of its notes."""
+"""How a run ends: its session, and what remains of its notes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -14,16 +14,16 @@ from wakeloop.todos.items import Todo, count_open
 
 
 def choose_state(reason: EndReason, open_count: int) -> Literal["waiting", "dormant", "idle"]:
-    """Return the state that an ending leaves a session in."""
+    """Return the state in which an ending leaves the session."""
     if ENDINGS[reason].state == "waiting":
         return "waiting"
     return "idle" if open_count else "dormant"
 
 
 def build_session(case: Case, reason: EndReason, waiting_on: Sequence[Any] = (), writes: int = 0) -> Session:
-    """Return the session of a run that ends for this reason; `waiting_on` is the channel's value.
+    """Return the session of a run that ends for this reason.
 
-    `writes` is the number of the list.
+    `waiting_on` is the channel's value; `writes` is the number of the list.
     """
     session: Session = {
         "state": choose_state(reason, case.open),
@@ -46,7 +46,7 @@ def build_session_from_notes(
     reason: EndReason,
     waiting_on: Sequence[Any] = (),
 ) -> Session:
-    """Return the same by an activation's notes, with what it has spent."""
+    """Return the same from an activation's notes, with what it has spent."""
     wakes = notes.get("wake_cycles", 0)
     case = Case(
         count_open(todos), settings, wakes, earned=count_earned_wakes(notes, settings), items=len(todos)
@@ -55,7 +55,7 @@ def build_session_from_notes(
 
 
 def find_waiting_party(waiting_on: Sequence[Any]) -> str:
-    """Return whom a session waits for: the first entry says it, a peer where it does not."""
+    """Return whom a session waits for, by the first entry; a peer if it does not say."""
     first = next(iter(waiting_on), None)
     return str(first.get("on", "peer")) if isinstance(first, Mapping) else "peer"
 

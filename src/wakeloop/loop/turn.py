@@ -1,4 +1,4 @@
-"""A turn's end: what it brought, as the case of a ruling."""
+"""The end of a turn, as the case of a ruling."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,10 +20,10 @@ GUARD = "open_todos"  # the name of the guard in the ledger
 def build_case(
     notes: Ledger, messages: Sequence[AnyMessage], todos: Sequence[Todo], settings: LoopSettings, **more: Any
 ) -> Case:
-    """Count on the notes what a turn brought, and put together what the ruling reads.
+    """Count on the notes what a turn brought, and return what the ruling reads.
 
     `more` is what only the graph knows: `waiting`, `owed`, `drained`, `steps_left`, `unformatted`, and
-    `costs` where they are not the graph's own.
+    `costs` if they are not the graph's own.
     """
     bad_reply_end = take_bad_reply_end(notes, settings, count_open(todos))
     again, asking = notes.get("again"), notes.get("asking")
@@ -55,6 +55,6 @@ def build_case(
 
 
 def never_had_list(notes: Ledger) -> bool:
-    """Tell whether tools ran in an activation that was not asked yet, and the thread never had a list."""
+    """Tell whether tools ran, the thread never had a list, and nobody asked about that yet."""
     had_one = notes.get("listed") or notes.get("next_id", 1) > 1
     return notes.get("unlisted") == "ran" and not had_one

@@ -21,7 +21,12 @@ Entries = Annotated[list[Any], PrivateStateAttr, CheapReducerChannel(list, merge
 
 
 class WakeLoopState(AgentState[Any]):
-    """The channels of the middleware; the list and its session go in and out, settings and events in."""
+    """The channels of the middleware. The list and its session go in and out, settings and events only in.
+
+    >>> from wakeloop.middleware import WakeLoopState
+    >>> "todos" in WakeLoopState.__annotations__
+    True
+    """
 
     todos: Annotated[list[Todo], CheapReducerChannel(list, merge_one_write)]
     todo_session: NotRequired[Annotated[Session, SessionChannel(Session)]]
@@ -36,7 +41,14 @@ class WakeLoopState(AgentState[Any]):
 
 
 class ChangesState(AgentState[Any]):
-    """Pass it to `create_agent(state_schema=…)`: conversation and list are stored as changes."""
+    """A state for `create_agent(state_schema=...)` that stores conversation and list as changes.
+
+    >>> from langchain.agents import create_agent
+    >>> from wakeloop.middleware import ChangesState, WakeLoopMiddleware
+    >>> from wakeloop.testing import ScriptedModel
+    >>> middleware = [WakeLoopMiddleware()]
+    >>> agent = create_agent(ScriptedModel(["Hello."]), middleware=middleware, state_schema=ChangesState)
+    """
 
     messages: Required[Annotated[list[AnyMessage], CheapDeltaChannel(merge_messages, snapshot_frequency=500)]]
     todos: Annotated[list[Todo], CheapDeltaChannel(merge_todos, snapshot_frequency=25)]

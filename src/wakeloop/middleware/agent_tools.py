@@ -25,7 +25,7 @@ def check_tools(tools: Sequence[Any], dialect: Dialect) -> None:
     for tool in tools:
         if (name := get_tool_name(tool)) in dialect.tool_names:
             raise ToolNameError(
-                f"Tool {name!r} is defined twice: by WakeLoopMiddleware, and by another middleware or as a tool "
+                f"Tool {name!r} is defined twice: by WakeLoopMiddleware, and by other middleware or a tool "
                 "of your own. Remove TodoListMiddleware, or rename the tool."
             )
         if getattr(tool, "return_direct", False):

@@ -30,9 +30,16 @@ from wakeloop.thread.verifier import Verify
 
 
 class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Keep a `create_agent` agent awake by its own todo list: in the place of `TodoListMiddleware`.
+    """Keep a `create_agent` agent awake by its own todo list; it replaces `TodoListMiddleware`.
 
-    It stands first in the list of middleware.
+    It must be the first in the list of middleware.
+
+    >>> from langchain.agents import create_agent
+    >>> from wakeloop.middleware import WakeLoopMiddleware
+    >>> from wakeloop.testing import ScriptedModel
+    >>> agent = create_agent(ScriptedModel(["Hello."]), middleware=[WakeLoopMiddleware()])
+    >>> agent.invoke({"messages": [("user", "Hi.")]})["todo_session"]["reason"]
+    'settled'
     """
 
     state_schema = WakeLoopState
@@ -47,19 +54,19 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         settings: str | LoopSettings | Mapping[str, Any] = "langchain",
         verify: Verify | None = None,
     ) -> None:
-        """Take the arguments of `TodoListMiddleware`, and of `create_todo_agent` those that are the list's.
+        """Take the arguments of `TodoListMiddleware`, and those of `create_todo_agent` that concern the list.
 
         Args:
-            system_prompt: Instructions in the place of the dialect's.
-            tool_description: What the model is told of the main todo tool.
-            settings: A preset's name, `LoopSettings`, or a mapping of some settings (over the preset that it
-                names under `preset`, else `langchain`).
-            verify: `verify(todo, state)`, sync or async, asked before an item becomes completed; a text
-                refuses.
+            system_prompt: Instructions in place of the dialect's.
+            tool_description: The description of the main todo tool.
+            settings: A preset's name, `LoopSettings`, or a mapping of some settings over a preset (the one
+                under the key `preset`, else `langchain`).
+            verify: `verify(todo, state)`, sync or async, called before an item becomes completed. It returns
+                None to accept, or a text that says why not.
 
         Raises:
             SettingsError: An unknown preset, dialect or setting.
-            ArgumentError: An argument that there is not, or a verify of another kind.
+            ArgumentError: An unknown argument, or a `verify` that cannot be called.
         """
         super().__init__()
         self.tools = []
@@ -132,7 +139,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
 def _settings(given: Any, system_prompt: str | None, tool_description: str | None) -> LoopSettings:
     if given == "auto":
         raise SettingsError(
-            "settings='auto' needs a model's name: write settings=LoopSettings.for_model('NAME')."
+            "settings='auto' needs the name of a model. Write settings=LoopSettings.for_model('NAME')."
         )
     if isinstance(given, Mapping) and "preset" not in given:
         given = {"preset": "langchain", **given}
@@ -140,7 +147,7 @@ def _settings(given: Any, system_prompt: str | None, tool_description: str | Non
     update: dict[str, Any] = {}
     if system_prompt is not None:
         if not isinstance(system_prompt, str):
-            raise SettingsError(f"system_prompt takes a text, not {describe_type(system_prompt)}.")
+            raise SettingsError(f"system_prompt must be a string, not {describe_type(system_prompt)}.")
         update["prompts"] = {**settings.prompts, "instructions": system_prompt.replace("$", "$$")}
     if tool_description is not None:
         update["tool_description"] = tool_description

@@ -50,7 +50,7 @@ def test_words_have_the_names_of_the_other_middleware() -> None:
 
 
 def test_words_that_are_none_are_refused() -> None:
-    with pytest.raises(SettingsError, match=r"^system_prompt takes a text, not an int\.$"):
+    with pytest.raises(SettingsError, match=r"^system_prompt must be a string, not an int\.$"):
         WakeLoopMiddleware(system_prompt=5)  # type: ignore[arg-type]
 
 

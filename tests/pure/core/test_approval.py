@@ -68,7 +68,7 @@ def test_an_answer_is_read(allowed: Any, answer: Any, decision: Decision) -> Non
         (ASKING, {"type": "approve"}, "send cannot be decided by 'approve'; allowed are respond"),
         ((), {"decisions": EDIT}, "decisions must be a list of one decision, such as [{'type': 'approve'}]"),
         ((), [EDIT, EDIT], "decisions must be a list of one decision, such as [{'type': 'approve'}]"),
-        ((), {"type": "reject", "message": 5}, "message must be a text, not 5"),
+        ((), {"type": "reject", "message": 5}, "message must be a string, not 5"),
         (
             (),
             {"type": "edit", "edited_action": {"args": []}},

@@ -152,7 +152,7 @@ def test_every_key_and_every_wrong_type(key: str) -> None:
 
 @pytest.mark.parametrize("ledger", [[1], "x", 5, [["a", 1]], True])
 def test_what_is_no_mapping(ledger: Any) -> None:
-    with pytest.raises(DamagedError, match="where a mapping is due"):
+    with pytest.raises(DamagedError, match="todo_ledger must be a mapping"):
         check_ledger(ledger)
 
 

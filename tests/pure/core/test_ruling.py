@@ -100,6 +100,7 @@ called corrected block: explain
 called corrected block steps=3: explain
 called corrected block steps=2: step_limit
 called corrected block drained: stalled
+called corrected over: report
 called corrected block over reported: time_budget
 
 # the closing request before an end by a budget
