@@ -1,13 +1,13 @@
-"""A system is a dialect and settings: presets by name."""
+"""Presets: settings by the name of a system."""
 
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Never
 
 from wakeloop.errors import ArgumentError, SettingsError
 from wakeloop.settings import LoopSettings
+from wakeloop.text.wording import suggest
 
-_DESCRIBED = {  # as none of the systems has it
+_DESCRIBED = {  # none of the described systems has these rules
     "max_idle_wakes": 0,
     "max_idle_rounds": 0,
     "max_requests": None,
@@ -54,17 +54,18 @@ LoopSettings.known_presets.update(PRESETS)
 
 
 def preset(name: str, **varied: Never) -> LoopSettings:
-    """Return the settings of a named system; vary them with `.model_copy(update={...})`.
+    """Return the settings of a preset. Vary them with `.model_copy(update={...})`.
 
-    Raises `SettingsError` for an unknown name, with the nearest right one.
+    Raises `SettingsError` for an unknown name.
+
+    >>> preset("loki").dialect
+    'loki'
     """
     if varied:
         update = ", ".join(f"{key!r}: …" for key in varied)
-        raise ArgumentError(f"A preset is varied by preset({name!r}).model_copy(update={{{update}}}).")
+        raise ArgumentError(f"Vary a preset with preset({name!r}).model_copy(update={{{update}}}).")
     if not isinstance(name, str):
-        raise SettingsError(f"A preset is named by a text, such as 'loki', not {name!r}.")
-    if name in PRESETS:
-        return PRESETS[name]
-    near = get_close_matches(name, PRESETS, n=1)
-    hint = f"did you mean {near[0]!r}? Known are:" if near else "known are:"
-    raise SettingsError(f"There is no preset {name!r}; {hint} {', '.join(PRESETS)}.")
+        raise SettingsError(f"A preset's name must be a string such as 'loki', got {name!r}.")
+    if name not in PRESETS:
+        raise SettingsError(f"Unknown preset {name!r}. {suggest(name, PRESETS)}")
+    return PRESETS[name]

@@ -1,7 +1,6 @@
-"""Every knob in one frozen model."""
+"""Every setting, in one frozen model."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
@@ -19,12 +18,25 @@ from wakeloop.errors import SettingsError
 from wakeloop.platform.model_profile import measured_settings
 from wakeloop.prompts import check_prompt
 from wakeloop.text.notebook_settings import NotebookSettings
+from wakeloop.text.wording import suggest
 
-MAX_NUMBER = 2**53  # of any number here: it goes into checkpoints and JSON
+MAX_NUMBER = 2**53  # checkpoints and JSON hold integers exactly up to here
+PRICES_EXAMPLE = '{"default": {"input": 1.25, "cached": 0.13, "output": 10}}'
+PROVIDERS = (
+    "openai",
+    "anthropic",
+    "google_genai",
+    "mistralai",
+    "cohere",
+    "xai",
+    "deepseek",
+    "bedrock_converse",
+    "ollama",
+)
 
 
 class Price(BaseModel):
-    """What a million tokens cost: of the input, of its cached part (None: as the rest), of the output."""
+    """The price of a million tokens. Without a price for cached input, it costs as much as the rest."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,76 +46,80 @@ class Price(BaseModel):
 
 
 class LoopSettings(NotebookSettings, BaseModel):
-    """How the loop behaves: frozen. A wrong value or name, in `model_copy` too, is one `SettingsError`."""
+    """How the loop behaves. Frozen; an unknown name or a wrong value raises `SettingsError`.
+
+    >>> LoopSettings(max_wake_cycles=5).max_wake_cycles
+    5
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, strict=False)
 
     dialect: str = "parley"
     """The vocabulary of todo tools: the name of a registered dialect."""
     auto_continue: bool = True
-    """Whether the graph re-enters by itself at all; off, every turn's end ends the run."""
+    """Whether the graph wakes the model at all. Off, a run ends with the model's first turn."""
     max_wake_cycles: int = Field(25, ge=0, le=MAX_NUMBER)
-    """Wakes that one activation may spend (agentparley's maxWakeCycles); 0 never wakes."""
+    """How often one activation may wake the model. 0 never wakes it."""
     earn_wakes: int = Field(100, ge=0, le=MAX_NUMBER)
-    """Wakes that an activation may earn beyond them, one for each item that it settles; 0 earns none."""
+    """How many more wakes an activation can earn, one for each item it closes or blocks."""
     max_idle_wakes: int = Field(5, ge=0, le=MAX_NUMBER)
-    """Wakes in a row without progress that end the run as `stalled`; 0 is off."""
+    """Wakes in a row without progress after which the run ends as `stalled`. 0 turns this off."""
     stop_on_repeat: bool = False
-    """Whether the same text over the same list as at the last wake ends the run (loki)."""
+    """Whether the run ends if a wake brings the same reply over the same list again."""
     continuation_prompt: str | None = None
-    """Words that replace the nudge's instruction whole; the list still follows them (loki)."""
+    """Replaces the nudge's words. The list still follows them."""
     inject_todo_instructions: bool = True
-    """Whether the dialect's instructions are appended to the system prompt (loki)."""
+    """Whether the dialect's instructions are added to the system prompt."""
     max_items: int | None = Field(200, ge=1, le=MAX_NUMBER)
-    """Items not yet closed where a dialect appends, items in all where it replaces; None is no limit."""
+    """The longest list: open and blocked items if the dialect appends, all items if it replaces."""
     in_progress: Literal["any", "at_most_one", "exactly_one"] = "at_most_one"
-    """How many items may be in progress; `exactly_one` allows none only when nothing is open (cubepi)."""
+    """How many items may be in progress. `exactly_one` allows none once nothing is open."""
     repeats: Literal["store", "name"] = "name"
-    """What becomes of an appended item that equals an open one: stored again, or named by its id."""
+    """Whether an appended item that is open already is stored again or named by its id."""
     statuses: tuple[str, ...] | None = None
-    """Words that the model may set an item to, where the dialect has more; None is all (agentparley)."""
+    """The statuses that the model may set, if the dialect knows more. None allows all."""
     nag_after: int = Field(5, ge=0, le=MAX_NUMBER)
-    """Rounds without a todo write after which the first reminder comes; 0 is off."""
+    """Rounds without a todo write before the first reminder. 0 turns reminders off."""
     nag_every: int = Field(5, ge=0, le=MAX_NUMBER)
-    """Rounds between further reminders; 0 leaves it at the first."""
+    """Rounds between further reminders. 0 sends only the first."""
     nag_when: Literal["open", "always"] = "open"
-    """Whether reminders need an open item, or come in any case (lesson)."""
+    """Whether reminders need an open item or always come."""
     nudge_items: int = Field(30, ge=1, le=MAX_NUMBER)
-    """Items that a nudge shows; beyond it the next open ones, the counts, and how to see all."""
+    """How many items a nudge shows. Longer lists show the next open ones and the counts."""
     guard_retries: int = Field(1, ge=0, le=MAX_NUMBER)
-    """Corrections that the guard may ask for in one activation (cubepi); 0 is off."""
+    """Corrections that the guard may ask for in one activation. 0 turns the guard off."""
     guard_rearms: bool = True
-    """Whether a correction that brings progress is followed by wakes again."""
+    """Whether wakes may follow a correction that brought progress."""
     on_guard_exhausted: Literal["proceed", "block"] = "proceed"
-    """What follows the last correction in vain: the end, or one request for an explanation (cubepi)."""
+    """After the last correction: end the run, or ask once for an explanation."""
     approve_plan: Literal["off", "first", "changes"] = "off"
-    """Whether a person is asked about an activation's first list, or whenever items are added or dropped."""
+    """Whether a person approves the first list of an activation, or every added or dropped item."""
     on_no_list: Literal["accept", "ask"] = "accept"
-    """Whether a turn's end without a list, where tools have run, is asked once what is left."""
+    """Whether a turn that used tools but wrote no list is asked once what is left to do."""
     reply_retries: int = Field(4, ge=0, le=MAX_NUMBER)
-    """Malformed, empty or cut replies in a row that are asked again."""
+    """How many malformed, empty or cut replies in a row are asked for again."""
     retries_fall: bool = True
-    """Whether with open items the last of them ends its turn, so that wakes may follow, and not the run."""
+    """Whether the last bad reply ends only its turn while items are open, so that wakes may follow."""
     max_idle_rounds: int = Field(10, ge=0, le=MAX_NUMBER)
-    """Rounds in a row that bring nothing new, after which the run ends as `looping`; 0 is off."""
+    """Rounds in a row without anything new after which the run ends as `looping`. 0 turns this off."""
     max_requests: int | None = Field(500, ge=1, le=MAX_NUMBER)
-    """Requests to the model in one activation, the closing one beyond it; None is no limit."""
+    """Requests to the model in one activation, plus a closing one. None is no limit."""
     max_tokens: int | None = Field(None, ge=1, le=MAX_NUMBER)
-    """Tokens of one activation, in and out; None is no limit."""
+    """Tokens of one activation, input and output. None is no limit."""
     max_cost: float | None = Field(None, gt=0, le=MAX_NUMBER)
-    """Cost of one activation, in the unit of `prices`; None is no limit."""
+    """Cost of one activation, in the currency of `prices`. None is no limit."""
     prices: dict[str, Price] = Field(default_factory=dict)
-    """What a million tokens cost, by the beginning of a model's name, or `default`; fixed at build."""
+    """Price per million tokens, by the start of a model's name or `default`. Fixed when built."""
     max_seconds: float | None = Field(None, gt=0, le=MAX_NUMBER)
-    """Seconds of one activation, inside the model and the longest call of each round; None is no limit."""
+    """Seconds of one activation: model time plus each round's longest call. None is no limit."""
     on_budget: Literal["report", "stop"] = "report"
-    """Whether a spent budget is followed by one closing request (with open items), or by nothing."""
+    """When a budget is spent with items open: ask for a closing report, or just stop."""
     finish_reason: Literal["required", "optional"] = "required"
-    """Whether a stream of langchain-openai has to end with a finish reason, or is whole without one."""
+    """Whether a stream from langchain-openai must end with a finish reason to count as whole."""
     tool_description: str | None = None
-    """Replaces the description of the dialect's main tool (cubepi)."""
+    """Replaces the description of the dialect's main tool."""
     prompts: dict[str, str] = Field(default_factory=dict)
-    """Replaces texts of the package by name, such as `nudge`, `nag` or `instructions`."""
+    """Replaces prompts by name, such as `nudge`, `nag` or `instructions`."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -111,8 +127,8 @@ class LoopSettings(NotebookSettings, BaseModel):
         if isinstance(values, Mapping):
             values = resolve_aliases(values)
             for key in NUMERIC_SETTINGS & values.keys():
-                if isinstance(values[key], bool):  # as YAML reads `no`; pydantic would make it 0
-                    raise SettingsError(f"The setting {key!r} cannot be {values[key]!r}: a number is due.")
+                if isinstance(values[key], bool):  # YAML reads `no` as False, which pydantic would make 0
+                    raise SettingsError(f"Setting {key!r} must be a number, got {values[key]!r}.")
         try:
             return handler(values)  # type: ignore[no-any-return]
         except ValidationError as error:
@@ -125,15 +141,28 @@ class LoopSettings(NotebookSettings, BaseModel):
             check_prompt(name, text)
         return prompts
 
+    @field_validator("prices")
+    @classmethod
+    def _check_prices(cls, prices: dict[str, Price]) -> dict[str, Price]:
+        for name in prices:
+            provider, colon, bare = name.partition(":")
+            if colon and provider in PROVIDERS:  # prices are found by a model's own name
+                raise SettingsError(f"Setting 'prices' names models without their provider: write {bare!r}.")
+        return prices
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a validated copy with some fields changed (pydantic's own validates nothing)."""
+        """Return a copy with some settings changed. They are validated, which pydantic's own method skips.
+
+        >>> LoopSettings().model_copy(update={"nag_after": 0}).nag_after
+        0
+        """
         if not update:
             return super().model_copy(deep=deep)
         return type(self).model_validate({**self.model_dump(), **resolve_aliases(update)})
 
     @classmethod
     def for_model(cls, name: object, parts: int | None = None, profile: str | None = None) -> Self:
-        """Return what was measured to suit a model, for jobs of so many parts: see `platform.measured`."""
+        """Return the settings that were measured to suit a model, for jobs of so many parts."""
         return cls.model_validate(measured_settings(name, parts, profile))
 
     def __hash__(self) -> int:
@@ -141,47 +170,80 @@ class LoopSettings(NotebookSettings, BaseModel):
 
 
 NUMERIC_SETTINGS = frozenset(
-    n for n, f in LoopSettings.model_fields.items() if f.annotation in (int, int | None, float | None)
+    name
+    for name, field in LoopSettings.model_fields.items()
+    if field.annotation in (int, int | None, float | None)
 )
+PRESET_SETTINGS = frozenset(
+    (
+        "stop_on_repeat",
+        "continuation_prompt",
+        "inject_todo_instructions",
+        "repeats",
+        "statuses",
+        "nag_when",
+        "guard_rearms",
+        "on_guard_exhausted",
+        "retries_fall",
+        "tool_description",
+    )
+)
+"""Settings that tell the presets apart. Hardly anybody sets them by hand: short tables leave them out."""
 
 
 class AgentFileSettings(LoopSettings):
-    """The settings of an agent file: they override all others, and a thread's values do not count."""
+    """The settings of an agent file. They override all others, including a thread's."""
 
 
 ALIASES = MappingProxyType({"max_auto_continues": "max_wake_cycles"})  # loki's names
-
-
-def resolve_aliases(values: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return settings under their own names. Raises `SettingsError` for a name that is none."""
-    named: dict[str, Any] = {}
-    for given, value in values.items():
-        key = ALIASES.get(str(given), str(given))
-        check_setting_name(key)
-        if key in named:
-            raise SettingsError(f"The setting {key!r} is given twice, once as {given!r}; give it once.")
-        named[key] = value
-    return named
-
-
-_NOT_SETTINGS = MappingProxyType(
-    dict.fromkeys(("model", "tools", "system_prompt", "verify"), "it is an argument of create_todo_agent")
-    | {"preset": "vary one with preset('loki').model_copy(update={…}), or settings={'preset': 'loki', …}"}
+# Words from other frameworks. Their nearest names by spelling would mislead: max_steps looks like max_items.
+SETTING_HINTS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("max_iterations", "max_steps", "max_turns", "recursion_limit"), "max_requests"),
+        "max_wakes": "max_wake_cycles",
+    }
+)
+_NOT_SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("model", "tools", "system_prompt", "verify"), "It is an argument of create_todo_agent."
+        ),
+        "preset": "Use preset('loki').model_copy(update={…}), or settings={'preset': 'loki', …}.",
+    }
 )
 
 
+def resolve_aliases(values: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return settings under their own names. Raises `SettingsError` for an unknown name."""
+    resolved: dict[str, Any] = {}
+    for given, value in values.items():
+        key = ALIASES.get(str(given), str(given))
+        check_setting_name(key)
+        if key in resolved:
+            raise SettingsError(f"Setting {key!r} is given twice, once as {given!r}.")
+        resolved[key] = value
+    return resolved
+
+
 def check_setting_name(key: str) -> None:
-    """Refuse an unknown setting and name the nearest right one."""
+    """Refuse an unknown setting and suggest the right one."""
     if key in LoopSettings.model_fields:
         return
-    if key in _NOT_SETTINGS:
-        raise SettingsError(f"There is no setting {key!r}: {_NOT_SETTINGS[key]}.")
-    near = get_close_matches(key, LoopSettings.model_fields, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(LoopSettings.model_fields)}."
-    raise SettingsError(f"There is no setting {key!r}; {hint}")
+    hint = _NOT_SETTINGS.get(key) or suggest(key, LoopSettings.model_fields, SETTING_HINTS.get(key))
+    raise SettingsError(f"Unknown setting {key!r}. {hint}")
 
 
 def _format_error(error: Any) -> str:
-    where = ".".join(map(str, error["loc"])) or "settings"
-    said = error["msg"].removeprefix("Value error, ")
-    return f"The setting {where!r} cannot be {error['input']!r}: {said[:1].lower()}{said[1:]}."
+    """Turn one of pydantic's errors into a sentence with the setting, what it must be, and what it is."""
+    path = [str(part) for part in error["loc"]]
+    where = ".".join(path) or "settings"
+    if error["type"] == "extra_forbidden":
+        return f"Unknown setting {where!r}. {suggest(path[-1], Price.model_fields)}"
+    if error["type"] == "missing":
+        return f"Setting {where!r} is missing. Example of prices: {PRICES_EXAMPLE}."
+    if path[:1] == ["prices"] and error["type"] in ("dict_type", "model_type", "model_attributes_type"):
+        return f"Setting {where!r} must be a mapping such as {PRICES_EXAMPLE}, got {error['input']!r}."
+    if path and path[0] in NUMERIC_SETTINGS and "parsing" in error["type"]:
+        return f"Setting {where!r} must be a number, got {error['input']!r}."
+    expected = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    return f"Setting {where!r} {expected}, got {error['input']!r}."

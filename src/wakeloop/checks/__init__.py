@@ -1,1 +1,1 @@
-"""What people guess, and the right spelling of it."""
+"""Arguments, inputs and configs, checked before anything runs."""

@@ -1,4 +1,4 @@
-"""Values of an agent's arguments, as they are guessed."""
+"""Values of an agent's arguments: read, or refused with one sentence."""
 
 from collections.abc import Mapping
 from inspect import isawaitable, signature
@@ -20,10 +20,10 @@ from wakeloop.text.wording import describe_type
 
 
 def resolve_settings(given: object, model: object = None) -> LoopSettings:
-    """Return the settings that are meant: a preset's name, `LoopSettings`, or a mapping of some of them.
+    """Return the settings that are meant by a preset's name, `LoopSettings`, or a mapping of some of them.
 
-    "auto" is what was measured to suit the model. A mapping varies the preset that it names under `preset`,
-    else `wakeloop`. Raises `SettingsError`.
+    "auto" stands for what was measured to suit the model. A mapping varies the preset that it names under
+    `preset`, by default `wakeloop`. Raises `SettingsError`.
     """
     if isinstance(given, LoopSettings):
         return given
@@ -34,42 +34,42 @@ def resolve_settings(given: object, model: object = None) -> LoopSettings:
     if isinstance(given, str):
         return preset(given)
     if isinstance(given, Mapping):
-        named = given.get("preset", "wakeloop")
-        varied = {key: value for key, value in given.items() if key != "preset"}
-        return preset(named).model_copy(update=varied)
+        varied = dict(given)
+        return preset(varied.pop("preset", "wakeloop")).model_copy(update=varied)
     raise SettingsError(
-        f"settings takes a preset's name, LoopSettings(…) or a mapping, not {describe_type(given)}."
+        f"`settings` must be a preset's name, LoopSettings(…) or a mapping, got {describe_type(given)}."
     )
 
 
 def make_system_message(given: object) -> SystemMessage | None:
-    """Return the system prompt as a message. Raises `ArgumentError` for what is none."""
+    """Return the system prompt as a message. Raises `ArgumentError`."""
     if given is None or isinstance(given, SystemMessage):
         return given
     if isinstance(given, str):
         return SystemMessage(given)
     raise ArgumentError(
-        f"system_prompt takes a text or a SystemMessage, not {describe_type(given)}; it is static for the "
-        "life of the agent, and pre_model_hook changes what is sent."
+        f"`system_prompt` must be a string or a SystemMessage, got {describe_type(given)}. "
+        "To change it from request to request, use pre_model_hook."
     )
 
 
 def list_tools(given: Any) -> list[Any]:
-    """Return the tools as a list: one alone is one, none is none. Raises `ToolError`."""
+    """Return the tools as a list; a single tool is a list of one. Raises `ToolError`."""
     if given is None:
         return []
     if isinstance(given, str):
         raise ToolError(
-            f"tools takes a list of tools, and a text stands there: {shorten(given)!r}. The text for the "
-            "system message is system_prompt=…."
+            f"`tools` must be a list of tools, got the string {shorten(given)!r}. "
+            "Pass the system message as system_prompt=…."
         )
     if isawaitable(given):
-        getattr(given, "close", lambda: None)()
-        raise ToolError("tools is a coroutine, such as an MCP client's get_tools(): await it first.")
+        if hasattr(given, "close"):
+            given.close()  # or Python warns of a coroutine that was never awaited
+        raise ToolError("`tools` is a coroutine. Await it first, as in tools=await client.get_tools().")
     if callable(getattr(given, "get_tools", None)):
-        raise ToolError(f"tools is {describe_type(given)}: pass what its get_tools() returns.")
+        raise ToolError(f"`tools` is {describe_type(given)}. Pass the result of its get_tools().")
     if hasattr(given, "tools_by_name"):
-        raise ToolError(f"tools is {describe_type(given)}: pass list(….tools_by_name.values()) of it.")
+        raise ToolError(f"`tools` is {describe_type(given)}. Pass list(node.tools_by_name.values()).")
     if isinstance(given, Mapping) and all(isinstance(t, BaseTool) or callable(t) for t in given.values()):
         return list(given.values())
     if isinstance(given, BaseTool | Mapping | Runnable) or callable(given):
@@ -77,99 +77,99 @@ def list_tools(given: Any) -> list[Any]:
     try:
         return list(given)
     except TypeError:
-        raise ToolError(f"tools takes a list of tools, not {describe_type(given)}.") from None
+        raise ToolError(f"`tools` must be a list of tools, got {describe_type(given)}.") from None
 
 
 def make_tool_from(given: Any) -> BaseTool:
-    """Make a tool of a callable. Raises `ToolError` for what is none, and says what would be one."""
+    """Return a tool as it is, and make one of a function. Raises `ToolError`."""
     if isinstance(given, BaseTool):
         return given
     if isinstance(given, type):
-        way = f"make one, {given.__name__}(…)"
+        hint = f"Pass an instance: {given.__name__}(…)."
         if issubclass(given, BaseModel) and not issubclass(given, BaseTool):
-            way = f"as the schema of the answer it is response_format={given.__name__}"
-        raise ToolError(f"tools holds the class {given.__name__} itself: {way}.")
+            hint = f"If it is the schema of the answer, pass response_format={given.__name__}."
+        raise ToolError(f"`tools` contains the class {given.__name__}. {hint}")
     if isinstance(given, Runnable):
         raise ToolError(
-            f"tools holds {describe_type(given)}: as_tool(name=…, description=…) makes a tool of it."
+            f"`tools` contains {describe_type(given)}. Make a tool of it with as_tool(name=…, description=…)."
         )
     if not callable(given):
-        told = shorten(repr(given)) if isinstance(given, str | int | None) else describe_type(given)
-        raise ToolError(f"Not a tool: {told}. Pass a LangChain tool, a callable or a provider's dict.")
+        got = shorten(repr(given)) if isinstance(given, str | int | None) else describe_type(given)
+        raise ToolError(f"A tool must be a LangChain tool, a function or a provider's dict, got {got}.")
     try:
         return cast(BaseTool, make_tool(given))
-    except Exception as error:  # noqa: BLE001 - whatever langchain says of a callable
+    except Exception as error:  # noqa: BLE001 - whatever LangChain raises for a callable
         name = getattr(given, "__name__", None) or describe_type(given)
-        raise ToolError(f"{name} cannot be made a tool: {_one_line(error)}") from None
+        reason = shorten(" ".join(str(error).split()), 200)
+        raise ToolError(f"Cannot make a tool of {name}: {reason}") from None
 
 
 def check_response_format(given: Any) -> None:
-    """Refuse what no client makes a format of, also a strategy around a schema. Raises `ArgumentError`."""
+    """Refuse a `response_format` that no model can be given. Raises `ArgumentError`."""
     if given is None:
         return
-    kind, due = type(given).__name__, "response_format takes a pydantic model, a TypedDict or a JSON schema"
+    kind = type(given).__name__
+    expected = "`response_format` must be a pydantic model, a TypedDict or a JSON schema"
     if kind in ("ToolStrategy", "ProviderStrategy", "AutoStrategy"):
-        told = getattr(getattr(given, "schema", None), "__name__", "the schema")
-        raise ArgumentError(f"response_format takes the schema itself: pass {told}, without {kind}.")
+        schema = getattr(getattr(given, "schema", None), "__name__", "the schema")
+        raise ArgumentError(f"`response_format` must be the schema itself. Pass {schema}, without {kind}.")
     if isinstance(given, Mapping):
         if not given.keys() & {"title", "name", "function", "json_schema"}:
-            raise ArgumentError(f"{due}, and the schema has no 'title': give it one.")
+            raise ArgumentError("The JSON schema in `response_format` has no 'title'. Give it one.")
     elif isinstance(given, BaseModel):
-        raise ArgumentError(f"{due}: pass the class {kind} itself.")
+        raise ArgumentError(f"{expected}, got an instance. Pass the class {kind}.")
     elif get_origin(given) is not None or getattr(given, "__module__", "") == "builtins":
-        raise ArgumentError(f"{due}, not {shorten(repr(given))}: make a model with a field for it.")
+        raise ArgumentError(f"{expected}, got {shorten(repr(given))}. Make a model with a field for it.")
     elif not isinstance(given, type):
-        raise ArgumentError(f"{due}, not {describe_type(given)}.")
+        raise ArgumentError(f"{expected}, got {describe_type(given)}.")
 
 
 def check_callable(name: str, given: Any, *takes: str) -> None:
-    """Refuse a hook or a verifier that cannot be called with what it `takes`. Raises `ArgumentError`."""
+    """Refuse a hook or a verifier that cannot be called with these arguments. Raises `ArgumentError`."""
     if given is None or isinstance(given, Runnable):
         return
-    called = f"{name}({', '.join(takes)})"
+    call = f"{name}({', '.join(takes)})"
     if not callable(given):
-        raise ArgumentError(f"{name} takes a function, as in def {called}, not {describe_type(given)}.")
+        raise ArgumentError(f"`{name}` must be a function, as in def {call}, got {describe_type(given)}.")
     try:
-        there = signature(given)
-    except (TypeError, ValueError):  # a builtin tells nothing of it
+        parameters = signature(given)
+    except (TypeError, ValueError):  # a builtin has no signature to look at
         return
+    injected = {name: None for name in ("config", "run_manager") if name in parameters.parameters}
     try:
-        there.bind(*takes, **{more: None for more in ("config", "run_manager") if more in there.parameters})
+        parameters.bind(*takes, **injected)
     except TypeError as error:
         raise ArgumentError(
-            f"It is called as {called}, and the function given takes {there} ({error})."
+            f"`{name}` is called as {call}, but the function takes {parameters} ({error})."
         ) from None
 
 
 def read_verdict(given: object) -> str | None:
-    """Return what a verifier said. Raises `VerifyError` for what is neither None nor a text."""
+    """Return what a verifier said: None accepts, a string refuses. Raises `VerifyError`."""
     if given is None or isinstance(given, str):
         return given or None
     raise VerifyError(
-        f"verify returned {shorten(repr(given))}: None accepts the item, a text refuses it and says why."
+        f"`verify` must return None to accept the item or a string that says why not, "
+        f"got {shorten(repr(given))}."
     )
 
 
 def check_store(store: object) -> None:
-    """Refuse what is no store. Raises `ArgumentError`."""
+    """Refuse anything but a store. Raises `ArgumentError`."""
     if store is not None and not isinstance(store, BaseStore):
         raise ArgumentError(
-            f"store takes one of LangGraph's stores, such as InMemoryStore(), not {describe_type(store)}."
+            f"`store` must be a LangGraph store such as InMemoryStore(), got {describe_type(store)}."
         )
 
 
 def check_checkpointer(checkpointer: object) -> None:
-    """Refuse what is no saver, with the way to one. Raises `ArgumentError`."""
+    """Refuse anything but a checkpointer, and say how to get one. Raises `ArgumentError`."""
     if checkpointer is None or isinstance(checkpointer, bool | BaseCheckpointSaver):
         return
     if isinstance(checkpointer, type):
-        way = f"make one, {checkpointer.__name__}(…)"
+        hint = f"Pass an instance: {checkpointer.__name__}(…)."
     elif hasattr(checkpointer, "__enter__") or hasattr(checkpointer, "__aenter__"):
-        way = "open it first, as in: with SqliteSaver.from_conn_string('threads.db') as saver"
+        hint = "Open it first: with SqliteSaver.from_conn_string('threads.db') as saver."
     else:
-        way = "such as InMemorySaver(), or SqliteSaver and PostgresSaver for threads that are kept"
-    raise ArgumentError(f"checkpointer takes a saver, not {describe_type(checkpointer)}: {way}.")
-
-
-def _one_line(error: BaseException) -> str:
-    return shorten(" ".join(str(error).split()), 200)
+        hint = "Use InMemorySaver(), or SqliteSaver or PostgresSaver to keep threads."
+    raise ArgumentError(f"`checkpointer` must be a checkpointer, got {describe_type(checkpointer)}. {hint}")

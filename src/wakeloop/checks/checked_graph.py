@@ -1,4 +1,4 @@
-"""A compiled graph that says what LangGraph drops in silence."""
+"""A compiled graph that checks inputs and configs."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import wraps
@@ -13,32 +13,32 @@ from wakeloop.platform.traces import mark_as_agent
 from wakeloop.text.drawing import draw_svg, graph_edges
 
 
-def _at_a_place(method: Callable[..., Any]) -> Any:
+def _with_checked_config(method: Callable[..., Any]) -> Any:
     @wraps(method)
-    def checked(self: Any, config: Any, *given: Any, **more: Any) -> Any:
+    def call(self: Any, config: Any, *given: Any, **more: Any) -> Any:
         check_thread_name(config)
         return method(self, config, *given, **more)
 
-    return checked
+    return call
 
 
 class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
-    """An agent, compiled: a mistyped key of an input or a config is an `InputError` with the right one."""
+    """A compiled agent. A misspelled key of an input or config raises `InputError` with the right one."""
 
-    get_state = _at_a_place(CompiledStateGraph.get_state)
-    aget_state = _at_a_place(CompiledStateGraph.aget_state)
-    get_state_history = _at_a_place(CompiledStateGraph.get_state_history)
-    aget_state_history = _at_a_place(CompiledStateGraph.aget_state_history)
-    bulk_update_state = _at_a_place(CompiledStateGraph.bulk_update_state)  # `update_state` comes by here, too
-    abulk_update_state = _at_a_place(CompiledStateGraph.abulk_update_state)
+    get_state = _with_checked_config(CompiledStateGraph.get_state)
+    aget_state = _with_checked_config(CompiledStateGraph.aget_state)
+    get_state_history = _with_checked_config(CompiledStateGraph.get_state_history)
+    aget_state_history = _with_checked_config(CompiledStateGraph.aget_state_history)
+    bulk_update_state = _with_checked_config(CompiledStateGraph.bulk_update_state)  # update_state calls it
+    abulk_update_state = _with_checked_config(CompiledStateGraph.abulk_update_state)
 
     def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:  # noqa: A002 - LangGraph's own word
-        """Run; `invoke` comes by here, too."""
+        """Run; `invoke` calls this."""
         self._check_run(input, config, more)
         return super().stream(drop_list_changes(input), mark_as_agent(config, self), **more)
 
     def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:  # noqa: A002
-        """Run in an event loop; `ainvoke` comes by here, too."""
+        """Run in an event loop; `ainvoke` calls this."""
         self._check_run(input, config, more)
         return super().astream(drop_list_changes(input), mark_as_agent(config, self), **more)
 
@@ -56,13 +56,12 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         printer.text(self._describe())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        """Show the graph in a notebook: drawn here, where LangGraph would ask a server on the network.
-
-        A notebook that is not trusted shows no SVG: its ways are told in words, too.
-        """
+        """Show the graph in a notebook. LangGraph would ask a server on the network to draw it."""
         drawn = self.get_graph()
         edges = graph_edges(drawn)
-        ways = [f"  {start} → {end}" + (f": {words}" if words else "") for start, end, words in edges]
+        ways = []  # in words, too: a notebook that is not trusted shows no SVG
+        for start, end, label in edges:
+            ways.append(f"  {start} → {end}: {label}" if label else f"  {start} → {end}")
         return {
             "text/plain": "\n".join([self._describe(), *ways]),
             "image/svg+xml": draw_svg(self.get_name(), drawn.nodes, edges),

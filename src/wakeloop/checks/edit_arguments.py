@@ -1,4 +1,4 @@
-"""What an edit by hand is given, as it is guessed."""
+"""Arguments of an edit by hand: texts, ids, mappings."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,43 +8,45 @@ from wakeloop.text.characters import shorten
 
 
 def read_texts(given: Any, name: str) -> tuple[str, ...]:
-    """Return texts of items: one text is one item, an item counts for its text. Raises `EditError`."""
-    return tuple(_each(given, name, str, "content", "a text or texts, as in add=['buy milk']"))
+    """Return the texts of items: a single string is one item, a todo counts for its content."""
+    return tuple(_read_each(given, name, str, "content", "a string or strings, as in add=['buy milk']"))
 
 
 def read_ids(given: Any, name: str) -> tuple[int | str, ...]:
-    """Return ids: one id is one, an item counts for its id. Raises `EditError`."""
-    return tuple(_each(given, name, (int, str), "id", f"an id or ids, as in {name}=[1, 2]"))
+    """Return ids: a single id is one, a todo counts for its id."""
+    return tuple(_read_each(given, name, (int, str), "id", f"an id or ids, as in {name}=[1, 2]"))
 
 
 def read_texts_by_id(given: Any, name: str, what: str) -> dict[int | str, str]:
-    """Return texts by id. Raises `EditError` for anything but a mapping of id to text."""
+    """Return texts by id."""
     if given is None:
         return {}
     if isinstance(given, Mapping) and all(isinstance(text, str) for text in given.values()):
         return dict(given)
-    raise EditError(
-        f"Nothing was changed: {name} maps an id to its {what}, as in {name}={{1: 'the {what}'}}, and is "
-        f"{shorten(repr(given))}."
-    )
+    raise _refuse(name, f"a mapping of ids, as in {name}={{1: 'the {what}'}}", given)
 
 
-def _each(given: Any, name: str, kinds: Any, key: str, due: str) -> Iterable[Any]:
+def _read_each(given: Any, name: str, kinds: Any, key: str, expected: str) -> Iterable[Any]:
     if given is None:
         return
-    alone = isinstance(given, str | int | Mapping)
-    if not alone and not isinstance(given, Iterable):
-        raise EditError(f"Nothing was changed: {name} takes {due}, not {shorten(repr(given))}.")
-    for one in [given] if alone else given:
+    if isinstance(given, str | int | Mapping):
+        given = [given]
+    elif not isinstance(given, Iterable):
+        raise _refuse(name, expected, given)
+    for one in given:
         value = one.get(key) if isinstance(one, Mapping) else one
         if isinstance(value, bool) or not isinstance(value, kinds):
-            raise EditError(f"Nothing was changed: {name} takes {due}, not {shorten(repr(one))}.")
+            raise _refuse(name, expected, one)
         yield value
 
 
 def check_goal_and_clear(clear: object, goal: object) -> None:
-    """Refuse a goal that is no text, and a `clear` that is no truth value. Raises `EditError`."""
+    """Refuse a goal that is not a string, and a `clear` that is not a bool."""
     if not isinstance(clear, bool):
-        raise EditError(f"Nothing was changed: clear takes True or False, not {shorten(repr(clear))}.")
+        raise _refuse("clear", "True or False", clear)
     if goal is not None and not isinstance(goal, str):
-        raise EditError(f"Nothing was changed: goal takes a text, not {shorten(repr(goal))}.")
+        raise _refuse("goal", "a string", goal)
+
+
+def _refuse(name: str, expected: str, given: object) -> EditError:
+    return EditError(f"Nothing was changed: `{name}` must be {expected}, got {shorten(repr(given))}.")

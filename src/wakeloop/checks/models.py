@@ -1,4 +1,4 @@
-"""Models and their names, as they are guessed."""
+"""Models and their names: the right spelling."""
 
 import os
 from ipaddress import ip_address
@@ -9,16 +9,27 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.retry import RunnableRetry
 
-from wakeloop.checks.providers import BEDROCK_PREFIXES, MODEL_PREFIXES, SELF_HOSTED
 from wakeloop.errors import ModelError
+from wakeloop.settings import PROVIDERS
 from wakeloop.text.wording import describe_type
 
-SLASH_PREFIXES = MappingProxyType(  # the same before a slash, as other libraries write it
+SELF_HOSTED = ("llama", "qwen", "gemma", "phi3", "phi4", "gpt-oss")  # open models, which any server may have
+BEDROCK_PREFIXES = ("anthropic.", "amazon.", "meta.", "us.", "eu.", "apac.", "global.")
+MODEL_PREFIXES = (  # how model names begin, and what LangChain calls their provider
+    (("claude",), "anthropic"),
+    (("gemini", "palm"), "google_genai"),
+    (("mistral", "mixtral", "codestral", "magistral", "ministral", "devstral", "pixtral"), "mistralai"),
+    (("command-",), "cohere"),
+    (("grok",), "xai"),
+    (("deepseek",), "deepseek"),
+    (BEDROCK_PREFIXES, "bedrock_converse"),
+    (SELF_HOSTED, "ollama"),
+)
+SLASH_PREFIXES = MappingProxyType(  # PROVIDER/NAME, as LiteLLM and others write it
     {
-        **{name: name for name in ("anthropic", "openai", "cohere", "deepseek", "groq", "ollama", "xai")},
-        **{name: name for name in ("openrouter", "perplexity", "huggingface", "nvidia")},
+        **{name: name for name in (*PROVIDERS, "groq", "openrouter", "perplexity", "huggingface", "nvidia")},
         **dict.fromkeys(("google", "gemini", "models"), "google_genai"),
-        **dict.fromkeys(("mistral", "mistralai"), "mistralai"),
+        "mistral": "mistralai",
         "bedrock": "bedrock_converse",
         "vertex_ai": "google_vertexai",
         "together_ai": "together",
@@ -27,70 +38,77 @@ SLASH_PREFIXES = MappingProxyType(  # the same before a slash, as other librarie
         "x-ai": "xai",
     }
 )
-
-LOCAL_HOSTS = ("localhost", "0.0.0.0")  # noqa: S104 - read, not bound to
+LOCAL_HOSTS = ("localhost", "0.0.0.0")  # noqa: S104 - compared, not bound to
 
 
 def is_local_address(url: str) -> bool:
-    """Tell whether an address is of this machine: such a server wants no key."""
+    """Tell whether a URL is on this machine: such a server needs no key.
+
+    >>> is_local_address("http://127.0.0.1:8000/v1"), is_local_address("https://api.openai.com/v1")
+    (True, False)
+    """
     try:
         host = urlsplit(url).hostname or ""
         return host in LOCAL_HOSTS or ip_address(host).is_loopback
-    except (TypeError, ValueError):  # no address, or none at all
+    except (TypeError, ValueError):  # not an address at all
         return False
 
 
 def check_model(model: object) -> None:
-    """Refuse what is no chat model, and a bare name that is plainly another provider's; say the way out."""
+    """Refuse anything but a chat model or a model's name. Raises `ModelError` and says how to mend it."""
     if isinstance(model, BaseChatModel):
         return
     if isinstance(model, str):
         check_model_name(model)
     elif isinstance(model, type):
-        raise ModelError(f"The model is the class {model.__name__} itself; make one: {model.__name__}(…).")
+        raise ModelError(f"`model` is the class {model.__name__}. Pass an instance: {model.__name__}(…).")
     elif hasattr(model, "fallbacks"):
         raise ModelError(
-            "The model is one with fallbacks, and a todo list needs a chat model: write one whose _generate "
-            "asks the next where one fails, as the documentation shows under Coming from LangChain."
+            "`model` is a runnable with_fallbacks, but the loop needs a chat model. Write one whose "
+            "_generate tries the next model; the page Coming from LangChain shows how."
         )
     elif isinstance(model, RunnableRetry):
         raise ModelError(
-            "The model is one with_retry, and a todo list needs a chat model: its client tries again "
-            "by itself, as in max_retries=N."
+            "`model` is a runnable with_retry, but the loop needs a chat model. "
+            "Let the client retry instead: max_retries=N."
         )
     elif isinstance(model, Runnable) and isinstance(getattr(model, "bound", None), BaseChatModel):
         kind = type(model.bound).__name__  # type: ignore[attr-defined]
         raise ModelError(
-            f"The model is wrapped by bind or with_config: give its options to the model itself, as in "
-            f"{kind}(…, stop=[…]), and tools as tools=[…]; what a run needs goes into the run's config."
+            "`model` was wrapped by bind or with_config, but the loop needs the chat model itself. "
+            f"Pass options to the model, as in {kind}(…, stop=[…]), and tools as tools=[…]."
         )
     else:
-        raise ModelError(f"The model must be a name or a chat model, not {describe_type(model)}.")
+        raise ModelError(f"`model` must be a model's name or a chat model, got {describe_type(model)}.")
 
 
 def check_model_name(name: str) -> None:
-    """Refuse a bare name that is plainly another provider's; a server of one's own may have any name.
+    """Refuse a name without a provider that is clearly not OpenAI's. Raises `ModelError` with the right one.
 
-    Raises `ModelError` with the name as it has to be written.
+    With OPENAI_BASE_URL set, the name belongs to that server and may be anything without a colon.
     """
-    low, (provider, colon, rest) = name.lower(), name.partition(":")
-    served = bool(os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE"))
-    if colon and "/" not in provider and not low.startswith((*BEDROCK_PREFIXES, *SELF_HOSTED)):
+    low = name.lower()
+    provider, colon, rest = name.partition(":")
+    # "llama3:8b" and "anthropic.claude-v1:0" have a colon, but no provider in front of it.
+    names_provider = colon and "/" not in provider and not low.startswith((*BEDROCK_PREFIXES, *SELF_HOSTED))
+    if names_provider:
         if provider != provider.lower():
-            raise ModelError(
-                f"A provider is written in small letters: write {f'{provider.lower()}:{rest}'!r}."
-            )
+            right = f"{provider.lower()}:{rest}"
+            raise ModelError(f"Providers are written in lower case. Write {right!r}.")
         return
-    if served:
+    if os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE"):
         if colon:
-            raise ModelError(f"The name {name!r} has no provider before it: write {f'openai:{name}'!r}.")
+            right = f"openai:{name}"
+            raise ModelError(f"The model name {name!r} has no provider. Write {right!r}.")
         return
     head, slash, bare = name.partition("/")
-    right = next((told for begins, told in MODEL_PREFIXES if low.startswith(begins)), None)
     if slash:
-        right = SLASH_PREFIXES.get(head.lower(), "PROVIDER")
-    if right is not None:
+        meant: str | None = f"{SLASH_PREFIXES.get(head.lower(), 'PROVIDER')}:{bare}"
+    else:
+        found = (f"{is_from}:{name}" for begins, is_from in MODEL_PREFIXES if low.startswith(begins))
+        meant = next(found, None)
+    if meant is not None:
         raise ModelError(
-            f"The name {name!r} has no provider before it, and is not one of OpenAI's: write "
-            f"{f'{right}:{bare if slash else name}'!r}; for a server of your own set OPENAI_BASE_URL."
+            f"The model name {name!r} has no provider and is not OpenAI's. Write {meant!r}; "
+            "for a server of your own set OPENAI_BASE_URL."
         )

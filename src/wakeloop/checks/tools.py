@@ -1,4 +1,4 @@
-"""Tools by who runs them, and names that clash."""
+"""Tools: who runs them, and names that clash."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from wakeloop.checks import argument_values
+from wakeloop.checks.argument_values import make_tool_from
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ToolError, ToolNameError
 
@@ -14,37 +14,34 @@ from wakeloop.errors import ToolError, ToolNameError
 def split_tools(
     tools: Sequence[BaseTool | Callable[..., Any] | dict[str, Any]], dialect: Dialect
 ) -> tuple[dict[str, BaseTool], list[dict[str, Any]]]:
-    """Separate tools that run here from those that the provider runs; refuse clashes."""
+    """Separate the tools that run here from those that the provider runs, and refuse names that clash."""
     runnable: dict[str, BaseTool] = {}
     provided: list[dict[str, Any]] = []
     for given in tools:
         if isinstance(given, dict):
             provided.append(given)
             continue
-        tool = argument_values.make_tool_from(given)
+        tool = make_tool_from(given)
         if tool.return_direct:
             raise ToolError(
-                f"The tool {tool.name!r} has return_direct, which would end a run past its todo list."
+                f"Tool {tool.name!r} has return_direct=True, which would end a run while todos are open."
             )
         if tool.name in runnable:
-            raise ToolNameError(f"Two tools are called {tool.name!r}; give one of them another name.")
+            raise ToolNameError(f"Two tools are called {tool.name!r}. Rename one of them.")
         runnable[tool.name] = tool
     for name in (*runnable, *map(get_tool_name, provided)):
         if name in dialect.tool_names:
             raise ToolNameError(
-                f"The tool name {name!r} belongs to the todo tools of the dialect {dialect.name!r}; "
-                "give your tool another."
+                f"The name {name!r} belongs to a todo tool of the dialect {dialect.name!r}. Rename your tool."
             )
     return runnable, provided
 
 
 def unapprovable_tools(provided: Sequence[dict[str, Any]], dialect: Dialect) -> dict[str, str]:
-    """Return the tools about whose calls nobody can be asked, each with the reason."""
+    """Return the tools whose calls nobody can be asked about, each with the reason."""
     at_provider = dict.fromkeys(map(get_tool_name, provided), "the model's provider runs it")
-    return {
-        **at_provider,
-        **dict.fromkeys(dialect.tool_names, "the list is approved by the setting approve_plan"),
-    }
+    todo_tools = dict.fromkeys(dialect.tool_names, "the setting approve_plan covers the list")
+    return {**at_provider, **todo_tools}
 
 
 def get_tool_name(tool: BaseTool | Mapping[str, Any]) -> str:
@@ -55,6 +52,8 @@ def get_tool_name(tool: BaseTool | Mapping[str, Any]) -> str:
 
 
 def has_no_required_arguments(tool: Any) -> bool:
-    """Tell whether a tool may be called without arguments, as the model is told of it."""
-    told = convert_to_openai_tool(tool).get("function", {"parameters": {"required": True}})
-    return not told.get("parameters", {}).get("required")
+    """Tell whether a tool may be called without arguments, judged by the schema that the model sees."""
+    schema = convert_to_openai_tool(tool)
+    if "function" not in schema:  # a tool of the provider: nothing is known
+        return False
+    return not schema["function"].get("parameters", {}).get("required")

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wakeloop.checks.prices import SHAPE
 from wakeloop.cli.agent_spec import AgentSpec, is_http_url, is_openai, resolve_folder
 from wakeloop.cli.failures import usage_error
 from wakeloop.config.levels import (
@@ -22,7 +21,7 @@ from wakeloop.config.levels import (
 )
 from wakeloop.loop.gates import LIMITS
 from wakeloop.presets import preset
-from wakeloop.settings import AgentFileSettings, LoopSettings
+from wakeloop.settings import PRICES_EXAMPLE, AgentFileSettings, LoopSettings
 
 BASE, AGENT = "base", "agent"
 OPTIONS = {  # options with a flag of their own: the level's key for each, and the flag
@@ -135,7 +134,7 @@ def require_prices(settings: LoopSettings) -> None:
     """Refuse a cost limit if nothing has a price."""
     if settings.max_cost is not None and not settings.prices:
         where = config_folder() / "config.yaml"
-        raise usage_error(f"max_cost needs prices: add them to {str(where)!r}, for example {SHAPE}.")
+        raise usage_error(f"max_cost needs prices: add them to {str(where)!r}, for example {PRICES_EXAMPLE}.")
 
 
 def select_tools(found: ResolvedConfig) -> tuple[str, ...]:

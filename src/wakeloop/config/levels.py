@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from platformdirs import user_config_path
 
-from wakeloop.checks.prices import check_prices
 from wakeloop.config import TOOLS
 from wakeloop.config.environment import PREFIX, read_environment
 from wakeloop.config.files import Document, read_markdown, read_yaml
@@ -221,8 +220,6 @@ def normalize_settings(given: Mapping[str, Any]) -> dict[str, Any]:
         SettingsError: For an unknown setting or a wrong value.
     """
     named = resolve_aliases(given)
-    if "prices" in named:
-        check_prices(named["prices"])
     checked = LoopSettings.model_validate(named).model_dump()
     return {key: checked[key] for key in named}
 

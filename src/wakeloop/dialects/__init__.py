@@ -6,6 +6,7 @@ from wakeloop.dialects.loki import Loki
 from wakeloop.dialects.parley import Parley
 from wakeloop.dialects.write_todos import WriteTodos
 from wakeloop.errors import SettingsError
+from wakeloop.text.wording import suggest
 
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect for dialect in (Parley(), Loki(), Checklist(), WriteTodos())
@@ -13,12 +14,12 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def register_dialect(dialect: Dialect) -> None:
-    """Make a dialect available under its name; one of the same name is replaced."""
+    """Make a dialect available under its name, in place of any other of that name."""
     DIALECTS[dialect.name] = dialect
 
 
 def get_dialect(name: str) -> Dialect:
     """Return a registered dialect. Raises `SettingsError` for an unknown name."""
     if name not in DIALECTS:
-        raise SettingsError(f"There is no dialect {name!r}; registered are {', '.join(DIALECTS)}.")
+        raise SettingsError(f"Unknown dialect {name!r}. {suggest(name, DIALECTS)}")
     return DIALECTS[name]

@@ -1,4 +1,4 @@
-"""The words that the model reads: .md files, filled by name."""
+"""The prompts: Markdown files, filled by name."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -6,6 +6,7 @@ from importlib.resources import files
 from string import Template
 
 from wakeloop.errors import SettingsError
+from wakeloop.text.wording import suggest
 
 BLANKS: Mapping[str, frozenset[str]] = {
     "instructions": frozenset(),
@@ -44,40 +45,43 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "call_edited": frozenset(("args",)),
     "call_rejected": frozenset(("words",)),
 }
-"""Every text by name, with the blanks that it may leave to be filled."""
+"""Every prompt by name, with the blanks that it may have."""
 
 
 def check_prompt(name: str, text: str) -> None:
-    """Refuse a replacement for a text that is not there, or with a blank that nothing fills."""
+    """Refuse an unknown prompt, or one with a blank that nothing fills. Raises `SettingsError`."""
     if name not in BLANKS:
-        raise SettingsError(f"There is no prompt {name!r}; there are {', '.join(BLANKS)}.")
+        raise SettingsError(f"Unknown prompt {name!r}. {suggest(name, BLANKS)}")
     template = Template(text)
-    if not template.is_valid() or (wrong := sorted(set(template.get_identifiers()) - BLANKS[name])):
-        allowed = ", ".join(f"${blank}" for blank in sorted(BLANKS[name])) or "none"
-        bad = f"has the blank ${wrong[0]}" if template.is_valid() else "has a $ that is no blank (write $$)"
-        raise SettingsError(f"The prompt {name!r} {bad}; allowed are: {allowed}.")
+    available = ", ".join(f"${blank}" for blank in sorted(BLANKS[name])) or "none"
+    if not template.is_valid():
+        raise SettingsError(f"Prompt {name!r} has a $ without a name. Write $$ for a dollar sign.")
+    unknown = sorted(set(template.get_identifiers()) - BLANKS[name])
+    if unknown:
+        raise SettingsError(f"Prompt {name!r} has an unknown blank ${unknown[0]}. Available: {available}.")
 
 
 @cache
-def _read_prompt(dialect: str, name: str) -> str:
-    path = files(__name__) / dialect / f"{name}.md"
-    if dialect and not path.is_file():
-        return _read_prompt(dialect.rpartition("/")[0], name)
+def _read_prompt(folder: str, name: str) -> str:
+    """Return a file's text. What a folder lacks is looked for in the one above."""
+    path = files(__name__) / folder / f"{name}.md"
+    if folder and not path.is_file():
+        return _read_prompt(folder.rpartition("/")[0], name)
     return path.read_text(encoding="utf-8").strip()
 
 
 @cache
-def _read_plain_prompt(dialect: str, name: str) -> str:
-    """Return a text without blanks; five are asked for in each request."""
-    return Template(_read_prompt(dialect, name)).substitute()
+def _read_plain_prompt(folder: str, name: str) -> str:
+    """Return a prompt without blanks. Each request needs about five, so they are made once."""
+    return Template(_read_prompt(folder, name)).substitute()
 
 
-def fill_prompt(name: str, dialect: str, replaced: Mapping[str, str], /, **blanks: object) -> str:
-    """Return a text with its blanks filled: the caller's own, else the dialect's, else the package's.
+def fill_prompt(name: str, folder: str, replaced: Mapping[str, str], /, **blanks: object) -> str:
+    """Return a prompt with its blanks filled: the caller's own, else the dialect's, else the package's.
 
-    An unfilled blank raises `KeyError`: a fault of the package, found by its tests.
+    An unfilled blank raises `KeyError`, which the package's tests would find.
     """
     if not blanks and name not in replaced:
-        return _read_plain_prompt(dialect, name)
-    text = replaced[name] if name in replaced else _read_prompt(dialect, name)
+        return _read_plain_prompt(folder, name)
+    text = replaced[name] if name in replaced else _read_prompt(folder, name)
     return Template(text).substitute(blanks)

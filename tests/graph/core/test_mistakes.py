@@ -1,0 +1,273 @@
+"""What a new user gets wrong, and the one sentence that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from guessing import AT, BUILD, GO, UPDATE, hi
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Overwrite
+from lent import City
+
+from wakeloop import LoopSettings, WakeloopError, build_todo_graph, preset, session_of
+from wakeloop.testing import ScriptedModel, calls
+
+PRESET: Any = preset
+SETTINGS: Any = LoopSettings
+EXAMPLE = "Example: agent.invoke({'messages': [('user', 'TEXT')]}, {'configurable': {'thread_id': 'NAME'}})."
+
+
+@tool
+def look(place: str) -> str:
+    """Look."""
+    return f"seen {place}"
+
+
+@tool
+def todo_write(text: str) -> str:
+    """Clash with a todo tool."""
+    return text
+
+
+@tool(return_direct=True)
+def answer(text: str) -> str:
+    """Answer."""
+    return text
+
+
+def build(**more: Any) -> Callable[[], Any]:
+    return lambda: BUILD(ScriptedModel(), **more)
+
+
+def model(given: Any) -> Callable[[], Any]:
+    return lambda: BUILD(given)
+
+
+def settings(**given: Any) -> Callable[[], Any]:
+    return lambda: SETTINGS(**given)
+
+
+def run(given: Any, config: Any = AT) -> Callable[[], Any]:
+    return lambda: hi().invoke(given, config)
+
+
+def edit(config: Any = AT, **changes: Any) -> Callable[[], Any]:
+    return lambda: UPDATE(hi(), config, **changes)
+
+
+class Looker:
+    """Has tools by another name."""
+
+    def get_tools(self) -> list[Any]:
+        return []
+
+
+NO = "create_todo_agent has no argument"
+PRICES = '{"default": {"input": 1.25, "cached": 0.13, "output": 10}}'
+MISTAKES: list[tuple[Callable[[], Any], str]] = [
+    # arguments by names from elsewhere
+    (build(prompt="x"), f"{NO} 'prompt'. Pass the system message as system_prompt=…."),
+    (build(instructions="x"), f"{NO} 'instructions'. Pass the system message as system_prompt=…."),
+    (build(llm="x"), f"{NO} 'llm'. Pass the model as model=…."),
+    (build(preset="loki"), f"{NO} 'preset'. Pass the name of a preset as settings='NAME'."),
+    (build(memory=None), f"{NO} 'memory'. Pass a checkpointer as checkpointer=…."),
+    (build(output_schema=City), f"{NO} 'output_schema'. Pass the schema of the answer as response_format=…."),
+    (
+        build(middleware=[]),
+        f"{NO} 'middleware'. An agent takes no LangChain middleware. Use pre_model_hook or verify, or ",
+    ),
+    (
+        build(max_wake_cycles=3),
+        f"{NO} 'max_wake_cycles'. It is a setting: settings={{'max_wake_cycles': …}}.",
+    ),
+    (build(recursion_limit=9), f"{NO} 'recursion_limit'. It is a setting: settings={{'max_requests': …}}."),
+    (build(max_iterations=9), f"{NO} 'max_iterations'. It is a setting: settings={{'max_requests': …}}."),
+    (build(max_wakes=9), f"{NO} 'max_wakes'. It is a setting: settings={{'max_wake_cycles': …}}."),
+    (
+        build(todos=[]),
+        f"{NO} 'todos'. It belongs to the input: agent.invoke({{'messages': […], 'todos': […]}}).",
+    ),
+    (build(temperature=0), f"{NO} 'temperature'. It is an option of the model: model=ChatOpenAI(…)."),
+    (build(checkpointr=None), f"{NO} 'checkpointr'. Did you mean 'checkpointer'?"),
+    (build(zzz=1), f"{NO} 'zzz'. Available: model, tools, "),
+    (
+        lambda: build_todo_graph(ScriptedModel(), checkpointer=None),  # type: ignore[call-arg]
+        "build_todo_graph has no argument 'checkpointer'. Pass it to compile(…) of the graph.",
+    ),
+    # their values
+    (build(settings=5), "`settings` must be a preset's name, LoopSettings(…) or a mapping, got an int."),
+    (build(system_prompt=["a"]), "`system_prompt` must be a string or a SystemMessage, got a list."),
+    (build(checkpointer=InMemorySaver), "got the class InMemorySaver. Pass an instance: InMemorySaver(…)."),
+    (
+        build(checkpointer="threads.db"),
+        "got a str. Use InMemorySaver(), or SqliteSaver or PostgresSaver to keep threads.",
+    ),
+    (build(store="x"), "`store` must be a LangGraph store such as InMemoryStore(), got a str."),
+    (build(verify=True), "`verify` must be a function, as in def verify(todo, state), got a bool."),
+    (
+        build(verify=lambda _todo: None),
+        "`verify` is called as verify(todo, state), but the function takes (_todo)",
+    ),
+    (
+        build(pre_model_hook="trim"),
+        "`pre_model_hook` must be a function, as in def pre_model_hook(state), got",
+    ),
+    (build(response_format="json"), "must be a pydantic model, a TypedDict or a JSON schema, got a str."),
+    (build(response_format=City(city="Bern")), "got an instance. Pass the class City."),
+    (build(response_format=list[City]), "Make a model with a field for it."),
+    (
+        build(response_format={"type": "object"}),
+        "The JSON schema in `response_format` has no 'title'. Give it one.",
+    ),
+    # tools
+    (
+        lambda: BUILD(ScriptedModel(), "You are kind."),
+        "got the string 'You are kind.'. Pass the system message as system_prompt=….",
+    ),
+    (build(tools=5), "`tools` must be a list of tools, got an int."),
+    (build(tools=Looker()), "`tools` is a Looker. Pass the result of its get_tools()."),
+    (build(tools=ToolNode([look])), "`tools` is a ToolNode. Pass list(node.tools_by_name.values())."),
+    (
+        build(tools=[City]),
+        "contains the class City. If it is the schema of the answer, pass response_format=City.",
+    ),
+    (build(tools=[Looker]), "`tools` contains the class Looker. Pass an instance: Looker(…)."),
+    (build(tools=["look"]), "A tool must be a LangChain tool, a function or a provider's dict, got 'look'."),
+    (build(tools=[lambda place: place]), "Cannot make a tool of <lambda>: "),
+    (build(tools=[look, look]), "Two tools are called 'look'. Rename one of them."),
+    (build(tools=[todo_write]), "belongs to a todo tool of the dialect 'parley'. Rename your tool."),
+    (
+        build(tools=[answer]),
+        "Tool 'answer' has return_direct=True, which would end a run while todos are open.",
+    ),
+    # models
+    (model(ScriptedModel), "`model` is the class ScriptedModel. Pass an instance: ScriptedModel(…)."),
+    (model(5), "`model` must be a model's name or a chat model, got an int."),
+    (model(ScriptedModel().with_retry()), "Let the client retry instead: max_retries=N."),
+    (model(ScriptedModel().bind(stop=["x"])), "Pass options to the model, as in ScriptedModel(…, stop=[…])"),
+    (
+        model("claude-sonnet-4-5"),
+        "is not OpenAI's. Write 'anthropic:claude-sonnet-4-5'; for a server of your own",
+    ),
+    (model("anthropic/claude-3"), "Write 'anthropic:claude-3'; for a server"),
+    (model("moonshotai/kimi-k2"), "Write 'PROVIDER:kimi-k2'; for a server"),
+    (model("llama3:8b"), "Write 'ollama:llama3:8b'; for a server"),
+    (model("Anthropic:claude-3"), "Providers are written in lower case. Write 'anthropic:claude-3'."),
+    # settings
+    (settings(max_wake_cycle=1), "Unknown setting 'max_wake_cycle'. Did you mean 'max_wake_cycles'?"),
+    (settings(max_steps=5), "Unknown setting 'max_steps'. Did you mean 'max_requests'?"),
+    (settings(max_turns=5), "Unknown setting 'max_turns'. Did you mean 'max_requests'?"),
+    (settings(max_iterations=5), "Unknown setting 'max_iterations'. Did you mean 'max_requests'?"),
+    (settings(recursion_limit=5), "Unknown setting 'recursion_limit'. Did you mean 'max_requests'?"),
+    (settings(max_wakes=5), "Unknown setting 'max_wakes'. Did you mean 'max_wake_cycles'?"),
+    (settings(preset="loki"), "Unknown setting 'preset'. Use preset('loki').model_copy(update={…})"),
+    (settings(system_prompt="x"), "Unknown setting 'system_prompt'. It is an argument of create_todo_agent."),
+    (settings(nag_after=False), "Setting 'nag_after' must be a number, got False."),
+    (settings(nag_after="many"), "Setting 'nag_after' must be a number, got 'many'."),
+    (settings(nag_after=-1), "Setting 'nag_after' must be greater than or equal to 0, got -1."),
+    (settings(repeats="no"), "Setting 'repeats' must be 'store' or 'name', got 'no'."),
+    (settings(prompts={"nudg": "x"}), "Unknown prompt 'nudg'. Did you mean 'nudge'?"),
+    (settings(prompts={"nag": "$zzz"}), "Prompt 'nag' has an unknown blank $zzz. Available: $open, $rounds."),
+    (settings(prices={"m": {"inptu": 1, "output": 2}}), "Did you mean 'input'?"),
+    (settings(prices=5), f"Setting 'prices' must be a mapping such as {PRICES}, got 5."),
+    (settings(prices={"input": 1}), f"Setting 'prices.input' must be a mapping such as {PRICES}, got 1."),
+    (
+        settings(prices={"openai:gpt-5": {"input": 1, "output": 2}}),
+        "Setting 'prices' names models without their provider: write 'gpt-5'.",
+    ),
+    (build(settings={"dialect": "parly"}), "Unknown dialect 'parly'. Did you mean 'parley'?"),
+    (lambda: PRESET("lokki"), "Unknown preset 'lokki'. Did you mean 'loki'?"),
+    (lambda: PRESET(None), "A preset's name must be a string such as 'loki', got None."),
+    (
+        lambda: PRESET("loki", nag_after=1),
+        "Vary a preset with preset('loki').model_copy(update={'nag_after': …}).",
+    ),
+    # inputs
+    (run({"mesages": []}), f"Unknown input key 'mesages'. Did you mean 'messages'? {EXAMPLE}"),
+    (run({"input": "go"}), f"Unknown input key 'input'. Did you mean 'messages'? {EXAMPLE}"),
+    (run({**GO, "todo": []}), "Unknown input key 'todo'. Did you mean 'todos'?"),
+    (run({"settings": {}}), "Unknown input key 'settings'. Did you mean 'todo_settings'?"),
+    (run({"zzz": 1}), "The agent takes none of the input keys 'zzz'. It takes: messages, todos"),
+    (run("go"), f"The input must be a mapping, got 'go'. {EXAMPLE}"),
+    (run({"messages": 5}), f"'messages' must be a message or a list of them, got 5. {EXAMPLE}"),
+    (run({"messages": ["a", None]}), "Item 2 of 'messages' is not a message ("),
+    (
+        run({"messages": [HumanMessage("a", name=None, id=None), ("usr", "x")]}),
+        "Item 2 of 'messages' is not a",
+    ),
+    (run({"messages": Overwrite("x")}), "Overwrite of 'messages' must be a list of messages"),
+    (run({**GO, "todos": [{"content": "a", "status": "open"}]}), "has the status 'open'"),
+    (run({**GO, "todos": "a"}), "todos must be a list of items"),
+    # threads
+    (
+        run(GO, None),
+        "An agent with a checkpointer needs a thread: pass config={'configurable': {'thread_id': 'NAME'}}.",
+    ),
+    (
+        run(GO, {"thread_id": "1"}),
+        "The thread belongs under 'configurable': {'configurable': {'thread_id': '1'}}.",
+    ),
+    (run(GO, "t"), "The thread belongs under 'configurable': {'configurable': {'thread_id': 't'}}."),
+    (
+        run(GO, {"configurable": {"session_id": "t"}}),
+        "The thread belongs under 'configurable': {'configurable': {'thread_id': 't'}}.",
+    ),
+    (
+        run(GO, {"configurable": {"thread_id": "1", "recursion_limit": 9}}),
+        "recursion_limit belongs beside 'configurable', not inside it: {'recursion_limit': 9, ",
+    ),
+    (edit("1", add="a"), "No thread is named. Pass {'configurable': {'thread_id': '1'}}."),
+    (lambda: session_of(AT), "agent.get_state(config)"),
+    # edits by hand
+    (edit(complete=1), "update_todos has no argument 'complete'. Pass the ids to close as done=…."),
+    (edit(add=5), "Nothing was changed: `add` must be a string or strings, as in add=['buy milk'], got 5."),
+    (edit(done=True), "Nothing was changed: `done` must be an id or ids, as in done=[1, 2], got True."),
+    (
+        edit(block=1),
+        "Nothing was changed: `block` must be a mapping of ids, as in block={1: 'the reason'}, got 1.",
+    ),
+    (
+        edit(edit={1: 5}),
+        "Nothing was changed: `edit` must be a mapping of ids, as in edit={1: 'the text'}, got",
+    ),
+    (edit(clear="no"), "Nothing was changed: `clear` must be True or False, got 'no'."),
+    (edit(goal=5), "Nothing was changed: `goal` must be a string, got 5."),
+]
+
+
+def test_every_mistake_gets_one_clear_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    wrong = []
+    for mistake, sentence in MISTAKES:
+        try:
+            mistake()
+        except WakeloopError as error:
+            said = str(error)
+            if sentence not in said or "\n" in said or len(said) > 600:
+                wrong.append((sentence, said))
+        except Exception as error:  # noqa: BLE001 - which is what this is about
+            wrong.append((sentence, repr(error)))
+        else:
+            wrong.append((sentence, "accepted"))
+    assert wrong == []
+
+
+def test_a_verifier_answers_none_or_a_string() -> None:
+    """False would have passed for consent; True raised in the middle of a node."""
+    write, done = (
+        calls(("todo_write", {"items": ["a"]})),
+        calls(("todo_update", {"id": 1, "status": "done"})),
+    )
+    for verdict in (True, False, 0):
+        said: list[Any] = [verdict]
+        agent = hi(write, done, "Done.", verify=lambda _todo, _state, said=said: said[0])
+        with pytest.raises(WakeloopError, match=f"must return None to accept the item .+ got {verdict!r}"):
+            agent.invoke(GO, AT)
+        said[0] = None  # mended: the run continues where it was
+        assert agent.invoke(None, AT)["todo_session"]["reason"] == "settled"
