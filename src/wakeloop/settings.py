@@ -40,9 +40,9 @@ class Price(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    input: float = Field(ge=0, le=MAX_NUMBER)
-    cached: float | None = Field(None, ge=0, le=MAX_NUMBER)
-    output: float = Field(ge=0, le=MAX_NUMBER)
+    input: float = Field(ge=0, le=MAX_NUMBER, strict=True)
+    cached: float | None = Field(None, ge=0, le=MAX_NUMBER, strict=True)
+    output: float = Field(ge=0, le=MAX_NUMBER, strict=True)
 
 
 class LoopSettings(NotebookSettings, BaseModel):
@@ -132,7 +132,10 @@ class LoopSettings(NotebookSettings, BaseModel):
         try:
             return handler(values)  # type: ignore[no-any-return]
         except ValidationError as error:
-            raise SettingsError(" ".join(map(_format_error, error.errors()))) from None
+            errors = error.errors()
+            # A misspelled key is missing under its right name, too: say the one that helps.
+            unknown = [one for one in errors if one["type"] == "extra_forbidden"]
+            raise SettingsError(" ".join(map(_format_error, unknown or errors))) from None
 
     @field_validator("prompts")
     @classmethod

@@ -1,1 +1,1 @@
-"""Arguments, inputs and configs, checked before anything runs."""
+"""Checks of arguments, inputs and configs before a run."""

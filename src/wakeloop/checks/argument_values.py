@@ -1,4 +1,4 @@
-"""Values of an agent's arguments: read, or refused with one sentence."""
+"""Values of an agent's arguments: read or refused."""
 
 from collections.abc import Mapping
 from inspect import isawaitable, signature

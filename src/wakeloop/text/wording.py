@@ -1,4 +1,4 @@
-"""Parts of error messages: the type of a value, the nearest name."""
+"""Parts of error messages: types and nearest names."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

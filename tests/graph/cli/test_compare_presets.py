@@ -129,7 +129,7 @@ def test_an_input_a_config_and_arguments_of_the_agent_are_passed_on() -> None:
 
 def test_an_unknown_preset_is_refused_before_anything_is_asked() -> None:
     script = ScriptedModel([says("x")])
-    with pytest.raises(SettingsError, match="There is no preset 'lokii'"):
+    with pytest.raises(SettingsError, match="Unknown preset 'lokii'"):
         compare(["wakeloop", "lokii"], "go", model=script)
     assert script.requests == []
 

@@ -61,7 +61,7 @@ def test_words_that_are_none_are_refused() -> None:
 def test_any_preset_and_any_setting(settings: Any, name: str) -> None:
     layer = WakeLoopMiddleware(settings=settings)
     assert name in layer.dialect.tool_names
-    with pytest.raises(SettingsError, match="did you mean"):
+    with pytest.raises(SettingsError, match="Did you mean"):
         WakeLoopMiddleware(settings={"max_wake_cycle": 1})
     with pytest.raises(SettingsError, match="for_model"):
         WakeLoopMiddleware(settings="auto")
@@ -70,18 +70,18 @@ def test_any_preset_and_any_setting(settings: Any, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("sytem_prompt", "did you mean 'system_prompt'?"),
-        ("max_wake_cycles", "it is a setting, as settings={'max_wake_cycles': …}."),
-        ("tools", "create_agent takes it."),
-        ("verifier", "a verifier is verify=…."),
-        ("foo", "there are system_prompt, tool_description, settings, verify."),
+        ("sytem_prompt", "Did you mean 'system_prompt'?"),
+        ("max_wake_cycles", "It is a setting: settings={'max_wake_cycles': …}."),
+        ("tools", "Pass it to create_agent."),
+        ("verifier", "Pass the verifier as verify=…."),
+        ("foo", "Available: system_prompt, tool_description, settings, verify."),
     ],
 )
 def test_an_argument_that_there_is_not_is_one_sentence(name: str, told: str) -> None:
     wrong: dict[str, Any] = {name: None}
     with pytest.raises(ArgumentError) as raised:
         WakeLoopMiddleware(**wrong)
-    assert str(raised.value) == f"WakeLoopMiddleware has no argument {name!r}: {told}"
+    assert str(raised.value) == f"WakeLoopMiddleware has no argument {name!r}. {told}"
 
 
 def test_budgets_and_a_threads_own_settings() -> None:
@@ -103,7 +103,7 @@ def test_budgets_and_a_threads_own_settings() -> None:
 
 def test_a_bad_input_is_refused_at_the_first_request() -> None:
     agent = laid(ScriptedModel())
-    with pytest.raises(Exception, match="There is no setting 'nudges'"):
+    with pytest.raises(Exception, match="Unknown setting 'nudges'"):
         agent.invoke({**GO, "todo_settings": {"nudges": 2}}, THREAD)
     with pytest.raises(Exception, match="todos"):
         agent.invoke({**GO, "todos": [{"content": " "}]}, THREAD)

@@ -150,18 +150,18 @@ def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
     ("text", "line", "why"),
     [
         ("max_wake_cycle: 3\n", 1, "there is no setting 'max_wake_cycle'; did you mean 'max_wake_cycles'?"),
-        ("\nnag_after: -1\n", 2, "The setting 'nag_after' cannot be -1: input should be greater than or"),
-        ("nag_after: no\n", 1, "The setting 'nag_after' cannot be False: a number is due."),
+        ("\nnag_after: -1\n", 2, "Setting 'nag_after' must be greater than or equal to 0, got -1."),
+        ("nag_after: no\n", 1, "Setting 'nag_after' must be a number, got False."),
         ("a: [1\n", 2, "not valid YAML"),
         ("- x\n", 1, "expected a mapping of keys to values."),
-        ("preset: lessen\n", 1, "There is no preset 'lessen'; did you mean 'lesson'?"),
+        ("preset: lessen\n", 1, "Unknown preset 'lessen'. Did you mean 'lesson'?"),
         ("nag_after: 1\ntools: [knife]\n", 2, "tools must be a list of files, shell, got ['knife']."),
         ("model: 3\n", 1, "model must be a string, got 3."),
         ("nag_after: 1\nnag_after: 2\n", 2, "the key 'nag_after' occurs twice."),
         ("max_request: 3\n", 1, "there is no setting 'max_request'; did you mean 'max_requests'?"),
         ("price: {}\n", 1, "there is no setting 'price'; did you mean 'prices'?"),
-        ("max_requests: 0\n", 1, "The setting 'max_requests' cannot be 0: input should be greater than or"),
-        ("prompts: {nudge: $nothing}\n", 1, "The prompt 'nudge' has the blank $nothing"),
+        ("max_requests: 0\n", 1, "Setting 'max_requests' must be greater than or equal to 1, got 0."),
+        ("prompts: {nudge: $nothing}\n", 1, "Prompt 'nudge' has an unknown blank $nothing"),
     ],
 )
 def test_a_wrong_file_names_file_line_and_key(text: str, line: int, why: str, folder: Path) -> None:
@@ -224,7 +224,7 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_wrong_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKELOOP_NAG_AFTER", "often")
-    with pytest.raises(SettingsError, match=r"^WAKELOOP_NAG_AFTER: The setting 'nag_after' cannot be"):
+    with pytest.raises(SettingsError, match=r"^WAKELOOP_NAG_AFTER: Setting 'nag_after' must be a number"):
         read_global_levels(folder)
     monkeypatch.setenv("WAKELOOP_NAG_AFTER", "1")
     monkeypatch.setenv("WAKELOOP_PROMPTS", "{not json")
@@ -250,39 +250,38 @@ def test_no_tools(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 # -- prices ----------------------------------------------------------------------------------------------
 
-SHAPE = "prices: {default: {input: 1.25, cached: 0.13, output: 10}}, per million tokens."
-AS_JSON = '{"default": {"input": 1.25, "cached": 0.13, "output": 10}}, per million tokens.'
+EXAMPLE = '{"default": {"input": 1.25, "cached": 0.13, "output": 10}}'
 CHEAP, DEAR = {"input": 1.0, "cached": None, "output": 2.0}, {"input": 3.0, "cached": 0.5, "output": 4.0}
 
 
 @pytest.mark.parametrize(
     ("table", "why"),
     [
-        ("5", f"The prices cannot be 5: write {SHAPE}"),
-        ("'{m: 1}'", f"The prices cannot be '{{m: 1}}': write them as JSON, {AS_JSON}"),
-        ("{input: 1, output: 2}", f"The price of 'input' cannot be 1: write {SHAPE}"),
-        ("{m: {input: 1, outptu: 2}}", "The price of 'm' has no 'outptu'; did you mean 'output'?"),
-        ("{m: {prompt: 1, output: 2}}", "The price of 'm' has no 'prompt'; did you mean 'input'?"),
+        ("5", f"Setting 'prices' must be a mapping such as {EXAMPLE}, got 5."),
+        ("'{m: 1}'", f"Setting 'prices' must be a mapping such as {EXAMPLE}, got '{{m: 1}}'."),
+        (
+            "{input: 1}",
+            f"Setting 'prices.input' must be a mapping such as {EXAMPLE}, got 1.",
+        ),
+        (
+            "{m: {input: 1, outptu: 2, output: 2}}",
+            "Unknown setting 'prices.m.outptu'. Did you mean 'output'?",
+        ),
         (
             "{m: {input: 1, cache_read: 0, output: 2}}",
-            "The price of 'm' has no 'cache_read'; did you mean 'cached'?",
+            "Unknown setting 'prices.m.cache_read'. Did you mean 'cached'?",
         ),
-        ("{m: {currency: EUR}}", "The price of 'm' has no 'currency'; it has input, cached, output."),
-        ("{m: {input: 1}}", f"The price of 'm' needs its output: write {SHAPE}"),
-        ("{m: {}}", f"The price of 'm' needs its input and its output: write {SHAPE}"),
-        (
-            "{m: {input: cheap, output: 2}}",
-            "The price of 'm' cannot have 'cheap' as its input: a number is due, per million tokens.",
-        ),
+        ("{m: {input: 1}}", f"Setting 'prices.m.output' is missing. Example of prices: {EXAMPLE}."),
+        ("{m: {input: cheap, output: 2}}", "Setting 'prices.m.input' must be a valid number, got 'cheap'."),
         (
             "{m: {input: 1, output: -2}}",
-            "The price of 'm' cannot have -2 as its output: a number is due, per million tokens.",
+            "Setting 'prices.m.output' must be greater than or equal to 0, got -2.",
         ),
+        ("{m: {input: 1, output: no}}", "Setting 'prices.m.output' must be a valid number, got False."),
         (
-            "{m: {input: 1, output: no}}",
-            "The price of 'm' cannot have False as its output: a number is due, per million tokens.",
+            "{'openai:m': {input: 1, output: 2}}",
+            "Setting 'prices' names models without their provider: write 'm'.",
         ),
-        ("{'openai:m': {input: 1, output: 2}}", "The price of 'openai:m' would never be found: write 'm'."),
     ],
 )
 def test_a_wrong_price_is_one_sentence(table: str, why: str, folder: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_word_that_the_dialect_has_not_is_refused_when_the_agent_is_built() ->
 
 
 def test_a_model_is_a_name_or_a_chat_model() -> None:
-    with pytest.raises(ModelError, match="not an int"):
+    with pytest.raises(ModelError, match="got an int"):
         create_todo_agent(7)  # type: ignore[arg-type]
     for name in ("", "openai:"):
         with pytest.raises(ModelError, match="The model name is empty"):

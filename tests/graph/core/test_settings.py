@@ -76,9 +76,9 @@ def test_settings_are_frozen_and_hashable() -> None:
     ],
 )
 def test_an_unknown_key_is_refused_with_the_nearest_right_name(make: Any) -> None:
-    with pytest.raises(SettingsError, match=re.escape("There is no setting 'max_wakes'; did you mean 'max_")):
+    with pytest.raises(SettingsError, match=re.escape("Unknown setting 'max_wakes'. Did you mean 'max_")):
         make(max_wakes=3)
-    with pytest.raises(SettingsError, match="there are dialect, auto_continue"):
+    with pytest.raises(SettingsError, match="Available: dialect, auto_continue"):
         make(qqqqq=3)
 
 
@@ -97,7 +97,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_right_name(make: Any) -> Non
 def test_a_wrong_value_is_one_sentence_that_names_it(name: str, value: Any) -> None:
     with pytest.raises(SettingsError) as raised:
         LoopSettings(**{name: value})
-    assert str(raised.value).startswith(f"The setting '{name}")
+    assert str(raised.value).startswith(f"Setting '{name}")
     assert "\n" not in str(raised.value)
 
 

@@ -114,11 +114,11 @@ def test_half_a_pair_in_a_threads_name_is_a_sentence(door: str) -> None:
     agent = create_todo_agent(ScriptedModel([]), checkpointer=InMemorySaver())
     with pytest.raises(InputError) as raised:
         DOORS[door](agent, HALF)
-    told = "The thread_id is refused: half a pair of characters (\\ud83d) is in it, which UTF-8 cannot hold."
+    told = "thread_id has half a surrogate pair (\\ud83d), which UTF-8 cannot hold."
     assert str(raised.value) == told
 
 
 def test_half_a_pair_in_a_checkpoints_name_is_a_sentence() -> None:
     agent = create_todo_agent(ScriptedModel([]), checkpointer=InMemorySaver())
-    with pytest.raises(InputError, match=r"^The checkpoint_id is refused: half"):
+    with pytest.raises(InputError, match=r"^checkpoint_id has half"):
         agent.invoke(None, {"configurable": {"thread_id": "t", "checkpoint_id": "\ud83d"}})

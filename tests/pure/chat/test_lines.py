@@ -158,14 +158,14 @@ def test_set_merges_a_value_or_takes_it_away(
 @pytest.mark.parametrize(
     ("key", "text", "says"),
     [
-        ("max_wake_cycle", "3", "There is no setting 'max_wake_cycle'; did you mean 'max_wake_cycles'?"),
-        ("max_wake_cycles", "many", "The setting 'max_wake_cycles' cannot be 'many'"),
-        ("max_wake_cycles", "-1", "The setting 'max_wake_cycles' cannot be -1"),
+        ("max_wake_cycle", "3", "Unknown setting 'max_wake_cycle'. Did you mean 'max_wake_cycles'?"),
+        ("max_wake_cycles", "many", "Setting 'max_wake_cycles' must be a number, got 'many'"),
+        ("max_wake_cycles", "-1", "Setting 'max_wake_cycles' must be greater than or equal to 0, got -1"),
         ("dialect", "loki", "'dialect' is fixed in a thread"),
         ("max_items", "3", "'max_items' is fixed in a thread"),
         ("model", "m", "'model' is no setting of the loop"),
         ("prompts", '{"instructions": "x"}', "Prompt 'instructions' is fixed when the agent is built"),
-        ("prompts", '{"nudge": "$nothing"}', "The prompt 'nudge' has the blank $nothing"),
+        ("prompts", '{"nudge": "$nothing"}', "Prompt 'nudge' has an unknown blank $nothing"),
     ],
 )
 def test_set_refuses_in_a_sentence(key: str, text: str, says: str) -> None:

@@ -87,7 +87,7 @@ def test_settings_as_a_table_of_what_differs() -> None:
 
 
 def test_settings_of_an_agent_file_are_called_by_their_own_name() -> None:
-    assert AgentFileSettings()._repr_html_() == "<p>WholeSettings: preset <code>wakeloop</code></p>"
+    assert AgentFileSettings()._repr_html_() == "<p>AgentFileSettings: preset <code>wakeloop</code></p>"
 
 
 def test_without_presets_in_use_the_built_in_values_are_the_base(monkeypatch: pytest.MonkeyPatch) -> None:

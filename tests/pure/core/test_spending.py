@@ -242,7 +242,7 @@ def test_a_bound_on_the_cost_needs_a_price(model: str, prices: Any, fits: bool) 
     ],
 )  # fmt: skip
 def test_wrong_budgets_are_refused_with_a_sentence(wrong: Any) -> None:
-    with pytest.raises(SettingsError, match=f"The setting '{next(iter(wrong))}"):
+    with pytest.raises(SettingsError, match=f"etting '{next(iter(wrong))}"):
         settings(**wrong)
 
 

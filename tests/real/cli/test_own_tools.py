@@ -122,7 +122,7 @@ def test_a_tool_a_list_or_what_a_callable_returns(folder: Path, name: str, says:
         ("mine:fails", "mine:fails for --tools cannot be used: LookupError: no key (mine.py, line 38)."),
         (
             "mine:number",
-            "mine:number for --tools is no list of tools: tools takes a list of tools, not an int.",
+            "mine:number for --tools is no list of tools: `tools` must be a list of tools, got an int.",
         ),
         ("mine:now", NOW),
         ("mine:Kept", "mine:Kept for --tools is no list of tools: tools holds the class Kept itself"),

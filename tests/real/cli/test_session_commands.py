@@ -619,7 +619,7 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
                 "to find one."
             ),
         ),
-        (["serve", "--model", "m", "--set", "a=1"], "There is no setting 'a'"),
+        (["serve", "--model", "m", "--set", "a=1"], "Unknown setting 'a'"),
         (["ps", "--db", "mysql://root:hidden@host/x"], ADDRESS),
         (["ps", "--db", "postgresql+psycopg://root:hidden@host/x"], ADDRESS),
         (["ps", "--db", "postgresql://root:hid@den@host/x"], ADDRESS),

@@ -31,14 +31,14 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", "x"], 2, "No model is configured"),
         (["run", "  ", "--model", "m"], 2, "The request is empty"),
         (["run", "x", "--model", "m"], 2, "The model has no API key: set OPENAI_API_KEY"),
-        (["run", "x", "--model", "m", "--set", "max_wake=1"], 2, "There is no setting 'max_wake'"),
+        (["run", "x", "--model", "m", "--set", "max_wake=1"], 2, "Unknown setting 'max_wake'"),
         (
             ["run", "x", "--model", "m", "--set", "max_wake_cycles=many"],
             2,
             "'max_wake_cycles' cannot be 'many'",
         ),
         (["run", "x", "--model", "m", "--set", "max_wake_cycles"], 2, "--set takes key=value"),
-        (["run", "x", "--model", "m", "--preset", "nope"], 2, "There is no preset 'nope'"),
+        (["run", "x", "--model", "m", "--preset", "nope"], 2, "Unknown preset 'nope'"),
         (["run", "x", "--model", "m", "--tools", "web"], 2, "There are no tools 'web'"),
         (["run", "x", "--model", "m", "--root", "nowhere"], 2, "does not exist or is not a folder"),
         (
@@ -68,7 +68,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["todo", "nobody", "block", "1"], 2, "needs an id and a reason"),
         (["todo", "nobody", "clear", "1"], 2, "takes no arguments"),
         (["demo", "nowhere"], 2, "does not exist or is not a folder: name another folder."),
-        (["demo", ".", "--preset", "nope"], 2, "There is no preset 'nope'"),
+        (["demo", ".", "--preset", "nope"], 2, "Unknown preset 'nope'"),
         (["demo", "."], 2, "There is no Python"),
     ],
 )

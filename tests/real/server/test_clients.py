@@ -60,7 +60,7 @@ def test_a_refused_input_can_be_read_where_the_server_masks_the_exception(client
     before = views(client, thread)
     with pytest.raises(Exception, match=r"^InputError: An internal error occurred$"):
         client.runs.wait(thread, "waiting", input={**says("x"), "todo_settings": {"max_wake_cycle": 1}})
-    sentence = "There is no setting 'max_wake_cycle'; did you mean 'max_wake_cycles'?"
+    sentence = "Unknown setting 'max_wake_cycle'. Did you mean 'max_wake_cycles'?"
     assert before == [before[0]] * 3
     assert views(client, thread) == [{**before[0], "error": sentence}] * 3
     client.runs.wait(thread, "waiting", input=says("hello"))
