@@ -1,7 +1,7 @@
-"""What a person sees of a run: one screen, its views.
+"""Views of a run: terminal, notebook, report.
 
-`TodoPanel`, `show` and `compare` are for notebooks, and print plainly elsewhere; `thread_report` makes a
-page.
+`TodoPanel`, `show` and `compare` are for notebooks and print plain text elsewhere; `thread_report` makes an
+HTML page.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A thread's past: its checkpoints, each read once."""
+"""Checkpoint history: a thread's steps, each read once."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -15,18 +15,20 @@ from wakeloop.errors import ArgumentError, DamagedError
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 LAST_ID = str(UUID(int=2**128 - 1))
-MAX_DAMAGED = 32  # places of a thread with rows that cannot be read: each is looked for
-MIN_ID_STEP = 2**64  # what ids of two moments differ by, at least: the low half of one is no time
-SNAPSHOT_CHANNELS = frozenset(("messages", "todos"))  # where these are stored, they are not changes
+MAX_DAMAGED = 32  # rows that cannot be read; after so many, older ones are not searched for
+MIN_ID_STEP = 2**64  # the least difference of ids made at two moments; the low half is not time
+SNAPSHOT_CHANNELS = frozenset(
+    ("messages", "todos")
+)  # where these are stored, they are whole values and not changes
 
 
 @dataclass(frozen=True)
 class Step:
-    """One superstep: the values that it found stored, and what was written in it.
+    """One superstep: the values stored at its start, and what was written in it.
 
-    `began` and `ended` are seconds since 1970, those of the checkpoints around it; the newest has not ended.
-    `source` is what made the checkpoint that it began with, `into` the one that it led to: `input`, `loop`,
-    `update` or `fork`.
+    `began` and `ended` are the times of the checkpoints around it, in seconds since 1970; the newest step has
+    not ended. `source` is what made its first checkpoint, `into` what made the next one: `input`, `loop`,
+    `update` or `fork`. `behind_gap` says that steps before it cannot be read.
     """
 
     began: float
@@ -40,7 +42,7 @@ class Step:
 
 @dataclass(frozen=True)
 class NestedGraph:
-    """The steps of a graph inside of the thread, such as a subagent: their place, and when they were."""
+    """A graph nested in the thread, such as a subagent: its name, when it ran, and how many steps."""
 
     name: str
     began: float
@@ -52,7 +54,7 @@ class NestedGraph:
 class ThreadHistory:
     """A thread from its first checkpoint to its newest.
 
-    `beside` counts those on other branches; `damaged` says that some could not be read.
+    `beside` counts the checkpoints on other branches; `damaged` says that some could not be read.
     """
 
     thread: str
@@ -63,90 +65,93 @@ class ThreadHistory:
 
 
 def read_history(graph: Graph, config: RunnableConfig) -> ThreadHistory:
-    """Read the checkpoints of a thread with one listing of its saver, through which the past is not replayed.
+    """Read the checkpoints of a thread with one listing of its saver.
 
-    A state rebuilt at each checkpoint, as `get_state_history` does it, takes time with the square of the
-    conversation. Rows that cannot be read are left out; behind the 32nd place where some are, all the older.
+    `get_state_history` would rebuild the state at each checkpoint, which takes time quadratic in the length
+    of the conversation. Rows that cannot be read are left out, and after the 32nd of them all older rows.
 
     Raises:
-        ArgumentError: The graph keeps no threads, or the config names none that is there.
+        ArgumentError: The graph keeps no threads, or the config does not name an existing one.
         DamagedError: None of the rows can be read.
     """
-    saver, place = graph.checkpointer, config.get("configurable") or {}
+    saver, configurable = graph.checkpointer, config.get("configurable") or {}
     if not isinstance(saver, BaseCheckpointSaver):
-        raise ArgumentError("This graph keeps no threads: pass one that was made with a checkpointer.")
-    if "thread_id" not in place:
-        raise ArgumentError('The config names no thread: pass {"configurable": {"thread_id": …}}.')
-    return read_history_at(saver, place)
+        raise ArgumentError("This graph keeps no threads. Pass one that was compiled with a checkpointer.")
+    if "thread_id" not in configurable:
+        raise ArgumentError('The config names no thread. Pass {"configurable": {"thread_id": …}}.')
+    return read_history_at(saver, configurable)
 
 
-def read_history_at(saver: BaseCheckpointSaver[Any], place: Mapping[str, Any]) -> ThreadHistory:
-    """Read the checkpoints of the thread at a place; the same, and raises the same."""
-    thread, ours = str(place["thread_id"]), str(place.get("checkpoint_ns", ""))
+def read_history_at(saver: BaseCheckpointSaver[Any], configurable: Mapping[str, Any]) -> ThreadHistory:
+    """Read the checkpoints of the thread that a `configurable` names; like `read_history`."""
+    thread, namespace = str(configurable["thread_id"]), str(configurable.get("checkpoint_ns", ""))
     rows, damaged = _read_rows(saver, thread)
-    mine = {_get_id(row): row for row in rows if _get_namespace(row) == ours}
-    newest = place.get("checkpoint_id") or max(mine, default="")
+    mine = {_get_id(row): row for row in rows if _get_namespace(row) == namespace}
+    newest = configurable.get("checkpoint_id") or max(mine, default="")
     if damaged and not mine:
-        raise DamagedError("nothing of its rows can be read")
+        raise DamagedError("none of its rows can be read")
     if newest not in mine:
-        raise ArgumentError(f"There is no thread {thread!r}, or not that checkpoint of it.")
+        raise ArgumentError(f"There is no thread {thread!r}, or it has no such checkpoint.")
     path = _follow_parents(mine, newest)
-    return ThreadHistory(thread, _build_steps(path), _find_nested(rows, ours), len(mine) - len(path), damaged)
+    return ThreadHistory(
+        thread, _build_steps(path), _find_nested(rows, namespace), len(mine) - len(path), damaged
+    )
 
 
 def _read_rows(saver: BaseCheckpointSaver[Any], thread: str) -> tuple[list[CheckpointTuple], bool]:
     """Return the rows that can be read, of every namespace, and whether there are others.
 
-    They are read at once; behind one that cannot be read, by one and more, since a saver may raise for all.
+    All are listed at once. A saver may raise for the whole listing because of one damaged row, so after an
+    error rows are listed one by one, then in growing batches.
     """
     config: RunnableConfig = {"configurable": {"thread_id": thread}}
     rows: list[CheckpointTuple] = []
-    before, many = LAST_ID, 0  # how many at once; 0 for all
-    torn = 0
+    before, batch = LAST_ID, 0  # rows per listing; 0 means all
+    damaged = 0
     fault: Exception | None = None
-    while torn < MAX_DAMAGED:
+    while damaged < MAX_DAMAGED:
         known = len(rows)
         try:
             for row in saver.list(
-                config, before=_checkpoint_config(before) if fault else None, limit=many or None
+                config, before=_checkpoint_config(before) if fault else None, limit=batch or None
             ):
                 _check_row(row)
                 rows.append(row)
                 before = min(before, _get_id(row))
-            if not many or len(rows) == known:
+            if not batch or len(rows) == known:
                 break
-            many *= 2
-        except Exception as error:  # noqa: BLE001 - whatever a damaged row raises, the others are told
-            fault, alone, many = error, many == 1, 1
+            batch *= 2
+        except Exception as error:  # noqa: BLE001 - a damaged row may raise anything; the others are shown
+            fault, alone, batch = error, batch == 1, 1
             if alone:
-                torn += 1
+                damaged += 1
                 if (before := _find_damaged_row(saver, config, before, rows) or "") == "":
                     break
     if fault is not None and not rows:
-        raise DamagedError("nothing of its rows can be read") from fault
+        raise DamagedError("none of its rows can be read") from fault
     return rows, fault is not None
 
 
 def _check_row(row: CheckpointTuple) -> None:
-    """Raise where a row is read, and is none."""
+    """Raise if a row was read but lacks what every row has."""
     _get_time(row), _get_source(row), row.checkpoint["channel_values"].keys()
 
 
 def _find_damaged_row(
     saver: BaseCheckpointSaver[Any], config: RunnableConfig, before: str, rows: Sequence[CheckpointTuple]
 ) -> str | None:
-    """Return an id right before the next row before an id, which cannot be read; None where none is found.
+    """Return an id just before the next older row, which cannot be read; None if there is none.
 
-    No saver tells it. Ids are numbers, in the order of their rows: one before which a row can be read, or
-    there is none, is looked for further and further back, and then the last one, to the moment. The row that
-    was read last names its parent, which most often is the row.
+    Savers do not tell its id. But ids are numbers in the order of the rows, so this searches: in growing
+    steps back to an id before which rows can be read again, then by bisection for the last such id. The
+    parent of the row that was read last is a good first guess.
     """
 
     def is_read(number: int) -> bool:
         try:
             for row in saver.list(config, before=_checkpoint_config(str(UUID(int=number))), limit=1):
                 _check_row(row)
-        except Exception:  # noqa: BLE001 - as above
+        except Exception:  # noqa: BLE001 - a damaged row may raise anything
             return False
         return True
 
@@ -154,7 +159,7 @@ def _find_damaged_row(
     try:
         above = UUID(before).int
         known = UUID(parent["configurable"]["checkpoint_id"]).int if parent else above
-    except ValueError:  # ids of a caller's own
+    except ValueError:  # the caller made the ids
         return None
     below, step = above, max(above - known, MIN_ID_STEP)
     while not is_read(below := max(0, above - step)):
@@ -172,7 +177,7 @@ def _checkpoint_config(checkpoint: str) -> RunnableConfig:
 
 
 def _follow_parents(rows: Mapping[str, CheckpointTuple], newest: str) -> list[tuple[CheckpointTuple, bool]]:
-    """Follow the parents; a row whose parent is not there stands behind a gap. Oldest first."""
+    """Follow the parents, oldest row first. A row whose parent is missing is marked as following a gap."""
     ordered, path = sorted(rows), []
     here: str | None = newest
     while here is not None:
@@ -205,10 +210,10 @@ def _build_steps(path: Sequence[tuple[CheckpointTuple, bool]]) -> list[Step]:
 
 
 def _select_writes(row: CheckpointTuple, after: CheckpointTuple | None) -> list[tuple[str, Any]]:
-    """What was written at a checkpoint on the way to the one behind it.
+    """Return what was written between a checkpoint and the next.
 
-    Where a fork goes off, or an input came in the middle of a run, what is written there is of the branch
-    that was left; the next row then has the channels whole. An edit may have one of them whole.
+    At a fork, or an input in mid-run, the writes belong to the branch that was left, and the next row stores
+    the channels whole. An edit may store one of them whole.
     """
     written = [(channel, value) for _, channel, value in row.pending_writes or ()]
     if after is not None:
@@ -228,15 +233,15 @@ def _get_source(row: CheckpointTuple) -> str:
     return str(row.metadata.get("source", ""))
 
 
-def _find_nested(rows: Sequence[CheckpointTuple], ours: str) -> list[NestedGraph]:
-    """Return the graphs within, by their namespaces, in the order in which they began."""
+def _find_nested(rows: Sequence[CheckpointTuple], outer: str) -> list[NestedGraph]:
+    """Return the nested graphs, found by their namespaces, in the order in which they began."""
     spans: dict[str, list[float]] = {}
     for row in rows:
         space = _get_namespace(row)
-        if space != ours and space.startswith(ours):
+        if space != outer and space.startswith(outer):
             spans.setdefault(space, []).append(_get_time(row))
     found = [
-        NestedGraph(space[len(ours) :].strip("|").partition(":")[0], min(times), max(times), len(times))
+        NestedGraph(space[len(outer) :].strip("|").partition(":")[0], min(times), max(times), len(times))
         for space, times in spans.items()
     ]
     return sorted(found, key=lambda one: one.began)

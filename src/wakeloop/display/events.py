@@ -1,4 +1,4 @@
-"""Events of this package, told from what a tool streams."""
+"""Recognizes events of this package in a stream."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,7 +12,7 @@ _BY_TYPE: Mapping[str, type] = {get_args(get_type_hints(kind)["type"])[0]: kind 
 
 
 def is_wakeloop_event(data: object) -> TypeGuard[Event]:
-    """Tell an event of this schema from what a tool of the caller's streams, whatever it calls itself."""
+    """Tell whether streamed data is an event of this package, and not something that a tool streamed."""
     kind = data.get("type") if isinstance(data, dict) else None
     if not isinstance(kind, str) or kind not in _BY_TYPE:
         return False

@@ -1,4 +1,4 @@
-"""What is said of a run: endings, counts, questions."""
+"""Sentences about a run: endings, counts, questions."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,128 +15,142 @@ from wakeloop.todos.items import Todo, is_closed, is_open
 SENTENCES = {
     **{name: one.sentence for name, one in ENDINGS.items()},
     "interrupted": "Waiting for your answer to a tool's question.",
-    "damaged": "What is stored of it is damaged; this is what can be read, {open} open.",
+    "damaged": "The stored thread is damaged; this is what could be read, {open} open.",
 }
 UNFINISHED = "The run has not finished; {open} open."
 NOT_BEGUN = "Nothing has been run yet; {open} open."
-BY_HAND = "Idle with {open} open, as the list was left by hand."
-MIN_SHARE = 0.01  # of a budget: less is not told
+BY_HAND = "Idle with {open} open; the list was edited by hand."
+MIN_SHARE = 0.01  # of a budget; less is not shown
 SIGNS = {"pending": "○", "in_progress": "▸", "completed": "✔", "cancelled": "–", "blocked": "■"}
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]", "blocked": "[!]"}
 
 
 def format_ending(session: Mapping[str, Any]) -> str:
-    """How a thread stands, in a sentence; a reason from elsewhere is named as it is."""
+    """Say in a sentence how a thread stands; a reason of another package is quoted as it is."""
     reason = session.get("reason")
     blanks = {"open": 0, "budget": 0, "on": "a peer"} | dict(session)
-    if reason is None:
-        by_hand = BY_HAND if blanks["budget"] else NOT_BEGUN  # a thread that has run had a budget
-        return (UNFINISHED if session.get("state") == "running" else by_hand).format(**blanks)
     budget = blanks["budget"]
-    blanks["named"], blanks["are"] = clean_line(str(reason)), "is" if budget == 1 else "are"
-    blanks["budget"] = pluralize(budget, "wake") if isinstance(budget, int) else budget
-    return SENTENCES.get(reason, "Ended: {named}; {open} open.").format(**blanks)
+    if session.get("state") == "running" and reason is None:
+        sentence = UNFINISHED
+    elif reason is None:
+        sentence = BY_HAND if budget else NOT_BEGUN  # every run notes a budget
+    else:
+        sentence = SENTENCES.get(reason, "Ended: {named}; {open} open.")
+        blanks["named"], blanks["are"] = clean_line(str(reason)), "is" if budget == 1 else "are"
+        blanks["budget"] = pluralize(budget, "wake") if isinstance(budget, int) else budget
+    return sentence.format(**blanks)
 
 
 def format_progress(todos: Sequence[Todo]) -> str:
-    """How far a list is: what is closed, of all, and what is held."""
+    """Count what is closed and what is blocked: `2/5 closed, 1 blocked`."""
+    progress = f"{count_closed(todos)}/{len(todos)} closed"
     blocked = count_blocked(todos)
-    held = f", {blocked} blocked" if blocked else ""
-    return f"{count_closed(todos)}/{len(todos)} closed{held}"
+    return f"{progress}, {blocked} blocked" if blocked else progress
 
 
 def count_closed(todos: Sequence[Todo]) -> int:
-    """How many items are closed."""
+    """Count the closed items."""
     return sum(map(is_closed, todos))
 
 
+def count_blocked(todos: Sequence[Todo]) -> int:
+    """Count the blocked items."""
+    return sum(todo["status"] == "blocked" for todo in todos)
+
+
 def format_list_line(todos: Sequence[Todo]) -> str:
-    """A list in one line: how far it is, and the item at work or due; "" where there is none."""
-    order = {"in_progress": 0, "pending": 1}
-    due = min((todo for todo in todos if is_open(todo)), key=lambda todo: order[todo["status"]], default=None)
-    return (
-        " ".join([f"list: {format_progress(todos)}", *([format_item(due)] if due else [])]) if todos else ""
-    )
+    """Format a list as one line: its progress, and the item in progress or next; "" for an empty list."""
+    if not todos:
+        return ""
+    open_items = [todo for todo in todos if is_open(todo)]
+    started = [todo for todo in open_items if todo["status"] == "in_progress"]
+    line = f"list: {format_progress(todos)}"
+    return f"{line} {format_item((started or open_items)[0])}" if open_items else line
 
 
 def format_item(todo: Todo, mark: str | None = None) -> str:
-    """One item as one line: mark, id, text, and why it is held."""
+    """Format an item as one line: mark, id, text, and why it is blocked or cancelled."""
     why = f" ({todo['status']}: {todo['reason']})" if todo.get("reason") else ""
     text = clean_line(redact_text(f"{todo['id']} {todo['content']}{why}"), 300)
     return f"{mark or MARKS.get(todo['status'], '[?]')} {text}"
 
 
 def format_call(name: str, args: Mapping[str, Any]) -> str:
-    """A tool call as one line, without what looks like a secret; long arguments are cut."""
-    told = (f"{key}={to_json(value)}" for key, value in redact_json(args).items())
-    return clean_line(f"{name}({', '.join(told)})", 160)
+    """Format a tool call as one line, without secrets; long arguments are cut."""
+    pairs = ", ".join(f"{key}={to_json(value)}" for key, value in redact_json(args).items())
+    return clean_line(f"{name}({pairs})", 160)
 
 
 def format_first_line(text: str) -> str:
-    """The first line of a result that says something, and how many more there are."""
-    first, *more = [line for line in strip_controls(text).splitlines() if line.strip()] or [""]
-    return clean_line(redact_text(first), 160) + (f" (+ {pluralize(len(more), 'line')})" if more else "")
+    """Return the first line that is not blank, and the number of further ones."""
+    lines = [line for line in strip_controls(text).splitlines() if line.strip()]
+    first = clean_line(redact_text(lines[0]), 160) if lines else ""
+    return f"{first} (+ {pluralize(len(lines) - 1, 'line')})" if len(lines) > 1 else first
 
 
 def to_json(value: Any) -> str:
-    """A value as short JSON that a person can read."""
+    """Return a value as JSON that a person can read."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def format_spent(spent: ActivationSpending) -> str:
-    """What an activation has spent: requests, tokens and how much of the input was cached, cost."""
-    told = [pluralize(spent["requests"], "request")]
+    """List what an activation has spent: requests, tokens with the share that was cached, cost."""
+    parts = [pluralize(spent["requests"], "request")]
     if tokens := spent["input"] + spent["output"]:
-        about = "about " if spent["estimated"] else ""
-        cached = f" ({_format_percent(spent['cached'] / spent['input'])} cached)" if spent["cached"] else ""
-        told.append(f"{about}{pluralize(tokens, 'token')}{cached}")
+        part = pluralize(tokens, "token")
+        if spent["estimated"]:
+            part = f"about {part}"
+        if spent["cached"]:
+            part += f" ({_format_percent(spent['cached'] / spent['input'])} cached)"
+        parts.append(part)
     if spent["cost"] is not None:
-        told.append(f"cost {spent['cost']:,.4f}")
-    return ", ".join(told)
+        parts.append(f"cost {spent['cost']:,.4f}")
+    return ", ".join(parts)
 
 
 def format_budget_share(name: str | None, share: float) -> str:
-    """How much of the budget nearest to its end is spent; nothing below one percent."""
+    """Say how much of the budget nearest to its limit is spent; "" below one percent."""
     return f"{_format_percent(share)} of max_{name}" if name and share >= MIN_SHARE else ""
 
 
 def format_trouble(session: Mapping[str, Any], todos: Sequence[Todo]) -> str:
-    """What went wrong on the way to whatever end: calls that failed, items that are blocked."""
+    """Count failed calls and blocked items, which a good ending would hide; "" if there are none."""
     return format_failures(count_failed_calls(session), count_blocked(todos))
 
 
 def format_failures(calls: int, items: int) -> str:
-    """Both counts in words; "" where there is nothing to tell."""
-    told = [f"{pluralize(calls, 'call')} failed"] if calls else []
-    return ", ".join([*told, *([f"{pluralize(items, 'item')} blocked"] if items else [])])
+    """Say how many calls failed and how many items are blocked; "" if none."""
+    parts = []
+    if calls:
+        parts.append(f"{pluralize(calls, 'call')} failed")
+    if items:
+        parts.append(f"{pluralize(items, 'item')} blocked")
+    return ", ".join(parts)
 
 
 def count_failed_calls(session: Mapping[str, Any]) -> int:
-    """How many calls of the activation failed; a session in mid-run does not say."""
+    """Return how many calls of the activation failed; 0 in mid-run, where the session does not say."""
     spent = session.get("spent")
     return int(spent.get("failed_calls", 0)) if isinstance(spent, Mapping) else 0
 
 
-def count_blocked(todos: Sequence[Todo]) -> int:
-    """How many items are held."""
-    return sum(todo["status"] == "blocked" for todo in todos)
-
-
 def _format_percent(share: float) -> str:
-    """A share without decimals, rounded down: 100% is all of it."""
+    """Format a share without decimals, rounded down so that 100% means all of it."""
     return f"{int(share * 100 + 1e-9)}%"
 
 
 def format_elapsed(seconds: float) -> str:
-    """A time span: 4.2 s, 3 min 05 s, 2 h 07 min."""
+    """Format a time span: 4.2 s, 3 min 05 s, 2 h 07 min."""
     hours, rest = divmod(seconds, 3600)
     minutes, rest = divmod(rest, 60)
     if hours:
         return f"{hours:.0f} h {minutes:02.0f} min"
-    return f"{minutes:.0f} min {int(rest):02} s" if minutes else f"{rest:.1f} s"
+    if minutes:
+        return f"{minutes:.0f} min {int(rest):02} s"
+    return f"{rest:.1f} s"
 
 
-LONG_LINES, LONG_TEXT = 20, 1000  # of a question: more may have scrolled away
+LONG_LINES, LONG_TEXT = 20, 1000  # of a question; more may have scrolled out of view
 APPROVAL_HELP = "y for yes; anything else is a no, and is passed on"
 ITEM_KEYS = {"id", "content", "status"}
 REQUEST_KEYS = {"action_requests", "review_configs", "on", "error"}
@@ -149,7 +163,7 @@ def wants_approval(value: Any) -> bool:
 
 
 def find_plan(value: Any) -> list[Any] | None:
-    """Return the list that an interrupt puts to the person; None where it puts something else."""
+    """Return the plan that an interrupt asks to approve; None if it asks something else."""
     actions = find_actions(value)
     if [action["name"] for action in actions] != [PLAN_ACTION] or actions[0]["args"].keys() != {"todos"}:
         return None
@@ -159,68 +173,80 @@ def find_plan(value: Any) -> list[Any] | None:
 
 
 def find_actions(value: Any) -> list[Mapping[str, Any]]:
-    """Return what an interrupt in LangChain's shape asks about; nothing of another."""
+    """Return the actions that an interrupt in LangChain's format asks about; [] for other formats."""
     found = value.get("action_requests") if isinstance(value, Mapping) else None
-    sound = isinstance(found, list) and all(
-        isinstance(one, Mapping) and isinstance(one.get("args"), Mapping) and "name" in one for one in found
-    )
-    return found if sound and found else []
+    if not isinstance(found, list):
+        return []
+    for one in found:
+        if not (isinstance(one, Mapping) and isinstance(one.get("args"), Mapping) and "name" in one):
+            return []
+    return found
 
 
 def format_interrupt(value: Any) -> list[str]:
-    """An interrupt's value as lines: nothing in it stays hidden, since a person may approve it."""
+    """Format an interrupt's value as lines. It is shown whole, since a person may approve it."""
     if isinstance(value, str):
         return format_full_text(value)
     if not isinstance(value, Mapping):
         return format_full_text(to_json(value))
-    plan, asked, error = find_plan(value), value.get("question"), str(value.get("error", ""))
-    lines = format_full_text(asked) if isinstance(asked, str) else []
-    known = {"question"} if lines else set()
-    if plan is not None:  # its description shows the list as well, but not where an item ends
-        lines = [*format_full_text(f"{error}\nContinue with this list?".lstrip())]
-        lines += [
-            line
-            for todo in plan
-            for line in _format_part(MARKS.get(todo["status"], "[?]"), _format_plan_item(todo))
-        ]
+    plan, actions, error = find_plan(value), find_actions(value), str(value.get("error", ""))
+    lines: list[str] = []
+    known: set[str] = set()
+    if plan is not None:
+        # The action's description shows the list as well, but not where an item's text ends.
+        lines += format_full_text(f"{error}\nContinue with this list?".lstrip())
+        for todo in plan:
+            lines += _format_part(MARKS.get(todo["status"], "[?]"), _format_plan_item(todo))
         known = REQUEST_KEYS
-    elif actions := find_actions(value):
-        lines = [line for action in actions for line in _format_action(action, named=wants_approval(value))]
-        known = REQUEST_KEYS - ({"error"} if error not in str(actions[0].get("description")) else set())
-    lines += [line for key, more in value.items() if key not in known for line in _format_part(key, more)]
+    elif actions:
+        for action in actions:
+            lines += _format_action(action, named=wants_approval(value))
+        repeats_error = error in str(actions[0].get("description"))
+        known = REQUEST_KEYS if repeats_error else REQUEST_KEYS - {"error"}
+    elif isinstance(question := value.get("question"), str):
+        lines += format_full_text(question)
+        known = {"question"}
+    for key, part in value.items():
+        if key not in known:
+            lines += _format_part(key, part)
     return lines or ["{}"]
 
 
 def _format_action(action: Mapping[str, Any], *, named: bool) -> list[str]:
-    """What is asked of one action: its description, and each part of it that this does not say already."""
-    told = str(action.get("description") or f"{action['name']}?")
-    parts = [(key, more) for key, more in action.items() if key not in ("args", "description", "name")]
-    if named and str(action["name"]) not in told:
-        parts = [("tool", action["name"]), *parts]
-    parts += [(key, more) for key, more in action["args"].items() if more != told]
-    return [*format_full_text(told), *(line for key, more in parts for line in _format_part(key, more))]
+    """Format an action: its description, and each part that the description does not contain."""
+    description = str(action.get("description") or f"{action['name']}?")
+    lines = format_full_text(description)
+    if named and str(action["name"]) not in description:
+        lines += _format_part("tool", action["name"])
+    for key, part in action.items():
+        if key not in ("args", "description", "name"):
+            lines += _format_part(key, part)
+    for key, part in action["args"].items():
+        if part != description:
+            lines += _format_part(key, part)
+    return lines
 
 
 def _format_plan_item(todo: Mapping[str, Any]) -> str:
     more = [str(todo[key]) for key in ("reason", "evidence") if todo.get(key)]
-    told = f" ({', '.join(more)})" if more else ""
-    return f"{todo['id']} {todo['content']}{told}"
+    suffix = f" ({', '.join(more)})" if more else ""
+    return f"{todo['id']} {todo['content']}{suffix}"
 
 
 def _format_part(name: Any, value: Any) -> list[str]:
-    """One part of a question under its name, all of it."""
+    """Format one part of a question under its name, in full."""
     first, *rest = format_full_text(value if isinstance(value, str) else to_json(value))
     label = escape_invisible(str(name)).replace("\n", "\\n")
     return [f"  {label}: {first}", *(f"  | {line}" for line in rest)]
 
 
 def format_full_text(text: str) -> list[str]:
-    """All of a text as lines, what cannot be seen spelled out, and a last one where that needs a word."""
+    """Return all lines of a text with invisible characters escaped, and a note about those and its length."""
     lines = escape_invisible(text).split("\n")
     unseen = sum(not is_visible(one) for one in text) - text.count("\n")
     if unseen:
-        told = f"({pluralize(unseen, 'character')} of this cannot be seen, spelled out as \\x.. or \\u....)"
-        lines.append(told)
+        lines.append(f"({pluralize(unseen, 'invisible character')}, shown as \\x.. or \\u....)")
     if len(lines) > LONG_LINES or len(text) > LONG_TEXT:
-        lines.append(f"({pluralize(text.count(chr(10)) + 1, 'line')}, {len(text):,} characters; all above)")
+        count = pluralize(text.count("\n") + 1, "line")
+        lines.append(f"({count}, {len(text):,} characters; all above)")
     return lines

@@ -1,4 +1,4 @@
-"""A todo list in a notebook, drawn anew in its place."""
+"""Todo panel: a live view of a thread in a notebook."""
 
 import sys
 import time
@@ -29,29 +29,37 @@ from wakeloop.thread.thread_status import answer_of, find_last_node, session_of
 from wakeloop.thread.thread_views import INTERRUPT_KEY
 from wakeloop.todos.items import Todo, count_open, is_open
 
-REDRAW_SECONDS = 0.1  # seconds from one drawing to the next, while a run streams
-VISIBLE_LINES, MAX_LINES = (
-    8,
-    1_000,
-)  # lines that show while a run streams, and those that can be unfolded behind it
-MAX_REFUSAL = 1_000  # characters of a refusal
-MAX_STREAMED = 400  # characters of a reply on its way
+REDRAW_SECONDS = 0.1  # between two redraws while tokens stream in
+VISIBLE_LINES = 8  # the newest lines, shown during a run
+MAX_LINES = 1_000  # lines that can be unfolded after it
+MAX_REFUSAL = 1_000  # characters of the error for a refused input
+MAX_STREAMED = 400  # characters of an unfinished reply
 BAR_LENGTH = 10
 
 
 class TodoPanel:
-    """The list of a thread: it changes in its place while a run streams, and stays when the run is over.
+    """A live view of a thread's list, which is redrawn in place while a run streams.
 
-    In a notebook each run opens a panel in its own cell; elsewhere the lines are printed as they come. What
-    is kept with the notebook is plain HTML, and is read without Python, widgets or styles.
+    In a notebook each run opens a panel in its own cell, saved as plain HTML that needs neither Python nor
+    widgets. Elsewhere the lines are printed as they come.
 
     Args:
-        graph: An agent, compiled.
-        config: The run's, with its `thread_id`.
-        title: What stands above the list.
-        clock: Seconds; for tests.
+        graph: A compiled agent.
+        config: The run's config, with its `thread_id`.
+        title: A heading above the list.
+        clock: Returns seconds; for tests.
 
-    `result` is what the last run returned, None while there is none.
+    `result` is what the last run returned, or None before the first.
+
+    Example:
+        >>> from wakeloop import create_todo_agent
+        >>> from wakeloop.display import TodoPanel
+        >>> from wakeloop.testing import ScriptedModel, says
+        >>> panel = TodoPanel(create_todo_agent(ScriptedModel(says("Hello!"))))
+        >>> panel.run({"messages": [("user", "Hi")]})  # doctest: +ELLIPSIS
+        model: Hello!
+        Settled: nothing on the list is open. ...
+        'Hello!'
     """
 
     def __init__(
@@ -72,34 +80,34 @@ class TodoPanel:
         self._drawn_at = 0.0
 
     def run(self, given: Any, **more: Any) -> str:
-        """Run the graph, show it, and return its answer; `more` goes to `graph.stream`."""
-        with self._shown():
-            for mode, data in self.graph.stream(given, self.config, **self._what(), **more):
+        """Run the graph, show the run, and return its answer. `more` is passed to `graph.stream`."""
+        with self._follow_run():
+            for mode, data in self.graph.stream(given, self.config, **self._stream_options(), **more):
                 self.feed(mode, data)
         return self.answer
 
     async def arun(self, given: Any, **more: Any) -> str:
-        """Run the graph asynchronously, show it, and return its answer: `await panel.arun(…)` in a cell."""
-        with self._shown():
-            async for mode, data in self.graph.astream(given, self.config, **self._what(), **more):
+        """Run the graph asynchronously, as in `await panel.arun(…)`, show the run, and return its answer."""
+        with self._follow_run():
+            async for mode, data in self.graph.astream(given, self.config, **self._stream_options(), **more):
                 self.feed(mode, data)
         return self.answer
 
     def edit(self, **edits: Any) -> View:
-        """Edit the list by hand, as `update_todos` does, and draw it anew in its place."""
-        return self._edited(update_todos(self.graph, self.config, **edits))
+        """Edit the list with the arguments of `update_todos`, and redraw it in place."""
+        return self._show_edited(update_todos(self.graph, self.config, **edits))
 
     async def aedit(self, **edits: Any) -> View:
-        """Edit the list by hand, as `aupdate_todos` does, and draw it anew in its place."""
-        return self._edited(await aupdate_todos(self.graph, self.config, **edits))
+        """Edit the list with the arguments of `aupdate_todos`, and redraw it in place."""
+        return self._show_edited(await aupdate_todos(self.graph, self.config, **edits))
 
     @property
     def answer(self) -> str:
-        """The last run's answer; "" where there is none."""
+        """The last run's answer, or "" if there is none."""
         return answer_of(self.result) if self.result else ""
 
     def feed(self, mode: str, data: Any) -> None:
-        """Take one part of a stream: news are drawn at once, letters as often as an eye follows."""
+        """Show one part of a stream. Events are drawn at once, tokens at most ten times a second."""
         lines: list[Line] = []
         before = self.screen.todos
         if mode == "values":
@@ -108,65 +116,66 @@ class TodoPanel:
         elif mode == "updates" and INTERRUPT_KEY in data:
             asked = data[INTERRUPT_KEY]
             self.result = {**(self.result or {}), INTERRUPT_KEY: [*asked]}
-            lines = [
-                Line("question", said) for one in asked for said in formatting.format_interrupt(one.value)
-            ]
+            for one in asked:
+                lines += [Line("question", text) for text in formatting.format_interrupt(one.value)]
         else:
             lines = self.screen.feed(mode, data)
         ended = False
-        if not self.running:  # a stream of the caller's own
-            ended = mode == "custom" and is_wakeloop_event(data) and data["type"] == "parked"
-            end = f"{formatting.format_ending(data['session'])} " if ended else ""
-            self.status = end + self.screen.summary
-        self._say(lines)
+        if not self.running:  # the caller streams, so `run` does not see the end
+            self.status = self.screen.summary
+            if mode == "custom" and is_wakeloop_event(data) and data["type"] == "parked":
+                ended = True
+                self.status = f"{formatting.format_ending(data['session'])} {self.status}"
+        self._add_lines(lines)
         self._draw(at_once=bool(lines) or ended or self.screen.todos != before)
 
-    def _what(self) -> dict[str, Any]:
-        """What is streamed: what a screen reads, and the values that `invoke` would return."""
+    def _stream_options(self) -> dict[str, Any]:
+        """Stream what a screen reads, and the values that `invoke` would return."""
         return {"stream_mode": [*STREAM_MODES, "values"], "output_keys": self.graph.output_channels}
 
     # -- drawing ---------------------------------------------------------------------------------------
 
     @contextmanager
-    def _shown(self) -> Iterator[None]:
-        """A run's panel: opened, kept up to date, and left as the run has left the list."""
+    def _follow_run(self) -> Iterator[None]:
+        """Open a panel for a run, and finish it with how the run ended."""
         self.screen = Screen(title=self.title, todo_tools=self.screen.todo_tools, todos=self.screen.todos)
         self.lines.clear()
         self.result, self._place, self.running = None, None, True
         self._draw(at_once=True)
-        told: list[Line] = []
+        last: list[Line] = []
         try:
             yield
-            told = self._ended(self._ending())
+            last = self._set_end(self._describe_end())
         except (InputError, ArgumentError) as error:
-            self.status = clean_line(str(error), MAX_REFUSAL)  # whoever sees it raised reads it there
+            self.status = clean_line(str(error), MAX_REFUSAL)  # the exception below the cell says the rest
             raise
         except BaseException as error:
-            told = self._ended(f"The run broke off ({type(error).__name__}).")
+            last = self._set_end(f"The run broke off ({type(error).__name__}).")
             raise
         finally:
             self.running = False
-            self._say(told)
+            self._add_lines(last)
             self._draw(at_once=True)
 
-    def _ended(self, end: str) -> list[Line]:
+    def _set_end(self, end: str) -> list[Line]:
         self.status = f"{end} {self.screen.summary}"
         return [Line("end", self.status)]
 
-    def _ending(self) -> str:
-        """How the run ended, and what went wrong; a parked one's values do not count what is open."""
+    def _describe_end(self) -> str:
+        """Say how the run ended and what went wrong."""
         session: dict[str, Any] = {**session_of(self.result)} if self.result else {}
+        # The values of a parked run do not count open items.
         end = formatting.format_ending(session | {"open": count_open(self.screen.todos)})
         trouble = formatting.format_trouble({"spent": self.screen.spent}, self.screen.todos)
         return f"{end} {trouble}." if trouble else end
 
-    def _edited(self, todos: list[Todo]) -> View:
+    def _show_edited(self, todos: list[Todo]) -> View:
         self.screen.todos, self.status = todos, "Edited by hand since the last run."
         if self._place is not None:
             self._draw(at_once=True)
         return show(todos)
 
-    def _say(self, lines: list[Line]) -> None:
+    def _add_lines(self, lines: list[Line]) -> None:
         self.lines.extend(lines)
         if not _is_in_notebook():
             plain = PlainView(self.screen, sys.stdout)
@@ -174,14 +183,14 @@ class TodoPanel:
                 plain.say(line)
 
     def _draw(self, *, at_once: bool = False) -> None:
-        """Draw the panel in its place."""
+        """Draw or redraw the panel."""
         now = self.clock()
         if not _is_in_notebook() or (not at_once and now - self._drawn_at < REDRAW_SECONDS):
             return
         self._drawn_at = now
         bundle = {"text/html": self._repr_html_(), "text/plain": str(self)}
         if self._place is None:
-            from IPython.display import display  # noqa: PLC0415 - of the notebook
+            from IPython.display import display  # noqa: PLC0415 - only notebooks have it
 
             self._place = display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
         else:
@@ -189,7 +198,7 @@ class TodoPanel:
 
     def __str__(self) -> str:
         title = [strip_controls(self.title)] if self.title else []
-        return "\n".join([*title, render_list_text(self.screen.todos), *self._now()])
+        return "\n".join([*title, render_list_text(self.screen.todos), *self._status_lines()])
 
     def _repr_pretty_(self, printer: Any, *_: Any) -> None:
         printer.text(str(self))
@@ -197,39 +206,41 @@ class TodoPanel:
     def _repr_html_(self) -> str:
         todos = self.screen.todos
         parts = [f"<p><b>{escape_html(strip_controls(self.title))}</b></p>"] if self.title else []
-        parts += [render_list_html(todos, format_bar(todos)), *map(make_paragraph, self._now())]
+        parts += [render_list_html(todos, format_bar(todos)), *map(make_paragraph, self._status_lines())]
         lines = [line for line in self.lines if line.kind != "item"]
-        told = [
-            line.text if line.kind == "question" else redact_text(line.text)
-            for line in (lines[-VISIBLE_LINES:] if self.running else lines)
-        ]
         if self.running:
-            parts.append(make_preformatted("\n".join([*told, self._streamed()])))
-        elif told:
-            folded = f"<details><summary>{pluralize(len(told), 'event')}</summary>"
-            parts.append(f"{folded}{make_preformatted(chr(10).join(told))}</details>")
+            texts = [*map(_redact_line, lines[-VISIBLE_LINES:]), self._format_streamed()]
+            parts.append(make_preformatted("\n".join(texts)))
+        elif lines:
+            log = make_preformatted("\n".join(map(_redact_line, lines)))
+            parts.append(f"<details><summary>{pluralize(len(lines), 'event')}</summary>{log}</details>")
         return "\n".join(["<div>", *parts, "</div>"])
 
-    def _streamed(self) -> str:
+    def _format_streamed(self) -> str:
         return redact_text(strip_controls(self.screen.streamed))[-MAX_STREAMED:]
 
-    def _now(self) -> list[str]:
+    def _status_lines(self) -> list[str]:
         return [f"At work: {self.screen.summary}" if self.running else self.status]
 
 
+def _redact_line(line: Line) -> str:
+    """Return a line's text without secrets; a question stays whole, since a person may approve it."""
+    return line.text if line.kind == "question" else redact_text(line.text)
+
+
 def format_bar(todos: list[Todo]) -> str:
-    """How much of a list is no longer open, in characters that need no style."""
+    """Draw the share of items that are no longer open as a bar of plain characters."""
     full = BAR_LENGTH * sum(not is_open(todo) for todo in todos) // max(len(todos), 1)
     return "▰" * full + "▱" * (BAR_LENGTH - full) + " "
 
 
 def _find_todo_tools(graph: Graph) -> frozenset[str]:
-    """The names of the list's own tools, whose calls show as the list."""
+    """Return the names of the todo tools, whose calls are shown as the list itself."""
     last = find_last_node(graph)
     return frozenset(last[1].dialect.tool_names if last else ())
 
 
 def _is_in_notebook() -> bool:
-    """Whether this runs in a kernel, whose cells can be drawn anew."""
+    """Tell whether this runs in a Jupyter kernel, whose outputs can be redrawn."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None

@@ -1,4 +1,4 @@
-"""Plain lines, for pipes, logs and simple terminals."""
+"""Plain view: lines for pipes, logs, simple terminals."""
 
 from typing import Any, Self, TextIO
 
@@ -7,7 +7,7 @@ from wakeloop.display.terminal_output import write_text
 
 
 class PlainView:
-    """A view that writes each line as it comes, and flushes it."""
+    """A view that writes and flushes each line as it comes."""
 
     def __init__(self, screen: Screen, out: TextIO) -> None:
         self.screen, self.out = screen, out
@@ -19,7 +19,7 @@ class PlainView:
         return None
 
     def feed(self, mode: str, data: Any) -> None:
-        """Take one part of the stream."""
+        """Show one part of the stream."""
         for line in self.screen.feed(mode, data):
             self.say(line)
 

@@ -1,4 +1,4 @@
-"""A thread as one page of HTML that needs nothing else."""
+"""Thread report: a thread as one HTML page."""
 
 import asyncio
 from base64 import b64encode
@@ -21,31 +21,42 @@ DAMAGED_SESSION = {"state": "damaged", "reason": "damaged", "open": "some"}
 
 
 def thread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> str:
-    """Return a page about a thread: its list on an axis of time, and the conversation beside it.
+    """Return an HTML page about a thread: its list on a time axis, and the conversation.
 
-    Only what is stored is read, through the graph's checkpointer; nothing is run. The page loads nothing and
-    leads nowhere: it can be sent by mail, opened from a file and printed.
+    The page is made from the stored checkpoints; nothing is run. It is one file without links that loads
+    nothing, so it can be mailed, opened from disk and printed.
 
     Args:
         graph: The compiled graph, with the checkpointer that has the thread.
-        config: Names the thread, and may name the checkpoint to stop at.
-        hide: What every text goes through before it is shown, beside the hiding of what looks like a secret.
+        config: Names the thread, and optionally the checkpoint to stop at.
+        hide: A function that every text passes through before it is shown, in addition to the redaction of
+            secrets.
 
     Raises:
         ArgumentError: There is no such thread.
-        DamagedError: Nothing of it can be read.
+        DamagedError: None of its rows can be read.
+
+    Example:
+        >>> from langgraph.checkpoint.memory import InMemorySaver
+        >>> from wakeloop import create_todo_agent
+        >>> from wakeloop.testing import ScriptedModel, says
+        >>> agent = create_todo_agent(ScriptedModel(says("Hello!")), checkpointer=InMemorySaver())
+        >>> config = {"configurable": {"thread_id": "1"}}
+        >>> _ = agent.invoke({"messages": [("user", "Hi")]}, config)
+        >>> "Hello!" in thread_report(agent, config)
+        True
     """
     past = read_history(graph, config)
     return render_page(ReportPage(build_timeline(past), _read_session(graph, config), hide).values())
 
 
 async def athread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> str:
-    """Return the page of `thread_report`; the saver is read beside the loop, asynchronous ones too."""
+    """Return the page of `thread_report`, made in a thread of its own; for any saver."""
     return await asyncio.to_thread(thread_report, graph, config, hide=hide)
 
 
 def render_page(values: Mapping[str, Any]) -> str:
-    """Fill the template: its one style and its one script are named by their hashes, nothing else may run."""
+    """Fill the template. Its content policy allows only its own style and script, by their hashes."""
     style, script = ((TEMPLATES / f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     jinja = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -68,8 +79,8 @@ def _hash_source(text: str) -> str:
 
 
 def _read_session(graph: Graph, config: RunnableConfig) -> Mapping[str, Any]:
-    """How the thread stands; one whose newest state cannot be read is damaged."""
+    """Return the thread's session, or that of a damaged thread if the newest state cannot be read."""
     try:
         return read_session(graph.get_state(config))
-    except Exception:  # noqa: BLE001 - whatever a damaged row raises, the rest is shown
+    except Exception:  # noqa: BLE001 - a damaged row may raise anything; the rest is shown
         return DAMAGED_SESSION

@@ -1,4 +1,4 @@
-"""A model's Markdown as a terminal shows it."""
+"""Renders a model's Markdown for a terminal."""
 
 from collections.abc import Iterator
 
@@ -7,28 +7,28 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markdown import Heading, Markdown
 from rich.text import Text
 
-MAX_CHARACTERS = 100_000  # characters that are laid out; more is shown as it came
+MAX_CHARACTERS = 100_000  # longer texts are shown as they are
 
 
 class LeftHeading(Heading):
-    """A heading at the left, as every line of a text."""
+    """A left-aligned heading; rich centres them."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        """Draw it."""
+        """Render the heading."""
         self.text.justify = "left"
         yield self.text
 
 
 class TerminalMarkdown(Markdown):
-    """Markdown with such headings."""
+    """Markdown with left-aligned headings."""
 
     elements = {**Markdown.elements, "heading_open": LeftHeading}  # noqa: RUF012 - as the class that it is of
 
 
 def render_markdown(text: str) -> RenderableType:
-    """The text laid out; all that it says is seen: tags stay text, addresses stand behind their links.
+    """Render Markdown with nothing hidden: HTML tags stay text, and links show their addresses.
 
-    An entity stays as it is written: one of a control code would be obeyed.
+    Entities stay as written, since one for a control code would be obeyed.
     """
     if len(text) > MAX_CHARACTERS:
         return Text(text)
@@ -38,5 +38,5 @@ def render_markdown(text: str) -> RenderableType:
     for token in page.parsed:
         for part in token.children or ():
             if part.type == "softbreak":
-                part.type = "hardbreak"  # a model's lines are meant
+                part.type = "hardbreak"  # models mean their line breaks
     return page

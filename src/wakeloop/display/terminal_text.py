@@ -1,12 +1,12 @@
-"""Text that may go to a terminal: no control codes in it."""
+"""Terminal text: no control codes in it."""
 
 import re
 
 from wakeloop.text.characters import INVISIBLE
 
-ESCAPES = re.compile(  # each part ends where another begins, so that no text is looked at twice
+ESCAPES = re.compile(  # alternatives do not overlap: linear time
     r"\x1b\[[0-?]*+[ -/]*+[@-~]"  # CSI: colours, cursor, erasing
-    r"|[\x1b\x9d][\]PX^_]?[^\x07\x1b\x9c\x9d\n]{0,4096}+(?:\x07|\x1b\\|\x9c)"  # OSC and its kin, with text
+    r"|[\x1b\x9d][\]PX^_]?[^\x07\x1b\x9c\x9d\n]{0,4096}+(?:\x07|\x1b\\|\x9c)"  # OSC and similar, with text
     r"|\x9b[0-?]*+[ -/]*+[@-~]"
 )
 CODES = re.compile(f"[{INVISIBLE}]")
@@ -14,16 +14,16 @@ LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 
 
 def strip_controls(text: str) -> str:
-    """The text without anything that a terminal would obey; every kind of line end becomes a newline."""
+    """Remove everything that a terminal would obey; every kind of line end becomes a newline."""
     return CODES.sub("", LINE_ENDS.sub("\n", ESCAPES.sub("", text)))
 
 
 def clean_line(text: str, limit: int = 200) -> str:
-    """The text on one line, cut where it is longer than `limit` characters."""
+    """Put a text on one line, and cut it to `limit` characters."""
     joined = " ".join(strip_controls(text).split())
     return joined if len(joined) <= limit else joined[: limit - 1] + "…"
 
 
 def indent_continuation(text: str) -> str:
-    """The text with its later lines set off further than any line of a view's own."""
+    """Indent all lines but the first, further than any line that a view writes itself."""
     return strip_controls(text).replace("\n", "\n    ")

@@ -1,4 +1,4 @@
-"""One axis of time on which short steps can be seen."""
+"""A time axis on which short steps stay visible."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -7,16 +7,16 @@ from statistics import median
 
 from wakeloop.display.formatting import format_elapsed
 
-NARROWEST, WIDEST = 0.4, 6.0  # how wide a step is drawn, by the width of the middle one
-PAUSE_SECONDS = 60.0  # seconds: a shortened step that took as long is told as a pause
+NARROWEST, WIDEST = 0.4, 6.0  # width of a step, relative to the median
+PAUSE_SECONDS = 60.0  # a shortened step of this length is marked as a pause
 FULL_WIDTH = 100.0
 
 
 class TimeAxis:
-    """Places in percent for times in seconds.
+    """Maps times in seconds to positions in percent.
 
-    A step is drawn as wide as it took, within bounds: what took very long is shortened, so that a night
-    between two messages does not hide the work, and what took no time is widened.
+    A step is as wide as it was long, within bounds: very long ones are shortened, so that a night between two
+    messages does not hide the work, and very short ones are widened.
     """
 
     def __init__(self, times: Sequence[float]) -> None:
@@ -26,14 +26,13 @@ class TimeAxis:
         drawn = [min(max(one, NARROWEST * middle), WIDEST * middle) for one in took]
         total = sum(drawn) or 1.0
         self.places = [place / total * FULL_WIDTH for place in accumulate(drawn, initial=0.0)]
-        self.pauses = [
-            (self.places[place], self.places[place + 1], one)
-            for place, one in enumerate(took)
-            if one > max(WIDEST * middle, PAUSE_SECONDS)
-        ]
+        self.pauses = []
+        for start, end, seconds in zip(self.places, self.places[1:], took, strict=False):
+            if seconds > max(WIDEST * middle, PAUSE_SECONDS):
+                self.pauses.append((start, end, seconds))
 
     def place(self, time: float) -> float:
-        """Where a time is, between 0 and 100."""
+        """Return the position of a time, from 0 to 100."""
         at = bisect_right(self.times, time) - 1
         if at < 0:
             return 0.0
@@ -44,12 +43,12 @@ class TimeAxis:
         return self.places[at] + share * (self.places[at + 1] - self.places[at])
 
     def ticks(self, most: int = 5) -> Iterator[tuple[float, str]]:
-        """Some places with the time since the beginning; none is told twice."""
-        told = None
+        """Yield positions with the time since the beginning, without repeating a label."""
+        last = None
         for number in range(most):
             place = FULL_WIDTH * number / most
             at = min(bisect_right(self.places, place) - 1, len(self.times) - 1)
             text = format_elapsed(self.times[at] - self.times[0])
-            if text != told:
+            if text != last:
                 yield self.places[at], text
-            told = text
+            last = text

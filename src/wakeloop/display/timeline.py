@@ -1,6 +1,6 @@
-"""What a page shows of a thread: a lane an item, moments.
+"""Timeline: a thread's items, moments and requests.
 
-Plain values, seconds since 1970; nothing here knows of a page.
+Plain values for the report; times are in seconds since 1970.
 """
 
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ from wakeloop.todos.items import Todo
 
 @dataclass
 class MessageEntry:
-    """A message, when it came, and whether it was taken out of the conversation later."""
+    """A message, when it came, and whether it was removed from the conversation later."""
 
     at: float
     message: BaseMessage
     gone: bool = False
-    answers: "MessageEntry | None" = None  # of a result: the message with its call
+    answers: "MessageEntry | None" = None  # for a tool result: the message with the call
 
 
 @dataclass
 class Moment:
-    """Something that happened.
+    """An event on the timeline.
 
     `kind` is request, kick, event, wake, nag, guard, repair, question, failed, dropped, hand, gap or end.
     """
@@ -35,7 +35,7 @@ class Moment:
 
 @dataclass
 class StatusSpan:
-    """How long an item had a status; `end` is None where it has it still."""
+    """How long an item had a status; `end` is None if it still has it."""
 
     status: str
     start: float
@@ -44,7 +44,7 @@ class StatusSpan:
 
 @dataclass
 class ItemLane:
-    """One item: as it stands, or stood before it went away, and all that became of it."""
+    """An item with its history; `gone` is when it was taken off the list."""
 
     todo: Todo
     spans: list[StatusSpan]
@@ -55,7 +55,7 @@ class ItemLane:
 
 @dataclass
 class RequestUsage:
-    """One request to the model: what it took; `cost` is None where it had no price."""
+    """The usage of one request to the model; `cost` is None if its price is unknown."""
 
     at: float
     input: int
@@ -67,7 +67,7 @@ class RequestUsage:
 
 @dataclass
 class SubagentSpan:
-    """A subagent or another graph within: when it was at work."""
+    """When a subagent, or another nested graph, was at work."""
 
     name: str
     start: float
@@ -76,7 +76,7 @@ class SubagentSpan:
 
 @dataclass
 class Timeline:
-    """All that is shown of a thread."""
+    """All that the report shows of a thread."""
 
     thread: str
     began: float

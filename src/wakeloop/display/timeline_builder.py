@@ -1,4 +1,4 @@
-"""Folds a thread's past into what a page shows of it."""
+"""Builds a timeline from a thread's checkpoint history."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -23,53 +23,54 @@ from wakeloop.text.marks import kind_of, source_of
 from wakeloop.thread.thread_views import INTERRUPT_KEY
 from wakeloop.todos.items import Todo
 
+# Kinds of injected messages, by the kind of moment that they make.
 GUARDS = {"guard": "guard", "retry": "guard", "format": "guard", "wake": "wake", "repair": "repair"}
-OPENED = {"activate": "kick", "event": "event"}
+OPENERS = {"activate": "kick", "event": "event"}
 
 
-def build_timeline(past: ThreadHistory) -> Timeline:
-    """Fold a past, step by step; what cannot be read of a step is a moment of its own."""
-    fold = _build(past)
-    helpers = [SubagentSpan(one.name, one.began, one.ended) for one in past.nested]
-    if past.damaged and not any(one.kind == "gap" for one in fold.moments):
-        fold.moments.append(Moment(past.steps[-1].began, "gap", "Some steps cannot be read."))
-    times = [step.began for step in past.steps]
+def build_timeline(history: ThreadHistory) -> Timeline:
+    """Build the timeline step by step. A part of a step that cannot be read becomes a moment, a gap."""
+    builder = _build(history)
+    nested = [SubagentSpan(one.name, one.began, one.ended) for one in history.nested]
+    if history.damaged and not any(one.kind == "gap" for one in builder.moments):
+        builder.moments.append(Moment(history.steps[-1].began, "gap", "Some steps cannot be read."))
+    times = [step.began for step in history.steps]
     return Timeline(
-        thread=past.thread,
+        thread=history.thread,
         began=times[0],
         ended=times[-1],
-        lanes=list(fold.lanes.values()),
-        moments=fold.moments,
-        said=list(fold.said.values()),
-        spends=fold.spends,
-        helpers=sorted([*fold.helpers.values(), *helpers], key=lambda one: one.start),
+        lanes=list(builder.lanes.values()),
+        moments=builder.moments,
+        said=list(builder.said.values()),
+        spends=builder.spends,
+        helpers=sorted([*builder.helpers.values(), *nested], key=lambda one: one.start),
         times=times,
     )
 
 
-def recover_state(past: ThreadHistory) -> dict[str, Any]:
-    """Return the conversation and the list as far as they can be read, of a thread that is damaged."""
-    fold = _build(past)
-    return {"messages": list(fold.messages), "todos": list(fold.todos)}
+def recover_state(history: ThreadHistory) -> dict[str, Any]:
+    """Return the messages and the list of a damaged thread, as far as they can be read."""
+    builder = _build(history)
+    return {"messages": list(builder.messages), "todos": list(builder.todos)}
 
 
-def _build(past: ThreadHistory) -> "_TimelineBuilder":
-    fold = _TimelineBuilder()
-    for step in past.steps:
+def _build(history: ThreadHistory) -> "_TimelineBuilder":
+    builder = _TimelineBuilder()
+    for step in history.steps:
         if step.behind_gap:
-            fold.ending = None
-            fold.moments.append(Moment(step.began, "gap", "Earlier steps cannot be read."))
-        for part in (fold.found, fold.wrote):
+            builder.ending = None
+            builder.moments.append(Moment(step.began, "gap", "Earlier steps cannot be read."))
+        for part in (builder.read_stored, builder.read_writes):
             try:
                 part(step)
             except Exception as error:  # noqa: BLE001 - a damaged step does not hide the others
-                told = f"A step cannot be read ({type(error).__name__})."
-                fold.moments.append(Moment(step.began, "gap", told))
-    return fold
+                text = f"A step cannot be read ({type(error).__name__})."
+                builder.moments.append(Moment(step.began, "gap", text))
+    return builder
 
 
 class _TimelineBuilder:
-    """A thread as far as it has been folded."""
+    """The state and the timeline of a thread up to a step."""
 
     def __init__(self) -> None:
         self.messages: Sequence[Any] = []
@@ -86,32 +87,33 @@ class _TimelineBuilder:
 
     # -- a step ------------------------------------------------------------------------------------------
 
-    def found(self, step: Step) -> None:
-        """Take over what is stored whole: a snapshot of a channel, or one that keeps no changes."""
-        messages, todos = (_unwrap_snapshot(step.stored.get(name)) for name in ("messages", "todos"))
+    def read_stored(self, step: Step) -> None:
+        """Take over channels that are stored whole, as snapshots or because they store no changes."""
+        messages = _unwrap_snapshot(step.stored.get("messages"))
+        todos = _unwrap_snapshot(step.stored.get("todos"))
         if messages is not None:
-            self.converse(apply_writes("messages", messages, []), step.began)
+            self.set_messages(apply_writes("messages", messages, []), step.began)
         if todos is not None:
-            self.list_as(apply_writes("todos", todos, []), step.began, hand=step.source == "update")
+            self.set_todos(apply_writes("todos", todos, []), step.began, hand=step.source == "update")
 
-    def wrote(self, step: Step) -> None:
-        """Add what a step has written."""
+    def read_writes(self, step: Step) -> None:
+        """Apply what was written in a step."""
         at = step.ended or step.began
         writes: dict[str, list[Any]] = {}
         for channel, value in step.writes:
             writes.setdefault(channel, []).append(value)
         asked_at = step.began if step.source == "input" else at
         if "messages" in writes:
-            self.converse(apply_writes("messages", self.messages, writes["messages"]), asked_at)
+            self.set_messages(apply_writes("messages", self.messages, writes["messages"]), asked_at)
         if "todos" in writes:
             new = apply_writes("todos", self.todos, writes["todos"])
-            self.list_as(new, asked_at, self.author(step), hand=step.into == "update")
+            self.set_todos(new, asked_at, self.find_writer(step), hand=step.into == "update")
         for notes in writes.get("todo_ledger", ())[-1:]:
-            self.note(notes, at)
+            self.note_ledger(notes, at)
         for entries in writes.get("todo_subagents", ()):
-            self.help(entries, at)
+            self.note_subagents(entries, at)
         for session in writes.get("todo_session", ())[-1:]:
-            self.stand(session, at)
+            self.note_session(session, at)
         if INTERRUPT_KEY in writes and step.ended is None:
             self.moments += [
                 Moment(at, "question", _format_first_question(one)) for one in writes[INTERRUPT_KEY]
@@ -119,40 +121,41 @@ class _TimelineBuilder:
 
     # -- the conversation --------------------------------------------------------------------------------
 
-    def converse(self, new: Sequence[Any], at: float) -> None:
-        """Compare the conversation with what it was; only what differs is looked at."""
+    def set_messages(self, new: Sequence[Any], at: float) -> None:
+        """Take over a new conversation; only messages that differ from the old one are looked at."""
         old, self.messages = self.messages, new
         if new[: len(old)] == old:
             fresh = new[len(old) :]
         else:
-            fresh = [b for a, b in zip(old, new, strict=False) if a is not b] + list(new[len(old) :])
-            self.lose(old, {message.id for message in new}, at)
+            fresh = [now for was, now in zip(old, new, strict=False) if was is not now]
+            fresh += new[len(old) :]
+            self.note_removed(old, {message.id for message in new}, at)
         for message in fresh:
-            self.hear(message, at)
+            self.note_message(message, at)
 
-    def lose(self, old: Sequence[Any], kept: AbstractSet[Any], at: float) -> None:
-        """Note the messages that were taken out of the conversation."""
+    def note_removed(self, old: Sequence[Any], kept: AbstractSet[Any], at: float) -> None:
+        """Note the messages that were removed from the conversation."""
         lost = [self.said[str(message.id)] for message in old if message.id not in kept]
         for one in lost:
             one.gone = True
         if lost:
             self.moments.append(Moment(at, "dropped", f"{len(lost):,} out of the conversation"))
 
-    def hear(self, message: BaseMessage, at: float) -> None:
-        """Note a message that is new, or that has changed, as a result with a reminder behind it has."""
+    def note_message(self, message: BaseMessage, at: float) -> None:
+        """Note a message that is new or has changed, such as a result to which a reminder was added."""
         key = str(message.id)
         known = self.said.get(key)
         if known is None:
             self.said[key] = said = MessageEntry(at, message)
-            self.moments += [Moment(at, kind, text, said) for kind, text in self.meant(said)]
+            self.moments += [Moment(at, kind, text, said) for kind, text in self.classify(said)]
         else:
             known.gone = False
             if kind_of(message) == "nag" and kind_of(known.message) != "nag":
                 self.moments.append(Moment(at, "nag", "", known))
             known.message = message
 
-    def meant(self, said: MessageEntry) -> Iterator[tuple[str, str]]:
-        """What a new message is, beside its words."""
+    def classify(self, said: MessageEntry) -> Iterator[tuple[str, str]]:
+        """Yield the moments that a new message stands for, each with its text."""
         message, kind = said.message, kind_of(said.message)
         if isinstance(message, AIMessage) and kind is None:
             self.calls.update({str(call["id"]): said for call in message.tool_calls})
@@ -163,8 +166,10 @@ class _TimelineBuilder:
             if kind == "nag":
                 yield "nag", ""
         elif message.type == "human":
-            others = "event" if source_of(message) else "request"
-            yield (OPENED.get(kind, GUARDS.get(kind, kind)) if kind else others), ""
+            if kind:
+                yield OPENERS.get(kind, GUARDS.get(kind, kind)), ""
+            else:
+                yield ("event" if source_of(message) else "request"), ""
         elif kind in GUARDS:
             yield GUARDS[kind], ""
         if kind == "repair" and isinstance(message, ToolMessage):
@@ -172,8 +177,10 @@ class _TimelineBuilder:
 
     # -- the list ----------------------------------------------------------------------------------------
 
-    def list_as(self, new: Sequence[Todo], at: float, by: MessageEntry | None = None, *, hand: bool) -> None:
-        """Compare the list with what it was."""
+    def set_todos(
+        self, new: Sequence[Todo], at: float, by: MessageEntry | None = None, *, hand: bool
+    ) -> None:
+        """Take over a new list, and note what changed."""
         if hand and list(new) != list(self.todos):
             self.moments.append(Moment(at, "hand"))
         self.todos = new
@@ -193,55 +200,55 @@ class _TimelineBuilder:
             if key not in there and lane.gone is None:
                 lane.gone = lane.spans[-1].end = at
 
-    def author(self, step: Step) -> MessageEntry | None:
-        """The message with the call that wrote the list in a step."""
+    def find_writer(self, step: Step) -> MessageEntry | None:
+        """Return the message with the call that wrote the list in a step."""
         for channel, value in step.writes:
-            for message in value if channel == "messages" and isinstance(value, list) else ():
+            if channel != "messages" or not isinstance(value, list):
+                continue
+            for message in value:
                 if isinstance(message, ToolMessage) and message.tool_call_id in self.calls:
                     return self.calls[message.tool_call_id]
         return None
 
     # -- the notes ---------------------------------------------------------------------------------------
 
-    def note(self, notes: Mapping[str, Any], at: float) -> None:
-        """Compare what is spent, and what the verifier refused."""
+    def note_ledger(self, notes: Mapping[str, Any], at: float) -> None:
+        """Note what was spent and what the verifier refused since the last ledger."""
         now = Totals(*notes.get("spent") or ())
-        was = self.spent if now.requests >= self.spent.requests else Totals()
+        was = self.spent if now.requests >= self.spent.requests else Totals()  # or a new activation
         if now.requests > was.requests:
             cost = None if now.cost is None else (now.cost - (was.cost or 0)) / BILLION
-            took = (now.milliseconds - was.milliseconds) / 1000
             self.spends.append(
                 RequestUsage(
                     at,
-                    now.input - was.input,
-                    now.cached - was.cached,
-                    now.output - was.output,
-                    cost,
-                    max(took, 0.0),
+                    input=now.input - was.input,
+                    cached=now.cached - was.cached,
+                    output=now.output - was.output,
+                    cost=cost,
+                    seconds=max((now.milliseconds - was.milliseconds) / 1000, 0.0),
                 )
             )
         self.spent = now
         refusals = notes.get("refusals") or {}
         for key, count in refusals.items():
             if count > self.refusals.get(key, 0):
-                for lane in (lane for at_id, lane in self.lanes.items() if str(at_id) == str(key)):
-                    lane.refused.append(at)
+                for item_id, lane in self.lanes.items():
+                    if str(item_id) == str(key):
+                        lane.refused.append(at)
         self.refusals = refusals
 
-    def help(self, entries: Any, at: float) -> None:
-        """Note subagents that were started, and those that have finished."""
-        if isinstance(entries, Mapping):
-            for entry in entries.get("drop", ()):
-                key = str(entry["id"] if isinstance(entry, Mapping) else entry)
-                if key in self.helpers:
-                    self.helpers[key].end = at
-            return
-        for entry in entries or ():
+    def note_subagents(self, entries: Any, at: float) -> None:
+        """Note the subagents that were started or have finished."""
+        finished = isinstance(entries, Mapping)
+        for entry in entries.get("drop", ()) if finished else entries or ():
             key = str(entry["id"] if isinstance(entry, Mapping) else entry)
-            self.helpers.setdefault(key, SubagentSpan(key, at))
+            if not finished:
+                self.helpers.setdefault(key, SubagentSpan(key, at))
+            elif key in self.helpers:
+                self.helpers[key].end = at
 
-    def stand(self, session: Mapping[str, Any], at: float) -> None:
-        """Note a run's end."""
+    def note_session(self, session: Mapping[str, Any], at: float) -> None:
+        """Note the end of a run."""
         state, reason = session.get("state"), session.get("reason")
         ending = (state, reason)
         if state not in (None, "running") and reason and ending != self.ending:
@@ -251,11 +258,11 @@ class _TimelineBuilder:
 
 
 def _unwrap_snapshot(stored: Any) -> Any:
-    """A channel's value as it is stored whole: by itself, or as a snapshot among changes."""
+    """Return a stored value, which a channel that stores changes wraps in a snapshot."""
     return getattr(stored, "value", stored)
 
 
 def _format_first_question(value: Any) -> str:
-    """The first of the questions of an interrupt, as a person was asked."""
+    """Format the first question of an interrupt, as the person was asked."""
     first = value[0] if isinstance(value, list | tuple) and value else value
     return " ".join(map(str.strip, format_interrupt(getattr(first, "value", first))))

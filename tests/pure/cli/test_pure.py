@@ -179,7 +179,7 @@ def test_nothing_that_a_terminal_obeys_is_left() -> None:
 
 
 def test_questions_hide_nothing() -> None:
-    unseen = "(1 character of this cannot be seen, spelled out as \\x.. or \\u....)"
+    unseen = "(1 invisible character, shown as \\x.. or \\u....)"
     assert format_interrupt("a\nb\x1b") == ["a", "b\\x1b", unseen]
     told = ["Run?", "  command: x\\ry", f"  | {unseen}", "  to: a", "  | b"]
     assert format_interrupt({"question": "Run?", "command": "x\ry", "to": "a\nb"}) == told
@@ -197,7 +197,7 @@ def test_a_plan_is_shown_item_by_item() -> None:
     args: dict[str, Any] = {"todos": [forged, held]}
     action: Any = {"name": "approve_plan", "args": args, "description": "Go on?"}
     asked: Any = {"action_requests": [action], "review_configs": [], "on": "approval"}
-    unseen = "(1 character of this cannot be seen, spelled out as \\x.. or \\u....)"
+    unseen = "(1 invisible character, shown as \\x.. or \\u....)"
     lines = ["  [ ]: 1 a", "  | [2] harmless", "  [!]: x b\\x1b (no key)", f"  | {unseen}"]
     assert format_interrupt(asked) == ["Continue with this list?", *lines]
     again = {**asked, "error": "No list.", "goal": "g"}

@@ -58,7 +58,7 @@ def test_a_question_hides_nothing_in_its_keys() -> None:
     assert told == [
         "Run?",
         "  command: ls\\u3164 -l",
-        "  | (1 character of this cannot be seen, spelled out as \\x.. or \\u....)",
+        "  | (1 invisible character, shown as \\x.. or \\u....)",
         "  no\\u115fte\\n: x",
     ]
 

@@ -90,7 +90,7 @@ def test_a_call_that_does_more_than_read_is_put_to_the_person(shell: Shell, serv
         "question:   tool: write",
         "question:   path: a.txt",
         r"question:   text: x\u202ey",
-        r"question:   | (1 character of this cannot be seen, spelled out as \x.. or \u....)",
+        r"question:   | (1 invisible character, shown as \x.. or \u....)",
     ]
     assert not (shell.folder / "a.txt").exists()
     assert shell("resume", "mine", "not today").returncode == 0

@@ -257,7 +257,7 @@ def test_of_a_thread_with_a_torn_row_all_else_is_shown(db: Path, newest: bool) -
         connection.execute("UPDATE checkpoints SET checkpoint = x'00' WHERE checkpoint_id = ?", torn)
         (name,) = connection.execute("SELECT thread_id FROM wakeloop_threads").fetchone()
     connection.close()
-    sentence = "What is stored of it is damaged; this is what can be read, 0 open."
+    sentence = "The stored thread is damaged; this is what could be read, 0 open."
     items = [line for line in whole.splitlines() if line.startswith("  [x]")]
     code, out, _ = wakeloop("show", name)
     assert (code, len(items) > 1) == (0, True)

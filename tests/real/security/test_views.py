@@ -156,7 +156,7 @@ def test_history_sets_texts_off() -> None:
 
 # -- what is put to a person ---------------------------------------------------------------------------------
 
-UNSEEN = "cannot be seen, spelled out as \\x.. or \\u....)"
+UNSEEN = "shown as \\x.. or \\u....)"
 
 
 def shown(command: str) -> list[str]:
@@ -175,7 +175,7 @@ def test_a_command_shows_every_character_that_cannot_be_seen(code: str) -> None:
     lines = shown(f"echo a{code}b")
     unseen = [one for one in code if not one.isprintable()]
     spelled = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in code)
-    count = "1 character of this" if len(unseen) == 1 else f"{len(unseen)} characters of this"
+    count = "1 invisible character," if len(unseen) == 1 else f"{len(unseen)} invisible characters,"
     assert lines == [
         "question: Run this command?",
         f"question:   command: echo a{spelled}b",
