@@ -13,42 +13,54 @@ from wakeloop.bench.study import Study
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; the first column is words, the others are figures."""
+    """Return a table: the first column is left-aligned, the others, for figures, right-aligned."""
     lines = ["| " + " | ".join(head) + " |", "|---" + "|--:" * (len(head) - 1) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+    for row in rows:
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines)
 
 
 def format_percent(share: float) -> str:
-    """A share as people write it."""
+    """Return a share in percent, with a decimal only next to 0 % and 100 %."""
     if math.isnan(share):
         return ""
-    return f"{share:.0%}" if share in (0, 1) or 0.01 <= share <= 0.99 else f"{share:.1%}"  # noqa: PLR2004
+    if share in (0, 1) or 0.01 <= share <= 0.99:  # noqa: PLR2004
+        return f"{share:.0%}"
+    return f"{share:.1%}"
 
 
 def format_interval(interval: Interval, show: Callable[[float], str] = format_percent) -> str:
-    """A value with its interval, where there is one."""
+    """Return a value with its interval, if it has one."""
     if math.isinf(interval.high):
         return show(interval.value)
     return f"{show(interval.value)} [{show(interval.low)} to {show(interval.high)}]"
 
 
 def format_number(value: float) -> str:
-    """A number with as many decimals as it needs."""
-    if math.isinf(value) or math.isnan(value):
-        return "" if math.isnan(value) else "never"
-    size = abs(value)
-    return f"{value:.3g}" if size < 100 else f"{value:,.0f}"  # noqa: PLR2004 - three digits are enough
+    """Return a number with three significant digits, or without decimals from 100 on."""
+    if math.isnan(value):
+        return ""
+    if math.isinf(value):
+        return "never"
+    if abs(value) < 100:  # noqa: PLR2004 - three digits are enough
+        return f"{value:.3g}"
+    return f"{value:,.0f}"
 
 
 def format_multiple(one: float, other: float) -> str:
-    """A multiple, of whatever there is a multiple of."""
-    if not other or math.isnan(each := one / other):
+    """Return `one` as a multiple of `other`."""
+    if not other:
         return ""
-    return "never" if math.isinf(each) else f"{each:.2f}"
+    multiple = one / other
+    if math.isnan(multiple):
+        return ""
+    if math.isinf(multiple):
+        return "never"
+    return f"{multiple:.2f}"
 
 
 def format_points(share: float) -> str:
-    """A difference of shares, in points of a hundred."""
+    """Return a difference of shares in percentage points."""
     return f"{100 * share:+.1f}"
 
 
@@ -74,70 +86,81 @@ COLUMNS: dict[str, Callable[[Figures], str]] = {
 
 
 def agents_table(rows: Sequence[Row], study: Study) -> str:
-    """A table for each model: a line an agent."""
+    """Return a table for each model, with a line for each agent."""
     parts = []
     for (model,), group in group_rows(rows, "model").items():
-        lines = [
-            [f"`{agent}`", *(show(of.compute_figures(some, study)) for show in COLUMNS.values())]
-            for (agent,), some in group_rows(group, "agent").items()
-        ]
+        lines = []
+        for (agent,), some in group_rows(group, "agent").items():
+            figures = of.compute_figures(some, study)
+            lines.append([f"`{agent}`", *(show(figures) for show in COLUMNS.values())])
         parts.append(f"**`{model}`**\n\n" + markdown_table(["agent", *COLUMNS], lines))
     return "\n\n".join(parts)
 
 
 def table_by_model(rows: Sequence[Row], cell: Callable[[Sequence[Row], str], str]) -> str:
-    """A line for each agent, a column for each model."""
+    """Return a table with a line for each agent and a column for each model."""
     models = [str(model) for (model,) in group_rows(rows, "model")]
     lines = []
     for (agent,), some in group_rows(rows, "agent").items():
         groups = group_rows(some, "model")
-        lines.append([f"`{agent}`", *(cell(groups.get((model,), ()), model) for model in models)])
-    return markdown_table(["agent", *(f"`{model}`" for model in models)], lines)
+        line = [f"`{agent}`"]
+        for model in models:
+            line.append(cell(groups.get((model,), ()), model))
+        lines.append(line)
+    return markdown_table(["agent", *map("`{}`".format, models)], lines)
 
 
 def overview_table(rows: Sequence[Row], study: Study) -> str:
-    """What each agent completes on each model, and its requests a run."""
+    """Return what each agent completes on each model, and its requests per run."""
 
     def cell(some: Sequence[Row], _model: str) -> str:
+        if not some:
+            return ""
         found = of.compute_figures(some, study)
-        harm = f", {format_percent(found.damage)} damaged" if found.damage else ""
-        return (
-            f"{format_percent(found.completed.value)} ({format_number(found.requests)}){harm}" if some else ""
-        )
+        text = f"{format_percent(found.completed.value)} ({format_number(found.requests)})"
+        if found.damage:
+            text += f", {format_percent(found.damage)} damaged"
+        return text
 
     return table_by_model(rows, cell)
 
 
-BUDGETS = (1, 1.1, 1.25, 1.5, 2)  # times what the reference spends on average
+BUDGETS = (1, 1.1, 1.25, 1.5, 2)  # multiples of the reference's average spending
 
 
 def tables_by_size(rows: Sequence[Row], study: Study, show: Callable[[Sequence[Row], Study], str]) -> str:
-    """A table for each size of the tools' results."""
-    sizes = sorted(group_rows(rows, "results").items())
-    heads = (f"**Results of {size:,} tokens**\n\n" if len(sizes) > 1 else "" for (size,), _ in sizes)
-    return "\n\n".join(head + show(some, study) for head, (_, some) in zip(heads, sizes, strict=True))
+    """Return a table for each size of tool results, with a heading if there are several."""
+    groups = sorted(group_rows(rows, "results").items())
+    tables = []
+    for (size,), some in groups:
+        table = show(some, study)
+        if len(groups) > 1:
+            table = f"**Results of {size:,} tokens**\n\n{table}"
+        tables.append(table)
+    return "\n\n".join(tables)
 
 
 def equal_spend_table(rows: Sequence[Row], study: Study) -> str:
-    """What the reference and ours complete within the same budgets: a line for each model."""
-    groups, lines = group_rows(rows, "model", "agent"), []
+    """Return what the reference and the subject complete within the same budgets, a line for each model."""
+    groups = group_rows(rows, "model", "agent")
+    lines = []
     for (model,) in group_rows(rows, "model"):
-        theirs, ours = (groups.get((model, agent), ()) for agent in (study.reference, study.subject))
-        if theirs and ours:
-            budgets = of.average_budgets(theirs, study)
-            shares = [
-                [
-                    format_percent(of.completed_within(some, study, budgets, times).value)
-                    for some in (theirs, ours)
-                ]
-                for times in BUDGETS
-            ]
-            lines.append([f"`{model}`", *(f"{its} · **{own}**" for its, own in shares)])
-    return markdown_table(["model", *(f"× {times:g}" for times in BUDGETS)], lines)
+        theirs = groups.get((model, study.reference), ())
+        ours = groups.get((model, study.subject), ())
+        if not theirs or not ours:
+            continue
+        budgets = of.average_budgets(theirs, study)
+        line = [f"`{model}`"]
+        for times in BUDGETS:
+            its = of.completed_within(theirs, study, budgets, times).value
+            own = of.completed_within(ours, study, budgets, times).value
+            line.append(f"{format_percent(its)} · **{format_percent(own)}**")
+        lines.append(line)
+    return markdown_table(["model", *map("× {:g}".format, BUDGETS)], lines)
 
 
 def spending_table(rows: Sequence[Row], study: Study) -> str:
-    """What a run of each agent spends, and a completed job, beside the reference's."""
+    """Return what each agent spends per run and per completed job, relative to the reference."""
     groups = group_rows(rows, "model", "agent")
 
     def cell(some: Sequence[Row], model: str) -> str:
@@ -145,8 +168,9 @@ def spending_table(rows: Sequence[Row], study: Study) -> str:
         if not some or not theirs:
             return ""
         mine, other = of.compute_figures(some, study), of.compute_figures(theirs, study)
-        both = (mine.cost, other.cost), (mine.cost_completed, other.cost_completed)
-        return " · ".join(filter(None, (format_multiple(*one) for one in both)))
+        per_run = format_multiple(mine.cost, other.cost)
+        per_completed = format_multiple(mine.cost_completed, other.cost_completed)
+        return " · ".join(filter(None, (per_run, per_completed)))
 
     return table_by_model(rows, cell)
 
@@ -161,39 +185,43 @@ SIGNS = {
 
 
 def comparison_table(rows: Sequence[Row], study: Study) -> str:
-    """Every agent beside the reference on each model; those without a difference, too."""
+    """Return every agent against the reference on each model, including those without a difference."""
     found = of.compare_agents(rows, study.reference, of.primary_outcome(study))
     cells = {(one.agent, one.model): one for one in found}
     if not cells:
         return "There is nothing to compare with."
+    counts_requests = study.primary == "requests"
+    unit = "Requests" if counts_requests else "Points"
+    show = format_number if counts_requests else format_points
 
     def cell(some: Sequence[Row], model: str) -> str:
         one = cells.get((some[0]["agent"], model)) if some else None
-        return (
-            f"{format_interval(one.difference, show)} {SIGNS[of.judge_difference(one, study)]}" if one else ""
-        )
+        if one is None:
+            return ""
+        return f"{format_interval(one.difference, show)} {SIGNS[of.judge_difference(one, study)]}"
 
-    told = ", ".join(f"{sign} {says}" for says, sign in SIGNS.items())
+    legend = ", ".join(f"{sign} {meaning}" for meaning, sign in SIGNS.items())
     others = [row for row in rows if row["agent"] != study.reference]
-    unit, show = ("Requests", format_number) if study.primary == "requests" else ("Points", format_points)
-    return f"{unit} more than `{study.reference}`, with 95 %; {told}.\n\n{table_by_model(others, cell)}"
+    return f"{unit} more than `{study.reference}`, with 95 %; {legend}.\n\n{table_by_model(others, cell)}"
 
 
 def tables_by_length(rows: Sequence[Row], study: Study) -> str:
-    """A table for each model: completed, requests, spent, by the number of parts and size of results."""
-    if len(group_rows(rows, "parts")) < 2:  # noqa: PLR2004 - nothing to set side by side
+    """Return a table for each model: completed, requests, spent, by number of parts and size of results."""
+    if len(group_rows(rows, "parts")) < 2:  # noqa: PLR2004 - nothing to compare
         return ""
-    agents_of = [str(agent) for (agent,) in group_rows(rows, "agent")]
-    parts = []
+    agents = [str(agent) for (agent,) in group_rows(rows, "agent")]
+    head = ["parts", "results", *map("`{}`".format, agents)]
+    tables = []
     for (model,), group in group_rows(rows, "model").items():
         cells = group_rows(group, "parts", "results", "agent")
         lines = []
         for length, size in sorted({(row["parts"], row["results"]) for row in group}):
-            shown = [_length_cell(cells.get((length, size, agent), ()), study) for agent in agents_of]
-            lines.append([f"{length}", f"{size:,}", *shown])
-        head = ["parts", "results", *(f"`{agent}`" for agent in agents_of)]
-        parts.append(f"**`{model}`**: completed · requests · spent\n\n" + markdown_table(head, lines))
-    return "\n\n".join(parts)
+            line = [f"{length}", f"{size:,}"]
+            for agent in agents:
+                line.append(_length_cell(cells.get((length, size, agent), ()), study))
+            lines.append(line)
+        tables.append(f"**`{model}`**: completed · requests · spent\n\n" + markdown_table(head, lines))
+    return "\n\n".join(tables)
 
 
 def _length_cell(some: Sequence[Row], study: Study) -> str:
@@ -205,20 +233,23 @@ def _length_cell(some: Sequence[Row], study: Study) -> str:
 
 
 def table_by_kind(rows: Sequence[Row], study: Study) -> str:
-    """What each agent completes of each kind of task, over all models."""
-    kinds = list(dict.fromkeys(row["kind"] for row in rows))
-    if len(kinds) < 2:  # noqa: PLR2004 - nothing to set side by side
+    """Return what each agent completes of each kind of task, over all models."""
+    kinds = [str(kind) for (kind,) in group_rows(rows, "kind")]
+    if len(kinds) < 2:  # noqa: PLR2004 - nothing to compare
         return ""
     lines = []
     for (agent,), some in group_rows(rows, "agent").items():
         groups = group_rows(some, "kind")
-        found = [of.compute_figures(groups[kind,], study) if (kind,) in groups else None for kind in kinds]
-        lines.append([f"`{agent}`", *(format_percent(one.completed.value) if one else "" for one in found)])
+        line = [f"`{agent}`"]
+        for kind in kinds:
+            group = groups.get((kind,))
+            line.append(format_percent(of.compute_figures(group, study).completed.value) if group else "")
+        lines.append(line)
     return markdown_table(["agent", *kinds], lines)
 
 
 def losses_table(rows: Sequence[Row], study: Study, *, every: bool = True) -> str:
-    """Where another agent does better than the study's subject: on every model, or on the worst for it."""
+    """Return where another agent does better than the study's subject: on every model, or on the worst."""
     found = of.find_losses(rows, study)
     if max(map(len, group_rows(rows, "model", "results", "agent").values()), default=0) < MIN_RUNS:
         return "There are too few runs to say."
@@ -226,23 +257,41 @@ def losses_table(rows: Sequence[Row], study: Study, *, every: bool = True) -> st
         return (
             f"In nothing that was measured does another agent do better than `{study.subject}` beyond chance."
         )
-    lines = []
     models = Counter(loss.figure for loss in found)
     sizes = len(group_rows(rows, "results")) > 1
-    shown = found if every else list({loss.figure: loss for loss in reversed(found)}.values())[::-1]
+    shown = found if every else _first_of_each_figure(found)
+    lines = []
     for loss in shown:
-        others = "" if every or models[loss.figure] == 1 else f" and {models[loss.figure] - 1} more"
-        show = format_number if loss.figure in of.COST_FIGURES else format_percent
-        more = format_number if loss.figure in of.COST_FIGURES else format_points
-        best = f"`{loss.agent}`" + (f" and {loss.others} more" if loss.others else "")
-        size = f", results of {loss.results:,} tokens" if sizes else ""
-        words = (f"`{loss.model}`{size}{others}", loss.figure, best, show(loss.theirs), show(loss.ours))
-        lines.append([*words, format_interval(loss.difference, more)])
+        where = f"`{loss.model}`"
+        if sizes:
+            where += f", results of {loss.results:,} tokens"
+        if not every:
+            where += _and_more(models[loss.figure] - 1)
+        is_cost = loss.figure in of.COST_FIGURES
+        show = format_number if is_cost else format_percent
+        show_difference = format_number if is_cost else format_points
+        best = f"`{loss.agent}`{_and_more(loss.others)}"
+        figures = (show(loss.theirs), show(loss.ours), format_interval(loss.difference, show_difference))
+        lines.append([where, loss.figure, best, *figures])
     return markdown_table(["model", "figure", "does better", "its", "ours", "difference [95 %]"], lines)
 
 
+def _first_of_each_figure(losses: Sequence[of.Loss]) -> list[of.Loss]:
+    """Return the first loss of each figure, in their order: losses are sorted, the largest first."""
+    first: dict[str, of.Loss] = {}
+    for loss in losses:
+        first.setdefault(loss.figure, loss)
+    return list(first.values())
+
+
+def _and_more(others: int) -> str:
+    return f" and {others} more" if others else ""
+
+
 def agent_descriptions(rows: Sequence[Row]) -> str:
-    """What the agents of some rows are."""
-    names = dict.fromkeys(row["agent"] for row in rows)
-    lines = [[f"`{name}`", AGENTS[name].about] for name in names if name in AGENTS]
+    """Return a table of what the agents of some rows are."""
+    lines = []
+    for (agent,) in group_rows(rows, "agent"):
+        if str(agent) in AGENTS:
+            lines.append([f"`{agent}`", AGENTS[str(agent)].about])
     return markdown_table(["agent", "what it is"], lines).replace("|--:|", "|---|")
