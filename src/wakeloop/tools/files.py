@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -89,11 +88,9 @@ class FileTools:
     def list_files(self, path: FolderPath = ".", pattern: Pattern = "*", start: Start = 1) -> str:
         names, whole = self.folder.walk(path)
         names = [name for name in names if matches_pattern(name, pattern)]
-        more = (
-            ""
-            if whole
-            else f" (the first {self.limits.scanned} entries were looked at; name a deeper folder)"
-        )
+        more = ""
+        if not whole:
+            more = f" (only the first {self.limits.scanned} entries were looked at; name a deeper folder)"
         if not names:
             return f"No files in {quote_path(path)} match {quote_path(pattern)}{more}."
         lines = [name if is_visible(name) else ascii(name) for name in names]
@@ -117,12 +114,9 @@ class FileTools:
             return f"{quote_path(path)} is empty."
         if lines < 1:
             raise ToolException(f"lines must be at least 1, not {lines}.")
-        page = self.cut_page(
-            content,
-            start,
-            min(lines, self.limits.lines),
-            f"the {pluralize(len(content), 'line')} of {quote_path(path)}",
-        )
+        most = min(lines, self.limits.lines)
+        whole = f"the {pluralize(len(content), 'line')} of {quote_path(path)}"
+        page = self.cut_page(content, start, most, whole)
         last = start + len(page) - 1
         head = f"Lines {start} to {last} of {len(content)} of {quote_path(path)}{odd}:"
         return "\n".join([head, *page, *format_continuation(last, len(content), "lines")])
@@ -158,8 +152,10 @@ class FileTools:
         names, whole = self.search_candidates(path)
         hits: list[str] = []
         unread = 0
-        wanted = start - 1 + self.limits.hits
-        for name in (name for name in names if matches_pattern(name, pattern)):
+        wanted = max(start, 1) - 1 + self.limits.hits
+        for name in names:
+            if not matches_pattern(name, pattern):
+                continue
             try:
                 text, _ = self.read_text(name)
             except ToolException:
@@ -168,8 +164,11 @@ class FileTools:
             hits += find_hits(name, text, query.lower(), wanted + 1 - len(hits))
             if len(hits) > wanted:
                 break
-        unsearched = f"({pluralize(unread, 'file')} {'was' if unread == 1 else 'were'} not searched"
-        notes = [f"{unsearched}: binary, too big or unreadable.)"] if unread else []
+        notes: list[str] = []
+        if unread:
+            were = "was" if unread == 1 else "were"
+            skipped = f"{pluralize(unread, 'file')} {were} not searched"
+            notes.append(f"({skipped}: binary, too big or unreadable.)")
         if not whole:
             notes.append(
                 f"(Only the first {self.limits.scanned} entries were looked at; name a deeper folder.)"
@@ -178,14 +177,8 @@ class FileTools:
             return "\n".join([f"No line in {quote_path(path)} contains {quote_path(query)}.", *notes])
         page = self.cut_page(hits, start, self.limits.hits, f"the {pluralize(len(hits), 'hit')}")
         last = start + len(page) - 1
-        return "\n".join(
-            [
-                f"Hits {start} to {last} of {quote_path(query)}:",
-                *page,
-                *format_continuation(last, len(hits), "hits"),
-                *notes,
-            ]
-        )
+        head = f"Hits {start} to {last} of {quote_path(query)}:"
+        return "\n".join([head, *page, *format_continuation(last, len(hits), "hits"), *notes])
 
     def search_candidates(self, path: str) -> tuple[list[str], bool]:
         """Return the names of the files to search, and whether these are all."""
@@ -224,14 +217,21 @@ class FileTools:
 def matches_pattern(name: str, pattern: str) -> bool:
     """Tell whether a file's name or path matches one of the patterns."""
     candidates = (name.rsplit("/", 1)[-1], name, f"./{name}")
-    return any(fnmatchcase(candidate, one.strip()) for one in pattern.split(",") for candidate in candidates)
+    for one in pattern.split(","):
+        if any(fnmatchcase(candidate, one.strip()) for candidate in candidates):
+            return True
+    return False
 
 
 def find_hits(name: str, text: str, query: str, most: int) -> list[str]:
     """Return the lines of a file that contain the query, as `path:line: text`."""
-    numbered = enumerate(text.split("\n"), 1)
-    found = (f"{name}:{number}: {line.strip()[:200]}" for number, line in numbered if query in line.lower())
-    return list(islice(found, most))
+    hits: list[str] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(hits) >= most:
+            break
+        if query in line.lower():
+            hits.append(f"{name}:{number}: {line.strip()[:200]}")
+    return hits
 
 
 def format_continuation(last: int, total: int, what: str) -> list[str]:

@@ -23,9 +23,8 @@ SKIP_SIGNS = frozenset(
     {"pyvenv.cfg", "CACHEDIR.TAG"}
 )  # a folder with one of these is an environment or a cache
 LONGEST_NAME = 160
-ANY_LINK_REFUSED = (
-    os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-)  # NONBLOCK: opening a fifo must not wait for a writer
+# NONBLOCK: opening a fifo must not wait for a writer
+ANY_LINK_REFUSED = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @cache
@@ -53,20 +52,18 @@ def explain_os_errors(path: str) -> Iterator[None]:
     """Turn the system's errors about a path into one sentence."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise ToolException(
-            f"There is no {quote_path(path)} in the folder; list_files shows what there is."
-        ) from error
-    except (IsADirectoryError, NotADirectoryError) as error:
-        raise ToolException(
-            f"{quote_path(path)} is not a file, or is below something that is not a folder."
-        ) from error
-    except PermissionError as error:
-        raise ToolException(f"{quote_path(path)} could not be opened: permission denied.") from error
     except OSError as error:
-        raise ToolException(
-            f"{quote_path(path)} could not be used: {error.strerror or type(error).__name__}."
-        ) from error
+        raise ToolException(_describe_os_error(quote_path(path), error)) from error
+
+
+def _describe_os_error(path: str, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"There is no {path} in the folder; list_files shows what there is."
+    if isinstance(error, (IsADirectoryError, NotADirectoryError)):
+        return f"{path} is not a file, or is below something that is not a folder."
+    if isinstance(error, PermissionError):
+        return f"{path} could not be opened: permission denied."
+    return f"{path} could not be used: {error.strerror or type(error).__name__}."
 
 
 @dataclass(frozen=True)

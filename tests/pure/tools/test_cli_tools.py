@@ -90,7 +90,9 @@ def test_list_says_where_it_stopped_looking(tmp_path):
     for number in range(30):
         (tmp_path / f"{number:02}.py").touch()
     head = call(tmp_path, "list_files", FileLimits(scanned=10)).split("\n")[0]
-    assert head == "Files 1 to 10 of 10 in '.' (the first 10 entries were looked at; name a deeper folder):"
+    assert (
+        head == "Files 1 to 10 of 10 in '.' (only the first 10 entries were looked at; name a deeper folder):"
+    )
 
 
 def test_list_hides_what_it_is_told_to(root):

@@ -67,9 +67,8 @@ class SessionClient(WorkflowQueues):
         find_agent(thread_id, self.agents)
         event = complete_event(event)
         self.mailbox.add_event(thread_id, event, self.find_questions_seen(thread_id, event))
-        self.request_run(
-            thread_id, event["id"]
-        )  # also for a repeat: its sender may have died between the two
+        # also for a repeat: its sender may have died between the two
+        self.request_run(thread_id, event["id"])
         return event["id"]
 
     def find_questions_seen(self, thread: str, event: WakeEvent) -> Sequence[str]:
@@ -153,7 +152,8 @@ class SessionClient(WorkflowQueues):
         """
         latest = next_time(row.cron, utc_now())
         with suppress(ValueError, TypeError):  # a damaged row, a time without a zone
-            if (stored := datetime.fromisoformat(row.due)) <= latest:
+            stored = datetime.fromisoformat(row.due)
+            if stored <= latest:
                 return stored
         self.mailbox.set_due(row.id, latest)
         return latest
@@ -162,21 +162,13 @@ class SessionClient(WorkflowQueues):
         """Return the schedules of one thread or of all."""
         if thread_id is not None:
             check_name("thread's id", thread_id)
-        return [
-            Schedule(r.id, r.thread, r.cron, r.text, r.due) for r in self.mailbox.find_schedules(thread_id)
-        ]
+        rows = self.mailbox.find_schedules(thread_id)
+        return [Schedule(row.id, row.thread, row.cron, row.text, row.due) for row in rows]
 
     def set_timer(self, schedule: str, due: datetime) -> None:
         """Let a schedule fire when it is due, or at once if it is past due."""
-        delay = max((due - utc_now()).total_seconds(), 0.0)
-        self.enqueue(
-            TIMER_WORKFLOW,
-            f"{schedule}@{due.isoformat()}",
-            TIMER_QUEUE,
-            schedule,
-            due.isoformat(),
-            delay=delay,
-        )
+        delay, when = max((due - utc_now()).total_seconds(), 0.0), due.isoformat()
+        self.enqueue(TIMER_WORKFLOW, f"{schedule}@{when}", TIMER_QUEUE, schedule, when, delay=delay)
 
     def set_timers(self) -> None:
         """Set a timer for each schedule that has none, and note an error for each that is never due."""
