@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.bench.families import FAMILIES
-from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.statistics import wilson_interval
 from wakeloop.bench.task import is_complete
-from wakeloop.bench.weak_model import WeakModel
+from wakeloop.testing.knobs import Knobs
+from wakeloop.testing.weak_model import WeakModel
 
 ITEMS, WAKES, IDLE, MOST = 20, 25, 3, 0.9
 CELLS = ((0.1, 0.0), (0.2, 0.0), (0.3, 0.0), (0.5, 0.0), (0.1, 0.3), (0.3, 0.3))

@@ -15,8 +15,8 @@ from typing import Any
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.bench.agents import CONTINUE_PROMPT
-from wakeloop.bench.token_usage import CHARACTERS_PER_TOKEN
 from wakeloop.testing import ScriptedModel, calls
+from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN
 
 PRESET = {"parley": "wakeloop", "loki": "loki", "checklist": "lesson", "write_todos": "cubepi"}
 Row = dict[str, Any]

@@ -12,9 +12,9 @@ from langchain_core.tools import ToolException
 
 from wakeloop import LoopSettings, answer_of, create_todo_agent
 from wakeloop.bench.families import FAMILIES
-from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.task import Check, Task, is_complete, share_of
-from wakeloop.bench.weak_model import WeakModel
+from wakeloop.testing.knobs import Knobs
+from wakeloop.testing.weak_model import WeakModel
 
 GO_ON = "Go on if anything is left."
 

@@ -21,10 +21,10 @@ from wakeloop.bench.plan import Cell, family_kind, make_task
 from wakeloop.bench.study import Study
 from wakeloop.bench.task import Check, Task, find_damage, is_complete, share_of
 from wakeloop.bench.time_limit import TIMEOUT, run_with_timeout
-from wakeloop.bench.token_usage import CHARACTERS_PER_TOKEN
 from wakeloop.bench.world import pad_results
 from wakeloop.errors import BenchError, SettingsError, WakeloopError
 from wakeloop.model.redaction import collect_secrets
+from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN
 from wakeloop.text.secrets import redact_text
 
 COMPLETION_WORDS = re.compile(r"\b(done|completed?|finished|all set)\b", re.IGNORECASE)

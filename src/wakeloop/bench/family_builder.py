@@ -13,6 +13,7 @@ from langchain_core.tools import BaseTool
 from wakeloop.bench.program_check import answers_match
 from wakeloop.bench.task import Call, Check, Family, Kind, Step, Task
 from wakeloop.bench.world import world_tools
+from wakeloop.testing.jobs import seeded_random
 
 LENGTHS = (1, 5, 20, 60)
 _WORDS = [
@@ -183,11 +184,6 @@ def connected_parts(
         return Family(name, (draw.__doc__ or "").strip(), kind, lengths, make)
 
     return family
-
-
-def seeded_random(seed: str) -> Random:
-    """Dice for a seed."""
-    return Random(seed)  # noqa: S311 - a task is drawn again, it keeps no secret
 
 
 def check_files(folder: Path, world: Mapping[str, str], wants: Mapping[str, Expected | None]) -> list[Check]:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from wakeloop.bench.belief import call_key
-from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.statistics import Interval, wilson_interval
 from wakeloop.bench.task import Call
 from wakeloop.errors import ArgumentError
 from wakeloop.testing.captured_requests import calls_of, is_blank, malformed_of
+from wakeloop.testing.job_progress import call_key
+from wakeloop.testing.knobs import Knobs
 from wakeloop.testing.todo_tools import ALL_TODO_TOOLS, Item, read_events, was_refused
 
 _TODO_TOOL_NAMES = frozenset(name for vocabulary in ALL_TODO_TOOLS for name in vocabulary.names)

@@ -13,8 +13,8 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import ValidationError
 
-from wakeloop.bench import token_usage
 from wakeloop.model.finish_reasons import is_unreadable_call
+from wakeloop.testing import token_usage
 from wakeloop.text.characters import pluralize
 
 REFUSAL_STATUSES = (400, 413, 422)  # a server that refuses what it was sent: the agent's fault, and a result

@@ -6,15 +6,15 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
-from wakeloop.bench.family_builder import seeded_random
-from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.study import require_known
 from wakeloop.bench.task import Task
-from wakeloop.bench.weak_model import WeakModel
 from wakeloop.checks.models import check_model_name
 from wakeloop.errors import BenchError
 from wakeloop.model.chat_models import create_model, create_openai_model
 from wakeloop.platform import model_profile
+from wakeloop.testing.jobs import seeded_random
+from wakeloop.testing.knobs import Knobs
+from wakeloop.testing.weak_model import WeakModel
 from wakeloop.text.secrets import secrets_in_address
 
 WEAK = "weak"

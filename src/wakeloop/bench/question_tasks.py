@@ -7,12 +7,12 @@ from wakeloop.bench.family_builder import (
     check_files,
     check_nothing_added,
     delete_call,
-    seeded_random,
     write_call,
 )
 from wakeloop.bench.file_tasks import NOUNS, PEOPLE, random_date
 from wakeloop.bench.task import Check, Family, Task
 from wakeloop.bench.world import world_tools
+from wakeloop.testing.jobs import seeded_random
 
 _WORLD = {"readme.txt": "Nothing here is to be changed.\n", "data/figures.txt": "1 2 3\n"}
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from wakeloop.bench.families import FAMILIES
-from wakeloop.bench.knobs import Knobs
+from wakeloop.testing.knobs import Knobs
 
 
 def families_table() -> str:

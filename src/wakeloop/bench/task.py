@@ -3,33 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from langchain_core.tools import BaseTool
 
+from wakeloop.testing.jobs import Call as Call  # noqa: PLC0414 - part of a task
+from wakeloop.testing.jobs import Step as Step  # noqa: PLC0414
+
 Kind: TypeAlias = Literal["work", "found", "impossible", "already", "contradictory", "one", "question"]
-
-
-class Call(NamedTuple):
-    """A tool call."""
-
-    name: str
-    args: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One part of the work.
-
-    Attributes:
-        label: What a list would call it.
-        calls: The calls that do it, in this order.
-        found: Whether nobody knows of it until the step before it is done: a plan can't hold it.
-    """
-
-    label: str
-    calls: tuple[Call, ...]
-    found: bool = False
 
 
 @dataclass(frozen=True)

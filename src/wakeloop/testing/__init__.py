@@ -1,25 +1,26 @@
 """The public test kit for agents with a todo list.
 
-Scripted and unreliable chat models, builders of replies, the walk of a run, and validators of captured
-requests. It depends on langchain-core and langgraph only, so it serves any LangGraph agent. Names are
-imported when first used.
+Scripted and weak chat models, builders of replies, the walk of a run, and checks of captured requests. It
+needs langchain-core and langgraph only, so it serves any LangGraph agent. Names are imported on first use.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from wakeloop.testing.knobs import Knobs
     from wakeloop.testing.prompt_check import prompt_faults
     from wakeloop.testing.replies import calls, malformed_call, says
     from wakeloop.testing.scripted_model import ScriptedModel, ScriptError
-    from wakeloop.testing.unreliable import UnreliableModel
     from wakeloop.testing.walks import awalk, walk
+    from wakeloop.testing.weak_model import WeakModel
     from wakeloop.testing.wire_check import wire_faults
 
 __all__ = [
+    "Knobs",
     "ScriptError",
     "ScriptedModel",
-    "UnreliableModel",
+    "WeakModel",
     "awalk",
     "calls",
     "malformed_call",
@@ -31,9 +32,10 @@ __all__ = [
 
 # No file is named like a name it holds: importing such a file would put the module in the name's place.
 _FILE = {
+    "Knobs": "knobs",
     "ScriptError": "scripted_model",
     "ScriptedModel": "scripted_model",
-    "UnreliableModel": "unreliable",
+    "WeakModel": "weak_model",
     "awalk": "walks",
     "calls": "replies",
     "malformed_call": "replies",

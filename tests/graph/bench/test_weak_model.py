@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import benched
 import pytest
 from benched import GO_ON, Run, ours, plain, task_of
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -18,11 +19,11 @@ from pydantic import ValidationError
 from wakeloop import preset
 from wakeloop.bench.families import FAMILIES
 from wakeloop.bench.fitting import fit_knobs
-from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.task import find_damage
-from wakeloop.bench.weak_model import WeakModel
 from wakeloop.dialects.parley import List, Update, Write
 from wakeloop.testing import calls, says
+from wakeloop.testing.knobs import Knobs
+from wakeloop.testing.weak_model import WeakModel
 
 AWAKE = {"max_wake_cycles": 25, "auto_continue": True, "max_items": None}
 SPOKEN = ("wakeloop", "agentparley", "loki", "lesson", "cubepi")
@@ -142,6 +143,19 @@ HABITS: dict[str, tuple[dict[str, Any], tuple[bool, int, str], float]] = {
     "can't, says": ({"cannot": 1, "on_failure": "says"}, (False, 12, "stalled"), 0.8),
     "can't, retries": ({"cannot": 1, "on_failure": "retries"}, (False, 18, "stalled"), 0.8),
     "can't, busy": ({"cannot": 1, "on_failure": "busy"}, (False, 66, "wake_budget"), 0.8),
+    "close all": ({"close_all": 1}, (False, 3, "settled"), 0.2),
+    "skip": ({"skip": 1}, (False, 3, "settled"), 0.2),
+    "ask": ({"stop": 1, "ask": 1}, (False, 8, "stalled"), 0.2),
+    "deaf": ({"stop": 0.3, "deaf": 1}, (False, 8, "stalled"), 0.2),
+    "fake results": ({"stop": 0.5, "fake_results": 1}, (False, 8, "stalled"), 0.2),
+    "forgets cleared": ({"forgets_cleared": "Wrote"}, (True, 12, "settled"), 1),
+    "empty after a result": ({"empty_after_result": 1}, (True, 12, "settled"), 1),
+    "promise": ({"promise": 1}, (False, 1, "settled"), 0),
+    "print a call": ({"print_call": 1}, (False, 1, "settled"), 0),
+    "echo": ({"echo": 1}, (False, 13, "looping"), 0.2),
+    "double": ({"double": 1}, (True, 7, "settled"), 1),
+    "wrong tool": ({"wrong_tool": 1}, (True, 10, "malformed_calls"), 1),
+    "wrong args": ({"wrong_args": 1}, (True, 10, "malformed_calls"), 1),
     "can't, fakes": ({"cannot": 1, "on_failure": "fakes"}, (False, 7, "settled"), 0.8),
 }
 
@@ -209,10 +223,15 @@ def toolbox() -> list[dict[str, Any]]:
     ]
 
 
-def asked(knobs: Knobs, messages: Sequence[BaseMessage], seed: int = 0) -> AIMessage:
+def asked(knobs: Knobs, messages: Sequence[BaseMessage], seed: int = 0, **options: Any) -> AIMessage:
     task = task_of("make-files", 2)
     model = WeakModel(task, seed, knobs)
-    return model.bind_tools(toolbox()).invoke(list(messages))
+    return model.bind_tools(toolbox(), **options).invoke(list(messages))
+
+
+def made(reply: AIMessage) -> list[str]:
+    """The names of the tools that a reply calls."""
+    return [call["name"] for call in reply.tool_calls]
 
 
 def stops(knobs: Knobs, messages: Sequence[BaseMessage]) -> int:
@@ -231,6 +250,141 @@ def test_the_first_reply_is_no_stop_and_no_distraction() -> None:
     assert stops(Knobs(stop=1), first) == 0
     reply = asked(Knobs(busy=1, wander=1, relist=1), first)
     assert [call["name"] for call in reply.tool_calls] == ["todo_write"]
+
+
+STEPS = task_of("make-files", 2).steps
+LABELS = [step.label for step in STEPS]
+LISTED = [
+    HumanMessage("do it"),
+    calls(("todo_write", {"items": LABELS}, "w")),
+    ToolMessage(f"Stored 2 items:\n  [1] {LABELS[0]}\n  [2] {LABELS[1]}", tool_call_id="w"),
+]
+PUSHED = [*LISTED, says("All done."), HumanMessage(GO_ON)]
+
+
+def test_its_stops_become_more_likely_as_the_request_grows() -> None:
+    long = [HumanMessage("x" * 20_000), *LISTED[1:]]  # 5,000 tokens
+    growth = Knobs(stop_growth=0.4)
+    assert [stops(growth, LISTED), stops(growth, long), stops(Knobs(stop_growth=9), long)] == [0, 14, 89]
+
+
+def test_a_stop_may_be_a_question() -> None:
+    assert asked(Knobs(stop=1, ask=1), LISTED).text == "Shall I continue with the rest?"
+
+
+@pytest.mark.parametrize("habit", ["deaf", "fake_results", "promise", "print_call", "empty", "copy_filler"])
+def test_a_forced_call_is_made_whatever_the_habit(habit: str) -> None:
+    knobs = Knobs.model_validate({habit: 1})
+    assert made(asked(knobs, PUSHED, tool_choice="required")) == ["write_file"]
+
+
+def test_a_forced_call_is_that_of_the_tool_that_is_named_and_some_call_where_nothing_is_left() -> None:
+    named = {"type": "function", "function": {"name": "todo_list"}}
+    assert made(asked(Knobs(), LISTED, tool_choice=named)) == ["todo_list"]
+    assert made(asked(Knobs(stop=1), LISTED, tool_choice="any")) == ["write_file"]
+    done = [HumanMessage("do it")]
+    for number, step in enumerate(STEPS):
+        [(name, args)] = step.calls
+        done += [calls((name, args, f"{number}")), ToolMessage("Wrote it.", tool_call_id=f"{number}")]
+    assert made(asked(Knobs(no_list=1), done)) == []
+    assert made(asked(Knobs(no_list=1), done, tool_choice="any")) == ["todo_list"]
+
+
+def test_pushed_in_words_it_may_be_deaf_or_fake_the_results() -> None:
+    assert asked(Knobs(deaf=1), PUSHED).text == "All done."
+    faked = asked(Knobs(fake_results=1), PUSHED)
+    assert (faked.text.count("<tool_response>"), faked.tool_calls) == (1, [])
+    assert made(asked(Knobs(deaf=1, fake_results=1), LISTED)) == ["write_file"]
+
+
+def test_a_promise_and_a_printed_call_are_text() -> None:
+    promised, printed = (asked(Knobs.model_validate({name: 1}), LISTED) for name in ("promise", "print_call"))
+    assert (promised.text, promised.tool_calls) == ("I call write_file now.", [])
+    assert promised.response_metadata == {"finish_reason": "tool_calls"}
+    [(name, args)] = STEPS[0].calls
+    assert (json.loads(printed.text), printed.tool_calls) == ({"name": name, "arguments": args}, [])
+
+
+def test_a_skipped_part_comes_to_mind_when_it_is_asked(tmp_path: Path) -> None:
+    facts = []
+    for notice in (0, 0.5, 1):
+        run = plain(tmp_path / str(notice), Knobs(skip=1, notice=notice), asks=2)
+        facts.append((run.facts, run.share))
+    assert facts == [((False, 3, ""), 0.0), ((False, 6, ""), 0.6), ((True, 8, ""), 1.0)]
+    closed = calls(("todo_update", {"ids": [1, 2], "status": "done"}, "u"))
+    settled = [
+        *LISTED,
+        closed,
+        ToolMessage("Updated.", tool_call_id="u"),
+        says("All done."),
+        HumanMessage(GO_ON),
+    ]
+    settled = [message.model_copy() for message in settled]
+    assert made(asked(Knobs(skip=1), settled)) == []
+    assert made(asked(Knobs(skip=1, notice=1), settled)) == ["write_file"]
+
+
+def test_what_was_cleared_is_done_again_unless_its_item_is_closed() -> None:
+    [(name, args)] = STEPS[0].calls
+    cleared = [HumanMessage("do it"), calls((name, args, "c")), ToolMessage("[cleared]", tool_call_id="c")]
+    knobs = Knobs(no_list=1)
+    again = knobs.model_copy(update={"forgets_cleared": "[cleared]"})
+    assert asked(knobs, cleared).tool_calls[0]["args"] == STEPS[1].calls[0].args
+    assert asked(again, cleared).tool_calls[0]["args"] == args
+    closed = [*LISTED, calls(("todo_update", {"id": 1, "status": "done"}, "u")), *cleared[2:]]
+    closed[-1] = ToolMessage("Closed [1].", tool_call_id="u")
+    listed = Knobs(forgets_cleared="[cleared]")
+    assert asked(listed, closed).tool_calls[0]["args"] == STEPS[1].calls[0].args
+
+
+def test_a_filler_is_copied_once_it_is_in_the_request() -> None:
+    filler = AIMessage("(no text)", additional_kwargs={"wakeloop": {"kind": "filler"}})
+    history = [HumanMessage("do it"), filler, HumanMessage("Continue."), *LISTED[1:]]
+    assert asked(Knobs(copy_filler=1), history).text == "(no text)"
+    assert made(asked(Knobs(copy_filler=1), LISTED)) == ["write_file"]
+
+
+def test_a_mark_is_unseen_obeyed_or_disobeyed(tmp_path: Path) -> None:
+    def ask(marks: str, message: str, **knobs: Any) -> AIMessage:
+        request = [*LISTED, says("All done."), HumanMessage(message)]
+        return asked(Knobs.model_validate({"marks": marks, **knobs}), request)
+
+    marked = "(automatic) 2 items are open."
+    assert made(ask("unseen", marked)) == made(ask("obeyed", marked)) == ["write_file"]
+    assert ask("disobeyed", marked).text == "Thank you, I have seen your message."
+    assert made(ask("disobeyed", "2 items are open.")) == ["write_file"]
+    assert ask("unseen", marked, stop=1, ask=1).text == "Shall I continue with the rest?"
+    assert ask("obeyed", marked, stop=1, ask=1).text == "All done."
+
+
+def test_obeying_a_mark_it_spoils_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(benched, "GO_ON", "(automatic) Go on if anything is left.")
+    for marks, completed in (("unseen", False), ("obeyed", True)):
+        knobs = Knobs.model_validate({"spoil": 1, "marks": marks})
+        assert plain(tmp_path / marks, knobs, asks=1).facts[0] is completed
+
+
+def test_an_echo_has_new_ids_and_a_double_call_comes_twice() -> None:
+    echo = asked(Knobs(echo=1), LISTED)
+    assert (made(echo), [call["id"] for call in echo.tool_calls]) == (["todo_write"], ["call_0_1_0"])
+    done = [*LISTED, *accepted(0)]
+    twice = asked(Knobs(double=1, replies=2), done)
+    assert made(twice) == ["todo_update"] * 2
+    assert len({call["id"] for call in twice.tool_calls}) == 2
+
+
+def test_a_wrong_tool_does_not_exist_and_wrong_arguments_do_not_fit() -> None:
+    assert made(asked(Knobs(wrong_tool=1), LISTED)) == ["write_file_now"]
+    [call] = asked(Knobs(wrong_args=1), LISTED).tool_calls
+    assert {type(value) for value in call["args"].values()} == {dict}
+    assert asked(Knobs(empty_after_result=1), LISTED).text == ""
+    assert made(asked(Knobs(empty_after_result=1), PUSHED)) == ["write_file"]
+
+
+def accepted(number: int) -> list[BaseMessage]:
+    """A step's call and its result."""
+    [(name, args)] = STEPS[number].calls
+    return [calls((name, args, f"s{number}")), ToolMessage("Wrote it.", tool_call_id=f"s{number}")]
 
 
 def test_busy_is_the_same_look_wandering_a_new_one_and_listing_asks_for_the_list() -> None:
@@ -323,7 +477,7 @@ def test_usage_is_the_size_of_the_request_and_what_it_shares_with_the_one_before
         ((tools + 792) // 4, (tools + 396 + 194) // 4),
         ((tools + 396) // 4, (tools + 1 + 194) // 4),
     ]
-    name, args = model._task.steps[0].calls[0]
+    name, args = model._job.steps[0].calls[0]
     said = len(f"ai:{name}{json.dumps(args)}\n")
     assert [of["output_tokens"] for of in usage if of] == [-(-said // 4)] * 4
 

@@ -15,7 +15,7 @@ from rig import Rig, results
 
 from wakeloop import create_todo_agent, preset, session_of
 from wakeloop.presets import PRESETS
-from wakeloop.testing import ScriptedModel, UnreliableModel, calls, prompt_faults, wire_faults
+from wakeloop.testing import Knobs, ScriptedModel, WeakModel, calls, prompt_faults, wire_faults
 
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
 
@@ -176,8 +176,8 @@ def some_turns(agent: Any) -> list[Any]:
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("seed", range(6))
 def test_c20_weak_models_over_many_turns(name: str, seed: int) -> None:
-    habits = dict.fromkeys(("stop_early", "forget", "malformed", "double", "repeat"), 0.25)
-    model = UnreliableModel(seed, **habits)  # type: ignore[arg-type]
+    habits = dict.fromkeys(("stop", "forget", "malformed", "wrong_tool", "wrong_args", "double", "echo"), 0.2)
+    model = WeakModel(seed=seed, knobs=Knobs.model_validate(habits))
     settings = preset(name).model_copy(update={"auto_continue": True})
     agent = create_todo_agent(model, [look, ask], settings=settings, checkpointer=InMemorySaver())
     ends = some_turns(agent)

@@ -12,12 +12,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from wakeloop import LoopSettings, create_todo_agent, preset
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
 from wakeloop.presets import PRESETS
-from wakeloop.testing import ScriptedModel, UnreliableModel, calls, says
+from wakeloop.testing import Knobs, ScriptedModel, WeakModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
 PROMPT = "You keep house."
 WORDS = ("Tidy up the house.", "Now the garden.")
-HABITS = {"stop_early": 0.25, "forget": 0.2, "malformed": 0.2, "double": 0.15, "repeat": 0.15}
+HABITS = Knobs(stop=0.25, forget=0.2, malformed=0.1, wrong_tool=0.1, wrong_args=0.1, double=0.15, echo=0.15)
 
 
 @tool
@@ -55,7 +55,7 @@ def agent(model: Any, settings: Any, **more: Any) -> Any:
     )
 
 
-def story(made: Any, model: UnreliableModel, door: str = "sync") -> list[Any]:
+def story(made: Any, model: WeakModel, door: str = "sync") -> list[Any]:
     """All that a run shows of itself, with ids in the order of their appearance."""
     told: list[Any] = []
     for words in WORDS:
@@ -105,15 +105,15 @@ def test_the_middleware_does_as_the_graph_does(settings: str, seeds: range) -> N
     """Each seed by one door, the next by the other: every rule is the same in both."""
     few = shorter(settings)
     for seed in seeds:
-        model = UnreliableModel(seed, items=2, **HABITS)
+        model = WeakModel(seed=seed, parts=2, knobs=HABITS)
         expected = story(graph(model, few), model)
-        again, door = UnreliableModel(seed, items=2, **HABITS), ("sync", "async")[seed % 2]
+        again, door = WeakModel(seed=seed, parts=2, knobs=HABITS), ("sync", "async")[seed % 2]
         assert story(agent(again, few), again, door) == expected, (seed, door)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_so_it_does_where_changes_are_stored(seed: int) -> None:
-    model, again = UnreliableModel(seed, **HABITS), UnreliableModel(seed, **HABITS)
+    model, again = WeakModel(seed=seed, knobs=HABITS), WeakModel(seed=seed, knobs=HABITS)
     expected = story(graph(model, "langchain"), model)
     assert story(agent(again, "langchain", state_schema=ChangesState), again) == expected
 

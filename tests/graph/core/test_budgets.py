@@ -20,7 +20,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from wakeloop import LoopSettings, SettingsError, answer_of, create_todo_agent, session_of
-from wakeloop.testing import ScriptedModel, UnreliableModel, calls, says
+from wakeloop.testing import Knobs, ScriptedModel, WeakModel, calls, says
 
 PRICES = {"default": {"input": 1000, "cached": 100, "output": 2000}}
 
@@ -581,8 +581,8 @@ CHANCES = st.floats(0, 1)
 def test_an_activation_makes_one_request_more_than_its_bound_at_most(
     seed: int, most: int, change: Any, chances: Any
 ) -> None:
-    habits = dict(zip(("stop_early", "forget", "malformed", "double", "repeat"), chances, strict=True))
-    model = UnreliableModel(seed, **habits)
+    habits = dict(zip(("stop", "forget", "malformed", "double", "echo"), chances, strict=True))
+    model = WeakModel(seed=seed, knobs=Knobs(**habits))
     agent = create_todo_agent(model, [look], settings=LoopSettings(max_requests=most, **change))
     result = agent.invoke({"messages": [("user", "go")]}, {"recursion_limit": 500})
     told = result["todo_session"]

@@ -13,8 +13,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import LoopSettings, create_todo_agent, session_of
 from wakeloop.testing import (
+    Knobs,
     ScriptedModel,
-    UnreliableModel,
+    WeakModel,
     calls,
     malformed_call,
     prompt_faults,
@@ -162,7 +163,9 @@ def test_any_sequence_of_replies(first: Any, second: Any, settings: LoopSettings
     st.sampled_from(["sync", "sync", "async"]),
 )
 def test_any_unreliable_model(seed: int, weak: float, bad: float, settings: LoopSettings, door: str) -> None:
-    model = UnreliableModel(seed, stop_early=weak, forget=weak, malformed=bad, double=bad, repeat=bad)
+    habits = {"wrong_tool": bad, "wrong_args": bad, "double": bad, "echo": bad}
+    knobs = Knobs(stop=weak, forget=weak, malformed=bad, **habits)
+    model = WeakModel(seed=seed, knobs=knobs)
     agent = create_todo_agent(model, [look], settings=settings, checkpointer=InMemorySaver())
     for text in ("go", "more"):
         since = len(model.requests)
@@ -174,7 +177,7 @@ def test_any_unreliable_model(seed: int, weak: float, bad: float, settings: Loop
 @budget(10)
 @given(st.integers(0, 10**6))
 def test_a_model_that_is_only_forgetful_settles_in_the_end(seed: int) -> None:
-    model = UnreliableModel(seed, stop_early=0.3, forget=0.2, malformed=0, double=0, repeat=0)
+    model = WeakModel(seed=seed, knobs=Knobs(stop=0.3, forget=0.2))
     agent = create_todo_agent(model, [look], settings=LoopSettings(max_idle_wakes=0, max_wake_cycles=200))
     output = agent.invoke({"messages": [("user", "go")]})
     assert output["todo_session"]["reason"] == "settled"

@@ -9,7 +9,7 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.graph import START, MessagesState, StateGraph
 from typing_extensions import TypedDict
 
-from wakeloop.testing import UnreliableModel
+from wakeloop.testing import WeakModel
 
 
 class Row(TypedDict):
@@ -122,7 +122,7 @@ VOCABULARIES: dict[str, Callable[[Store], list[BaseTool]]] = {
 }
 
 
-def agent(model: UnreliableModel, store: Store, vocabulary: str | None = "parley", *, wakes: int = 10) -> Any:
+def agent(model: WeakModel, store: Store, vocabulary: str | None = "parley", *, wakes: int = 10) -> Any:
     """A graph that executes every call, answers errors, and nudges while the store has open items."""
 
     @tool

@@ -8,9 +8,9 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from wakeloop.bench.fitting import fit_knobs
-from wakeloop.bench.knobs import Knobs
 from wakeloop.errors import ArgumentError
 from wakeloop.testing import calls, malformed_call, says
+from wakeloop.testing.knobs import Knobs
 
 PLAN = ("todo_write", {"items": ["a", "b"]})
 SHOWN = "Stored 2 items:\n  [1] a\n  [2] b"

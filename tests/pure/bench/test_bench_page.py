@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wakeloop.bench.knobs import Knobs
 from wakeloop.bench.reference_tables import families_table, knobs_table
+from wakeloop.testing.knobs import Knobs
 
 PAGE = (Path(__file__).parents[3] / "docs" / "bench-tasks.md").read_text(encoding="utf-8")
 TABLES = {"families": families_table, "knobs": knobs_table}

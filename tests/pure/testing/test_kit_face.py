@@ -12,9 +12,10 @@ FILES = sorted(Path(kit.__file__).parent.glob("*.py"))
 
 def test_every_public_name_is_there() -> None:
     assert kit.__all__ == [
+        "Knobs",
         "ScriptError",
         "ScriptedModel",
-        "UnreliableModel",
+        "WeakModel",
         "awalk",
         "calls",
         "malformed_call",

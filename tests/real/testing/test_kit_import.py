@@ -18,7 +18,7 @@ def test_importing_the_kit_imports_neither_langgraph_nor_the_core() -> None:
         "import sys, wakeloop.testing; "
         "late = [m for m in sys.modules if m.partition('.')[0] in ('langgraph', 'langchain_core')]; "
         "assert late == [], late; "
-        "from wakeloop.testing import ScriptedModel, UnreliableModel, walk; "
+        "from wakeloop.testing import Knobs, ScriptedModel, WeakModel, walk; "
         "from wakeloop.testing import wire_faults, prompt_faults, says; "
         "names = [m.split('.') for m in sys.modules if m.startswith('wakeloop.')]; "
         "core = [n for n in names if n[1] != 'testing']; "

@@ -1,0 +1,299 @@
+"""A weak model that plays a job, whatever the agent binds."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from pydantic import Field, PrivateAttr
+
+from wakeloop.testing.captured_requests import calls_of, is_from_model, malformed_of, role_of
+from wakeloop.testing.job_progress import read_progress
+from wakeloop.testing.jobs import OWN_LABEL, Call, Job, PlainJob, Step, example_args, make_job, seeded_random
+from wakeloop.testing.knobs import Knobs
+from wakeloop.testing.recording_model import RecordingModel
+from wakeloop.testing.replies import calls, malformed_call, says
+from wakeloop.testing.schema_examples import make_example
+from wakeloop.testing.todo_tools import PlannedCall, find_todo_tools, read_events, updated_ids
+from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN, UsageMeter, render_message
+from wakeloop.testing.weak_policy import Dice, PlannedReply, WeakPolicy, follow_instructions, show_list
+
+GRADER = "GraderResponse"  # the tool by which the grader of Deep Agents' rubric answers
+LOCKED = "locked/{}"  # a file that no world has: to read it always fails
+_UNFORCED = ("auto", "none", None, False)
+_CALL_ID = re.compile(r"call_\d+_(\d+)_\d+")
+
+
+class WeakModel(RecordingModel):
+    """A chat model that does a job with the tools it is given, as badly as its `knobs` say.
+
+    What it believes it reads from each request alone: which of its calls were accepted, what the list shows,
+    what was asked last. It knows the todo tools of this package's dialects and `write_todos` by their names,
+    and works without a list if none is bound. As the grader of a rubric it judges what it last worked on. It
+    keeps to a bound `response_format`, makes a call that `tool_choice` forces, and reports its usage.
+
+    Without a `job` it makes one up for each request of a user: `parts` steps, each a call of a bound tool
+    with arguments that fit. The same seed and the same requests give the same replies, call ids included.
+
+    >>> from langchain_core.tools import tool
+    >>> @tool
+    ... def measure(path: str) -> str:
+    ...     "Measure a file."
+    ...     return "12 lines"
+    >>> model = WeakModel(seed=1, parts=1)
+    >>> [call["args"] for call in model.bind_tools([measure]).invoke("Measure it.").tool_calls]
+    [{'path': 'part 1 of 1'}]
+    """
+
+    seed: int = 0
+    knobs: Knobs = Knobs()
+    parts: int = Field(3, ge=1)
+
+    _job: Job | None = PrivateAttr(None)
+    _dice: Dice = PrivateAttr()
+    _meter: UsageMeter = PrivateAttr(default_factory=UsageMeter)
+    _worked: WeakPolicy | None = PrivateAttr(None)
+
+    def __init__(
+        self, job: Job | None = None, seed: int = 0, knobs: Knobs | None = None, **fields: Any
+    ) -> None:
+        super().__init__(seed=seed, knobs=knobs or Knobs(), **fields)
+        self._dice = Dice(seed, self.knobs)
+        self._job = None if job is None else self._lock_steps(job)
+
+    def _lock_steps(self, job: Job) -> Job:
+        """Return the job; the last parts are impossible, as many as the knob `cannot` says."""
+        able = len(job.steps) - self.knobs.cannot
+        steps = []
+        for number, step in enumerate(job.steps):
+            locked = Call("read_file", {"path": LOCKED.format(number)})
+            steps.append(step if number < able else Step(step.label, (locked,), step.found))
+        return PlainJob(tuple(steps), job.spoils, job.final)
+
+    def _choose_step(self, request: list[BaseMessage]) -> AIMessage:
+        tools, options = self.bound[-1], self.options[-1]
+        functions = {tool["function"]["name"]: tool["function"] for tool in tools if "function" in tool}
+        policy = self._read_request(request, functions)
+        form, choice = options.get("response_format"), options.get("tool_choice")
+        if GRADER in functions:
+            verdict = PlannedCall(GRADER, (self._worked or policy).grade())
+            reply = calls(*self._with_ids([verdict], request))
+        elif isinstance(form, dict):
+            schema = form.get("json_schema", {}).get("schema", {"type": "object"})
+            fitting = make_example(schema, seeded_random(f"{self.seed}/form"), policy.final_text())
+            reply = says(json.dumps(fitting))
+        elif not functions or choice == "none":
+            reply = says(policy.final_text())
+        else:
+            self._worked = policy
+            reply = self._reply_to(request, policy, functions, choice)
+        return reply.model_copy(update={"usage_metadata": self._meter.usage(tools, request, reply)})
+
+    def _read_request(self, request: list[BaseMessage], functions: dict[str, Any]) -> WeakPolicy:
+        """Return what it makes of a request."""
+        job = self._job or self._lock_steps(self._make_job(request, functions))
+        users = [str(message.text) for message in request if role_of(message) == "user"]
+        tokens = 0
+        if self.knobs.stop_growth:
+            tokens = sum(len(render_message(message)) for message in request) // CHARACTERS_PER_TOKEN
+        return WeakPolicy(
+            job,
+            [step.label for step in job.steps],
+            follow_instructions(self.knobs, request),
+            self._dice,
+            read_progress(request, functions, job.steps, self.knobs.forgets_cleared),
+            len(self.requests),
+            tokens,
+            users[-1] if users else "",
+        )
+
+    def _make_job(self, request: list[BaseMessage], functions: dict[str, Any]) -> PlainJob:
+        todo_tools = find_todo_tools(functions)
+        own = todo_tools.names if todo_tools else frozenset()
+        others = {name: function for name, function in functions.items() if name not in own}
+        items = todo_tools.read(read_events(request)) if todo_tools else []
+        # A list that somebody else wrote is the job; only without one does it think of parts itself.
+        given = [item.text for item in items if not OWN_LABEL.fullmatch(item.text)]
+        turns = sum(map(_is_from_user, request))
+        return make_job(others, self.seed, given or self.parts, 1 if given else max(1, turns))
+
+    def _reply_to(
+        self, request: list[BaseMessage], policy: WeakPolicy, functions: dict[str, Any], choice: Any
+    ) -> AIMessage:
+        """Return a reply with everything that may befall it. A forced call comes as it is."""
+        if choice not in _UNFORCED:
+            return self._forced_reply(request, policy, functions, choice)
+        if befallen := self._instead_of_reply(request):
+            return befallen
+        planned = policy.next_reply(functions)
+        if planned.moves and policy.progress.stopped and self._dice.tosses("fake_results"):
+            return says("".join(_fake_result(move) for move in planned.moves))
+        return self._spoil_reply(request, planned, functions)
+
+    def _forced_reply(
+        self, request: list[BaseMessage], policy: WeakPolicy, functions: dict[str, Any], choice: Any
+    ) -> AIMessage:
+        """Return the call that the request forces: any, or the one of the tool it names."""
+        name = _forced_name(choice, functions)
+        planned = policy.next_reply(functions, forced=True)
+        moves = _fit_moves(planned.moves, functions)
+        if name:
+            moves = [move for move in moves if move.name == name]
+        if not moves:
+            name = name or show_list(functions).name
+            if name not in functions:
+                name = min(functions)
+            rng = seeded_random(f"{self.seed}/forced/{len(self.requests)}")
+            moves = [PlannedCall(name, example_args(functions[name], rng, "next"))]
+        return calls(*self._with_ids(moves, request))
+
+    def _instead_of_reply(self, request: list[BaseMessage]) -> AIMessage | None:
+        """Return a reply that has nothing to do with the job."""
+        own = [message for message in request if is_from_model(message)]
+        if own and self._dice.tosses("echo"):
+            return self._echo_reply(own[-1], request)
+        if request and isinstance(request[-1], ToolMessage) and self._dice.tosses("empty_after_result"):
+            return says("")
+        fillers = [message for message in request if _is_filler(message)]
+        if fillers and self._dice.tosses("copy_filler"):
+            return says(str(fillers[-1].text))
+        return None
+
+    def _echo_reply(self, previous: BaseMessage, request: list[BaseMessage]) -> AIMessage:
+        moves = [PlannedCall(call["name"], call["args"]) for call in calls_of(previous)]
+        broken = [malformed_call(call["name"], call["args"], None) for call in malformed_of(previous)]
+        fresh = self._with_ids([*moves, *(PlannedCall("", {}) for _ in broken)], request)
+        for call, (_, _, key) in zip(broken, fresh[len(moves) :], strict=True):
+            call["id"] = key
+        return calls(*fresh[: len(moves)], *broken, text=str(previous.text))
+
+    def _spoil_reply(
+        self, request: list[BaseMessage], planned: PlannedReply, functions: dict[str, Any]
+    ) -> AIMessage:
+        """Return the planned reply with the habits that may spoil any reply."""
+        if self._dice.tosses("empty"):
+            return says("")
+        moves = _fit_moves(planned.moves, functions)
+        if moves:
+            if self._dice.tosses("promise"):
+                return says(f"I call {moves[0].name} now.", finish_reason="tool_calls")
+            if self._dice.tosses("print_call"):
+                return says("\n".join(_print_call(move) for move in moves))
+        if self._dice.tosses("double"):
+            moves = _double_todo_calls(moves, functions)
+        if self._dice.tosses("cut"):
+            moves = [*moves[:-1], *(_halve_last_text(move) for move in moves[-1:])]
+            text = planned.text[: len(planned.text) // 2]
+            return calls(*self._with_ids(moves, request), text=text, finish_reason="length")
+        if moves and self._dice.tosses("malformed"):
+            (name, args, key), *rest = self._with_ids(moves, request)
+            return calls(malformed_call(name, json.dumps(args)[:-1], key), *rest)
+        if moves and self._dice.tosses("wrong_tool"):
+            moves[0] = PlannedCall(_unknown_name(moves[0].name, functions), moves[0].args)
+        if moves and self._dice.tosses("wrong_args"):
+            wrapped: dict[str, Any] = {key: {"value": value} for key, value in moves[0].args.items()}
+            moves[0] = PlannedCall(moves[0].name, wrapped or {"argument": None})
+        return calls(*self._with_ids(moves, request), text=planned.text)
+
+    def _with_ids(
+        self, moves: Sequence[PlannedCall], request: Sequence[BaseMessage]
+    ) -> list[tuple[str, dict[str, Any], str]]:
+        """Return the calls with ids that are new here: another process may have begun the thread."""
+        number = len(self.requests)
+        for message in request:
+            for call in (*calls_of(message), *malformed_of(message)):
+                if found := _CALL_ID.fullmatch(call["id"] or ""):
+                    number = max(number, int(found[1]) + 1)
+        return [
+            (name, args, f"call_{self.seed}_{number}_{place}") for place, (name, args) in enumerate(moves)
+        ]
+
+
+def _is_from_user(message: BaseMessage) -> bool:
+    """Whether a person asks; what the graph or LangChain puts in has a mark."""
+    return isinstance(message, HumanMessage) and not message.additional_kwargs.keys() & {
+        "wakeloop",
+        "lc_source",
+    }
+
+
+def _is_filler(message: BaseMessage) -> bool:
+    """Whether the graph filled an empty place with this text."""
+    is_ours = isinstance(message, AIMessage) and "wakeloop" in message.additional_kwargs
+    return is_ours and not calls_of(message) and bool(str(message.text).strip())
+
+
+def _forced_name(choice: Any, functions: dict[str, Any]) -> str:
+    """Return the tool that a `tool_choice` names, "" if any will do."""
+    if isinstance(choice, dict):
+        choice = choice.get("function", choice).get("name")
+    return choice if isinstance(choice, str) and choice in functions else ""
+
+
+def _fit_moves(moves: Sequence[PlannedCall], functions: dict[str, Any]) -> list[PlannedCall]:
+    """Return the calls in the words of the bound tools."""
+    return _merge_updates([_fit_path(move, functions) for move in moves], functions)
+
+
+def _fit_path(move: PlannedCall, functions: dict[str, Any]) -> PlannedCall:
+    """Rename `path` for a tool that calls it `file_path`."""
+    takes = functions.get(move.name, {}).get("parameters", {}).get("properties", {})
+    if "path" not in move.args or "path" in takes or "file_path" not in takes:
+        return move
+    args = {"file_path" if name == "path" else name: value for name, value in move.args.items()}
+    return PlannedCall(move.name, args)
+
+
+def _merge_updates(moves: Sequence[PlannedCall], functions: dict[str, Any]) -> list[PlannedCall]:
+    """Join neighbouring updates to one status into a single call if the bound tool takes `ids`."""
+    takes = functions.get("todo_update", {}).get("parameters", {}).get("properties", {})
+    merged: list[PlannedCall] = []
+    for move in moves:
+        last = merged[-1] if merged else None
+        if last and "ids" in takes and _differ_only_by_id(last, move):
+            ids = [*updated_ids(last.args), *updated_ids(move.args)]
+            merged[-1] = PlannedCall(move.name, {"ids": ids, **_without_ids(move)})
+        else:
+            merged.append(move)
+    return merged
+
+
+def _differ_only_by_id(one: PlannedCall, other: PlannedCall) -> bool:
+    return one.name == other.name == "todo_update" and _without_ids(one) == _without_ids(other)
+
+
+def _without_ids(move: PlannedCall) -> dict[str, Any]:
+    return {name: value for name, value in move.args.items() if name not in ("id", "ids")}
+
+
+def _double_todo_calls(moves: Sequence[PlannedCall], functions: dict[str, Any]) -> list[PlannedCall]:
+    todo_tools = find_todo_tools(functions)
+    doubled = []
+    for move in moves:
+        times = 2 if todo_tools and move.name in todo_tools.names else 1
+        doubled += [move] * times
+    return doubled
+
+
+def _halve_last_text(move: PlannedCall) -> PlannedCall:
+    """Return the call with half of its last string argument, as a lenient parser reads a cut reply."""
+    texts = [name for name, value in move.args.items() if isinstance(value, str)]
+    if not texts:
+        return move
+    last = move.args[texts[-1]]
+    return PlannedCall(move.name, {**move.args, texts[-1]: last[: len(last) // 2]})
+
+
+def _print_call(move: PlannedCall) -> str:
+    return json.dumps({"name": move.name, "arguments": move.args})
+
+
+def _fake_result(move: PlannedCall) -> str:
+    return f"<tool_response>\n{move.name}: {json.dumps(move.args)} was done.\n</tool_response>\n"
+
+
+def _unknown_name(name: str, functions: dict[str, Any]) -> str:
+    while name in functions:
+        name += "_now"
+    return name

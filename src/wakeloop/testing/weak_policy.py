@@ -1,0 +1,281 @@
+"""What a weak model does next, given its progress and habits."""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Literal
+
+from langchain_core.messages import BaseMessage
+
+from wakeloop.testing.captured_requests import role_of
+from wakeloop.testing.job_progress import JobProgress, call_key
+from wakeloop.testing.jobs import DONE, Job, seeded_random
+from wakeloop.testing.knobs import Knobs
+from wakeloop.testing.todo_tools import Item, PlannedCall, TodoTools
+
+QUESTION = "Shall I continue with the rest?"
+ANSWER = "Thank you, I have seen your message."
+AT_ONCE, BESIDE = "in the reply that begins the next", "beside the first call"
+LOOK = PlannedCall("list_files", {})
+MARK = re.compile(r"\s*\([^()\n]{1,40}\)")
+_MOST = 0.9  # no habit that grows makes a stop more likely than this
+_GROWTH_TOKENS = 10_000
+
+
+@dataclass(frozen=True)
+class PlannedReply:
+    """The next reply: what it is for, its text, its calls."""
+
+    kind: Literal["plan", "work", "update", "end"]
+    text: str = ""
+    moves: tuple[PlannedCall, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dice:
+    """The random draws of one seed. Each habit has its own, so another habit changes none of the others."""
+
+    seed: int
+    knobs: Knobs
+    generators: dict[str, Random] = field(default_factory=dict)
+
+    def tosses(self, habit: str, chance: float | None = None) -> bool:
+        """Return whether a habit shows in this reply."""
+        if chance is None:
+            chance = getattr(self.knobs, habit)
+        generator = self.generators.setdefault(habit, seeded_random(f"{self.seed}/{habit}"))
+        # A chance of 0 draws nothing: switching a habit on later must not depend on replies before that.
+        return chance > 0 and generator.random() < chance
+
+    def draws(self, habit: str, key: int | str = 0) -> bool:
+        """Return whether a habit shows in this run, or in the step `key`: the same whenever it is asked."""
+        chance: float = getattr(self.knobs, habit)
+        return chance > 0 and seeded_random(f"{self.seed}/{habit}/{key}").random() < chance
+
+
+def follow_instructions(knobs: Knobs, request: Sequence[BaseMessage]) -> Knobs:
+    """Set the knobs that are "told" as the system message of the request says."""
+    prompt = "\n".join(str(message.text) for message in request if role_of(message) == "system")
+    said: dict[str, Any] = {"replies": 1 if AT_ONCE in prompt else 2, "plan_beside": BESIDE in prompt}
+    update = {name: value for name, value in said.items() if getattr(knobs, name) == "told"}
+    return knobs.model_copy(update=update)
+
+
+@dataclass(frozen=True)
+class WeakPolicy:
+    """A model that has read a request: its job, its habits, what it believes to be done.
+
+    `reply` is the number of this request; `tokens` its size; `push` the text of the last user message.
+    """
+
+    job: Job
+    labels: Sequence[str]
+    knobs: Knobs
+    dice: Dice
+    progress: JobProgress
+    reply: int
+    tokens: int = 0
+    push: str = ""
+
+    def next_reply(self, tools: Collection[str], *, forced: bool = False) -> PlannedReply:
+        """Return the next reply, before any habit that may spoil every reply.
+
+        `forced` is a request that must be answered by a call: no habit talks its way out of that.
+        """
+        progress, todo_tools = self.progress, self.todo_tools
+        if progress.replies and (distraction := self._distraction(tools, forced=forced)):
+            return distraction
+        if todo_tools is None:
+            return self._work_on(self._left(), (), forced=forced)
+        if not progress.items and (plan := self._plan()):
+            beside = self._calls_for(self._left()[:1]) if self.knobs.plan_beside else ()
+            return PlannedReply("plan", moves=(*todo_tools.plan(plan), *beside))
+        if progress.replies == 1 and progress.items and self.dice.draws("repeat"):
+            again = todo_tools.plan([item.text for item in progress.items])
+            return PlannedReply("plan", moves=tuple(move for move in again if move.name != "todo__init"))
+        return self._keep_list(todo_tools, forced=forced)
+
+    @property
+    def todo_tools(self) -> TodoTools | None:
+        """The todo tools, None if it keeps no list."""
+        few = not self.progress.items and len(self._known()) < self.knobs.list_from
+        return None if few or self.dice.draws("no_list") else self.progress.todo_tools
+
+    @property
+    def was_marked(self) -> bool:
+        """Whether it was pushed on by a message with a mark, such as "(automatic)"."""
+        return self.progress.stopped and MARK.match(self.push) is not None
+
+    def final_text(self) -> str:
+        """Return what it says at the end; it names what was not possible unless it pretends."""
+        failed = [self.labels[number] for number in self.progress.failed]
+        if failed and self.knobs.on_failure != "fakes":
+            return f"Done, but for what is not possible: {', '.join(failed)}."
+        return DONE if self.labels else self.job.final
+
+    def grade(self) -> dict[str, Any]:
+        """Return its verdict as the grader of its own work: what it believes to be left, unless lenient."""
+        left = [] if self.dice.tosses("lenient") else [self.labels[number] for number in self._left()]
+        gap = {"gap": f"left: {', '.join(left)}"} if left else {}
+        return {
+            "result": "needs_revision" if left else "satisfied",
+            "explanation": gap.get("gap", DONE),
+            "criteria": [{"name": "Every part is done.", "passed": not left, **gap}],
+        }
+
+    def _distraction(self, tools: Collection[str], *, forced: bool) -> PlannedReply | None:
+        """Return a reply that is not the next step, or a stop."""
+        progress = self.progress
+        if progress.stopped and not forced and (answer := self._answer_push()):
+            return answer
+        if self.dice.tosses("busy"):
+            return PlannedReply("work", moves=(LOOK,))
+        if self.dice.tosses("wander"):
+            return self._look_around()
+        if self.todo_tools and progress.items and self.dice.tosses("relist"):
+            moves = self.todo_tools.edit(progress.items, (), ()) or [show_list(tools)]
+            return PlannedReply("update", moves=tuple(moves))
+        if (
+            (self._left() or self._unclosed())
+            and self.dice.tosses("stop", self._stop_chance())
+            and not forced
+        ):
+            asks = self.dice.tosses("ask") and not (self.was_marked and self.knobs.marks == "obeyed")
+            return PlannedReply("end", QUESTION if asks else DONE)
+        return None
+
+    def _answer_push(self) -> PlannedReply | None:
+        """Return the text by which it shrugs off a push in words."""
+        if self.knobs.marks == "disobeyed" and self.was_marked:
+            return PlannedReply("end", ANSWER)
+        return PlannedReply("end", DONE) if self.dice.tosses("deaf") else None
+
+    def _stop_chance(self) -> float:
+        chance = self.knobs.stop
+        if self.progress.stopped:
+            chance = min(_MOST, chance + self.knobs.stick)
+        if self.knobs.stop_growth:
+            chance = min(_MOST, chance + self.knobs.stop_growth * self.tokens / _GROWTH_TOKENS)
+        return chance
+
+    def _plan(self) -> list[str]:
+        """Return the texts of a new list."""
+        return [self.labels[number] for number in self._known() if number not in self.progress.done]
+
+    def _known(self) -> list[int]:
+        """Return the steps it knows of. One that has to be found is known once the step before it is done."""
+        known = []
+        for number, step in enumerate(self.job.steps):
+            if not step.found or number - 1 in self.progress.done or self.progress.item(step.label):
+                known.append(number)
+        return known
+
+    def _is_settled(self, number: int) -> bool:
+        """Whether it takes a step for done: by its calls, by the list, or without a list by mistake."""
+        if number in self.progress.done:
+            return True
+        if item := self.progress.item(self.labels[number]):
+            # A skipped part comes to mind although its item is closed: it is work again, without the list.
+            return not item.is_open and not (self.dice.draws("skip", number) and self._notices(number))
+        return self.todo_tools is None and self._passes_over(number)
+
+    def _passes_over(self, number: int) -> bool:
+        """Whether it takes a step for done without its work."""
+        skips = self.dice.draws("skip", number) and not self._notices(number)
+        return skips or self.dice.draws("false_done", number)
+
+    def _notices(self, number: int) -> bool:
+        """Whether some push so far has brought a skipped step to mind."""
+        pushes = range(1, self.progress.pushes + 1)
+        return any(self.dice.draws("notice", f"{number}/{push}") for push in pushes)
+
+    def _left(self) -> list[int]:
+        """Return the steps still to be done, without those it has given up."""
+        tried = self.progress.failed
+        retries = self.knobs.on_failure == "retries"
+        left = []
+        for number in self._known():
+            given_up = number in tried and not (retries and self.progress.pushed > tried[number])
+            if not given_up and not self._is_settled(number):
+                left.append(number)
+        return left
+
+    def _unclosed(self) -> list[Item]:
+        """Return open items whose work is done, or faked; a forgotten one once somebody asks."""
+        ended = dict(self.progress.done)
+        if self.knobs.on_failure == "fakes":
+            ended |= self.progress.failed
+        unclosed = []
+        for number in sorted(ended):
+            item = self.progress.item(self.labels[number])
+            reminded = self.progress.pushed > ended[number]
+            if item and item.is_open and (reminded or not self.dice.draws("forget", number)):
+                unclosed.append(item)
+        return unclosed
+
+    def _keep_list(self, todo_tools: TodoTools, *, forced: bool) -> PlannedReply:
+        """Return the next step with a list: what has to be closed or added, then work."""
+        progress, left, closed = self.progress, self._left(), self._unclosed()
+        at_once = self.knobs.replies == 1 or self.dice.draws("close_all")
+        while left and (at_once or not closed) and (item := self._false_closing(left[0])):
+            closed.append(item)
+            left = left[1:]
+        known = [self.labels[number] for number in self._known()]
+        missing = [label for label in known if progress.item(label) is None]
+        moves = todo_tools.edit(progress.items, closed, missing) if closed or missing else []
+        if not moves and (blocked := self._blocked()):
+            moves = [todo_tools.close(progress.items, blocked[0], "its tool fails")]
+        return self._work_on(left, tuple(moves), forced=forced)
+
+    def _false_closing(self, number: int) -> Item | None:
+        """Return the item of a step if it closes that without work; it never tries the same item twice."""
+        item = self.progress.item(self.labels[number])
+        if item is None or item.text in self.progress.claimed or number in self.progress.failed:
+            return None
+        return item if self.dice.draws("close_all") or self._passes_over(number) else None
+
+    def _blocked(self) -> list[Item]:
+        """Return open items that failed, if its habit is to block them."""
+        if self.knobs.on_failure != "blocks":
+            return []
+        failed = [self.progress.item(self.labels[number]) for number in self.progress.failed]
+        return [item for item in failed if item and item.is_open]
+
+    def _work_on(
+        self, left: Sequence[int], moves: tuple[PlannedCall, ...], *, forced: bool = False
+    ) -> PlannedReply:
+        """Return the list's calls, with the next step or before it; in the end a text."""
+        if moves and (self.knobs.replies != 1 or not left):
+            return PlannedReply("update", moves=moves)
+        if left:
+            return PlannedReply("work", moves=(*moves, *self._calls_for(left[:1])))
+        if self.progress.stopped and not forced and (more := self._after_the_end()):
+            return more
+        return PlannedReply("end", self.final_text())
+
+    def _calls_for(self, numbers: Sequence[int]) -> tuple[PlannedCall, ...]:
+        calls = []
+        for number in numbers:
+            calls += [PlannedCall(name, dict(args)) for name, args in self.job.steps[number].calls]
+        return tuple(calls)
+
+    def _after_the_end(self) -> PlannedReply | None:
+        """Return what it does when it is pushed on after its last word."""
+        if self.was_marked and self.knobs.marks == "obeyed":
+            return None
+        if self.progress.failed:
+            return self._look_around() if self.knobs.on_failure == "busy" else None
+        new = [spoil for spoil in self.job.spoils if call_key(spoil) not in self.progress.made]
+        if not new or not self.dice.tosses("spoil"):
+            return None
+        return PlannedReply("work", moves=(PlannedCall(new[0].name, dict(new[0].args)),))
+
+    def _look_around(self) -> PlannedReply:
+        """Return a look that was never made before."""
+        return PlannedReply("work", moves=(PlannedCall("search_files", {"query": f"look {self.reply}"}),))
+
+
+def show_list(tools: Collection[str]) -> PlannedCall:
+    """Return the call that shows the list."""
+    return PlannedCall("todo__list" if "todo__list" in tools else "todo_list", {})
