@@ -27,7 +27,9 @@ def begin_activation(old: Ledger, todos: Sequence[Todo]) -> Ledger:
         "todo_guard_blocked": None,
         "todo_finalization_correction": None,
     }
-    return {**new, "peak": peak} if peak else new
+    if peak:
+        new["peak"] = peak
+    return new
 
 
 def continue_activation(
@@ -47,7 +49,9 @@ def continue_activation(
     notes["end"] = find_budget_stop(
         spent, settings, find_spent_budget(notes, settings), count_earned_wakes(notes, settings)
     )
-    return notes if notes["end"] else begin_wake(notes, spent + 1, todos)
+    if notes["end"]:
+        return notes
+    return begin_wake(notes, spent + 1, todos)
 
 
 def begin_wake(notes: Ledger, cycle: int, todos: Sequence[Todo]) -> Ledger:

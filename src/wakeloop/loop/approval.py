@@ -130,7 +130,9 @@ def _read_plain_answer(answer: object, allowed: Sequence[str]) -> Decision:
     if isinstance(answer, Mapping):
         answer = answer.get("message") or answer.get("reason") or answer.get("text")
     words = fix_surrogates(answer.strip()) if isinstance(answer, str) else ""
-    return Decision("reject", words="" if words.lower() in NO else words)
+    if words.lower() in NO:  # a bare "no" is not a reason
+        words = ""
+    return Decision("reject", words=words)
 
 
 def _is_yes(answer: object) -> bool:

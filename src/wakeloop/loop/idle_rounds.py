@@ -72,9 +72,10 @@ def describe_repeats(messages: Sequence[AnyMessage], idle: int) -> dict[str, Any
             name = _format_call(call)
             if name not in names:
                 names.append(name)
-    newest = ", ".join(reversed(names[:MOST_NAMED]))
-    more = len(names) - MOST_NAMED
-    return {"rounds": idle, "repeated": f"{newest} and {more} more" if more > 0 else newest}
+    repeated = ", ".join(reversed(names[:MOST_NAMED]))
+    if len(names) > MOST_NAMED:
+        repeated += f" and {len(names) - MOST_NAMED} more"
+    return {"rounds": idle, "repeated": repeated}
 
 
 def _format_call(call: ToolCall) -> str:

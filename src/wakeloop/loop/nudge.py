@@ -47,7 +47,8 @@ def find_unseen_lines(
             break
         text = f"{text_of(message)}\n" if shown and message.id == shown else ""
         if isinstance(message, ToolMessage):
-            results[message.tool_call_id] = text_of(message) if _is_todo_result(dialect, message) else ""
+            if _is_todo_result(dialect, message):
+                results[message.tool_call_id] = text_of(message)
         elif isinstance(message, AIMessage):  # a result without its call is not sent, so it shows nothing
             for call in message.tool_calls:
                 result = results.pop(call["id"] or "", "")
@@ -149,5 +150,7 @@ def _name_peers(owed: Sequence[Any], most: int) -> str:
     for entry in owed[:most]:
         name = entry.get("sender") or entry.get("id") if isinstance(entry, dict) else entry
         names.append(shorten(to_one_line(str(name))))
-    more = len(owed) - len(names)
-    return ", ".join(names) + (f" and {more:,} more" if more else "")
+    peers = ", ".join(names)
+    if len(owed) > len(names):
+        peers += f" and {len(owed) - len(names):,} more"
+    return peers

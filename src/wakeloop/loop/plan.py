@@ -57,7 +57,9 @@ def build_plan_request(board: Board) -> dict[str, Any]:
         text.append("(an empty list)")
     todos = [dict(todo) for todo in board.todos]
     asked = build_approval_request(PLAN_ACTION, {"todos": todos}, "\n".join(text), PLAN_DECISIONS)
-    return {**asked, "goal": board.goal} if board.goal else asked
+    if board.goal:
+        asked["goal"] = board.goal
+    return asked
 
 
 def _format_item(todo: Todo) -> str:
@@ -112,7 +114,9 @@ def _read_edited_list(args: Mapping[str, Any], before: Board, after: Board) -> t
     listed: list[dict[str, Any]] = []
     for item in map(dict, read_list(items)):
         key = known.get(str(item.pop("id", None)))
-        listed.append(item if key is None else {"id": key, **item})
+        if key is not None:
+            item["id"] = key
+        listed.append(item)
     return assign_ids(listed, next_free_number(after.todos, after.next_id))
 
 

@@ -79,7 +79,7 @@ def note_progress(messages: Sequence[AnyMessage], ledger: Ledger, todo_tools: Co
     if before is None:
         before = fingerprint_earlier_calls([*earlier][::-1], todo_tools)
     ledger["seen"], new = remember_prints(before, list(succeeded))
-    if any(succeeded[p] for p in new):
+    if any(map(succeeded.get, new)):
         ledger["worked"] = True
 
 

@@ -70,7 +70,9 @@ def note_reply(
         return _note_round(
             new, reply, kind, settings, open_count, steps_left, costs or choose_costs(settings)
         )
-    return note_retry(new, "cut", "truncated", settings) if reply.cut else new
+    if reply.cut:
+        return note_retry(new, "cut", "truncated", settings)
+    return new
 
 
 def drop_round_notes(notes: Ledger) -> Ledger:

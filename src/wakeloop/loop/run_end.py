@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from langchain_core.messages import BaseMessage
+
 from wakeloop.loop.case import Case
 from wakeloop.loop.earned_wakes import count_earned_wakes
 from wakeloop.loop.gates import ENDINGS
@@ -60,7 +62,12 @@ def find_waiting_party(waiting_on: Sequence[Any]) -> str:
     return str(first.get("on", "peer")) if isinstance(first, Mapping) else "peer"
 
 
-def drop_run_notes(notes: Ledger, tail: str | None = None) -> Ledger:
-    """Return what the end of a run leaves of its notes; `tail` is the id of the last message."""
+def drop_run_notes(notes: Ledger, messages: Sequence[BaseMessage] = ()) -> Ledger:
+    """Return what the end of a run leaves of its notes, and the id of the last message.
+
+    By that id the next run sees whether the conversation has grown since.
+    """
     rest = drop_keys(notes, RUN_KEYS)
-    return rest if tail is None else {**rest, "tail": tail}
+    if messages:
+        rest["tail"] = messages[-1].id or ""
+    return rest

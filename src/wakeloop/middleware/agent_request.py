@@ -148,7 +148,7 @@ class AgentRequest:
         """Take over how middleware around this one, or a summary in the thread, changed the history."""
         stored, given = self.request.state["messages"], self.request.messages
         request, ledger = self.exchange.request, self.exchange.ledger
-        before, now = {m.id: m for m in stored}, {m.id: m for m in request.messages}
+        before, now = _by_id(stored), _by_id(request.messages)
         shown = ledger.get("shown")
         changed: dict[int, str | None] = {}
         for message in given:
@@ -161,11 +161,10 @@ class AgentRequest:
             return
         seen = []
         for message in assign_ids(given):
-            new = now.get(message.id)
             if id(message) in changed:
-                seen.append(merge_rewording(message, before.get(message.id), new))
+                seen.append(merge_rewording(message, before.get(message.id), now.get(message.id)))
             else:
-                seen.append(message if new is None else new)
+                seen.append(now.get(message.id, message))
         request.seen = Messages(seen)
         if shown in changed.values():
             ledger["shown"] = "-"  # the message is there, but its words are not
@@ -175,15 +174,19 @@ class AgentRequest:
         exchange, request = self.exchange, self.request
         wire = exchange.wire
         self.given = frozenset(message.id for message in wire)
-        system = wire[0] if wire and isinstance(wire[0], SystemMessage) else None
+        system: SystemMessage | None = None
+        if wire and isinstance(wire[0], SystemMessage):
+            system, wire = wire[0], wire[1:]
         formats = exchange.asking == "format"
         self.tools = self.choose_tools(called=has_calls(wire), formats=formats)
         bound = self.bind_tools(formats=formats)
-        choice = request.tool_choice
-        if not self.tools.may_call:
-            choice = no_call_choice(request.model) if bound else None
+        choice = None
+        if self.tools.may_call:
+            choice = request.tool_choice
+        elif bound:
+            choice = no_call_choice(request.model)
         return request.override(
-            messages=wire[1:] if system else wire,
+            messages=wire,
             system_message=system,
             tools=bound,
             tool_choice=choice,
@@ -201,7 +204,9 @@ class AgentRequest:
 
     def bind_tools(self, *, formats: bool) -> list[Any]:
         """Return the tools of the request: the agent's own, and the todo tools."""
-        bound: list[Any] = [*self.request.tools] if self.tools.own else []
+        bound: list[Any] = []
+        if self.tools.own:
+            bound += self.request.tools
         if not self.tools.todos:
             return bound
         if not (formats and is_openai(self.request.model)):
@@ -228,10 +233,8 @@ class AgentRequest:
         """Take in a reply. Return whether to make the same request again, because nothing of it is stored."""
         self.response = response or ModelResponse([])
         self.note_lost_list()
-        result = self.response.result
-        said: Any = next((message for message in result if isinstance(message, AIMessage)), None)
-        if said is None and result:
-            said = result[0]
+        replies, others = _split_replies(self.response.result)
+        said: Any = next(iter([*replies, *others]), None)
         if self.exchange.asking == "format" and heard.unreadable is None:
             said = {"raw": said, "response": self.response}
         update = self.exchange.build_update(said, heard, may_call=self.tools.may_call)
@@ -266,7 +269,7 @@ class AgentRequest:
         result: list[BaseMessage] = [self.choose_reply(update)]
         structured = None
         if self.reply is not None:
-            result += [message for message in self.response.result if not isinstance(message, AIMessage)]
+            result += _split_replies(self.response.result)[1]
             structured = self.response.structured_response
         there = {message.id for message in self.draft.before}
         written = update.get("messages", [])
@@ -288,6 +291,19 @@ class AgentRequest:
         none = AIMessage("", id=new_id())
         update["messages"] = [*update.get("messages", []), RemoveMessage(none.id or "")]
         return none
+
+
+def _by_id(messages: Sequence[Any]) -> dict[str | None, Any]:
+    return {message.id: message for message in messages}
+
+
+def _split_replies(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], list[BaseMessage]]:
+    """Return the model's messages, and the others."""
+    replies: list[BaseMessage] = []
+    others: list[BaseMessage] = []
+    for message in messages:
+        (replies if isinstance(message, AIMessage) else others).append(message)
+    return replies, others
 
 
 def merge_rewording(given: Any, old: Any, new: Any) -> Any:

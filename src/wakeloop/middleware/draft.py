@@ -49,7 +49,7 @@ class Draft:
     def build_update(self, jump: str | None = None) -> dict[str, Any] | None:
         """Return all writes as one update; `jump` is where the agent continues."""
         update = dict(self.written)
-        if not all(message.id for message in self.before):
+        if not _have_ids(self.before):
             update["messages"] = replace_history(self.state["messages"])
         elif self.messages:
             update["messages"] = write_for_channel(self.before, self.messages)
@@ -86,11 +86,17 @@ def remove_placeholder(messages: Sequence[Any]) -> list[Any]:
     """Return the write that removes an empty last reply, a placeholder; nothing if there is none."""
     last = find_last(AIMessage, messages)
     empty = last and kind_of(last) == "repair" and not last.content
-    return [RemoveMessage(last.id or "")] if last and empty else []
+    if last and empty:
+        return [RemoveMessage(last.id or "")]
+    return []
 
 
 def assign_ids(messages: Sequence[Any]) -> Sequence[Any]:
     """Return a history whose messages have ids."""
-    if all(message.id for message in messages):
+    if _have_ids(messages):
         return messages
     return merge_messages([], [list(messages)])
+
+
+def _have_ids(messages: Sequence[Any]) -> bool:
+    return all(message.id for message in messages)

@@ -74,7 +74,9 @@ class Turns:
         round_ = Round.read(state, config, self.validate.dialect)
         if round_ is None:
             return self.end_turn(state, config)
-        played = self.validate.invoke(round_.state, config) if round_.todo else {}
+        played: dict[str, Any] = {}
+        if round_.todo:
+            played = self.validate.invoke(round_.state, config)
         return self.answer_round(round_, played, config)
 
     async def afollow_reply(self, state: Any, config: RunnableConfig) -> Any:
@@ -82,7 +84,9 @@ class Turns:
         round_ = Round.read(state, config, self.validate.dialect)
         if round_ is None:
             return self.end_turn(state, config)
-        played = await self.validate.ainvoke(round_.state, config) if round_.todo else {}
+        played: dict[str, Any] = {}
+        if round_.todo:
+            played = await self.validate.ainvoke(round_.state, config)
         return self.answer_round(round_, played, config)
 
     def answer_round(self, round_: "Round", played: Mapping[str, Any], config: RunnableConfig) -> Any:
@@ -114,7 +118,8 @@ class Turns:
         """
         ledger = draft.ledger
         update = self.build_guard(ledger, config).rule_turn(draft.state)
-        draft.apply({key: value for key, value in update.items() if key != "todo_session"})
+        update.pop("todo_session", None)
+        draft.apply(update)
         word = after_guard(draft.state)
         if word == "open, within budget":
             draft.apply(self.wake(draft.state, config))
@@ -145,8 +150,7 @@ class Turns:
             reason = "ended_elsewhere"
         waiting_on = state.get("waiting_on") or ()
         session = build_session_from_notes(ledger, state["todos"], settings, reason, waiting_on)
-        messages = state["messages"]
-        rest = drop_run_notes(ledger, tail=(messages[-1].id or "") if messages else None)
+        rest = drop_run_notes(ledger, state["messages"])
         rest["ruling"] = reason
         emit_event({"type": "parked", "session": session}, ledger)
         return {"todo_session": session, "todo_ledger": rest}

@@ -77,7 +77,9 @@ def call_handler(
             return context.run(handler, request)
     if unfit.said is not None:
         return unfit.said
-    return call_handler(handler, _without_streaming(request), ear, config) if ear.never_began else None
+    if not ear.never_began:
+        return None
+    return call_handler(handler, _without_streaming(request), ear, config)
 
 
 async def acall_handler(
@@ -91,7 +93,9 @@ async def acall_handler(
             return await get_running_loop().create_task(_await_handler(handler, request), context=context)
     if unfit.said is not None:
         return unfit.said
-    return await acall_handler(handler, _without_streaming(request), ear, config) if ear.never_began else None
+    if not ear.never_began:
+        return None
+    return await acall_handler(handler, _without_streaming(request), ear, config)
 
 
 def _without_streaming(request: Any) -> Any:

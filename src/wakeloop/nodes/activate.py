@@ -172,15 +172,19 @@ class Activate(Node):
         results = events if wakes else ""
         text, reasons = build_nudge(self.dialect, settings, found.todos, state["todo_goal"], owed, results)
         arrived = opening.build_messages(text if wakes else events)
-        shown = [] if wakes else self.show_new_list(found, arrived)
-        arrived += shown
         listed = text if count_open(found.todos) else None
-        if shown or (wakes and listed):
+        shows_list = wakes and listed is not None
+        if not wakes:
+            reasons = []
+            shown = self.show_new_list(found, arrived)
+            arrived += shown
+            shows_list = bool(shown)
+        if shows_list:
             notes["shown"] = arrived[-1].id or ""
         say = partial(self.fill_prompt, settings)
         mended = plan_repairs(state, found.old, arrived, self.dialect.tool_names, listed, say)
         notes["injected"] = mended.injected_ids
-        return mended.build_writes(state["messages"]), reasons if wakes else []
+        return mended.build_writes(state["messages"]), reasons
 
     def show_new_list(self, found: Input, arrived: list[BaseMessage]) -> list[BaseMessage]:
         """Return the message that shows a list from outside, once, after somebody's words."""

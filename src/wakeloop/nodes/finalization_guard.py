@@ -183,10 +183,10 @@ class FinalizationGuard(Node):
         if ledger.get("asking") == "explain":
             ledger |= {"todo_guard_blocked": None, "todo_guard_suppressed": True}
         messages: list[BaseMessage] = state["messages"]
-        rest = drop_run_notes(ledger, tail=(messages[-1].id or "") if messages else None)
-        unformatted = self.formats and "structured_response" not in state
-        value = {"structured_response": None} if unformatted else {}
-        return {"todo_session": session, "todo_ledger": rest, **value}
+        update: dict[str, Any] = {"todo_session": session, "todo_ledger": drop_run_notes(ledger, messages)}
+        if self.formats and "structured_response" not in state:
+            update["structured_response"] = None
+        return update
 
 
 def _read_run(state: Any, config: RunnableConfig) -> RunPosition | None:

@@ -114,7 +114,7 @@ class RunTools(TimedNode):
         update = _build_update(call, result)
         if not self.saver:
             return update
-        for part in update if isinstance(update, list) else [update]:
+        for part in _as_list(update):
             is_command = isinstance(part, Command)
             written: Any = part.update if is_command else part
             # plain text can always be stored, so only what a tool adds to it is tried
@@ -143,7 +143,7 @@ def _build_update(call: dict[str, Any], result: Any) -> Any:
         result = result.get("messages", [])
     messages: list[BaseMessage] = []
     commands: list[Command[Any]] = []
-    for part in result if isinstance(result, list) else [result]:
+    for part in _as_list(result):
         if isinstance(part, dict):
             messages += part.get("messages", [])
         elif isinstance(part, Command):
@@ -171,6 +171,10 @@ def _answers(call: dict[str, Any], messages: list[BaseMessage]) -> bool:
     return any(getattr(message, "tool_call_id", None) == call["id"] for message in messages)
 
 
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
 def _read_update(command: Command[Any]) -> dict[str, Any]:
     update = dict(command.update or ())
     if "messages" in update:
@@ -180,7 +184,7 @@ def _read_update(command: Command[Any]) -> dict[str, Any]:
 
 def _read_messages(command: Command[Any]) -> list[BaseMessage]:
     found = dict(command.update or ()).get("messages", [])
-    return convert_to_messages(found if isinstance(found, list) else [found])
+    return convert_to_messages(_as_list(found))
 
 
 def _check_command(command: Command[Any]) -> None:
@@ -211,7 +215,7 @@ def _note_handover(call: dict[str, Any], command: Command[Any]) -> dict[str, Any
     if (info := get_runtime().execution_info) is None or NAMESPACE_SEPARATOR not in info.checkpoint_ns:
         return {"messages": [error_result(call, "Error: there is no parent graph to hand over to.")]}
     sends: list[dict[str, Any]] = []
-    for target in command.goto if isinstance(command.goto, list | tuple) else [command.goto]:
+    for target in _as_list(command.goto):
         if isinstance(target, Send):
             sends.append({"node": target.node, "arg": target.arg})
         else:

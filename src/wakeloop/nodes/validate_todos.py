@@ -126,19 +126,13 @@ class ValidateTodos(ToolAnsweringNode):
         if after.refusals:
             ledger["refusals"] = prune_refusals(after)
         outcomes = self.mark_rejected(judged, settings)
-        others = len(last_calls(state["messages"])) > len(calls)
-        results: list[ToolMessage] = []
-        for call, outcome in zip(calls, outcomes, strict=True):
-            result = self.render_result(call, replace(outcome, has_other_calls=others), ledger)
-            results.append(result)
-            if outcome.wrote:
-                ledger["todo_guard_suppressed"] = False
-            if outcome.error is None and self.dialect.shows_open_items(outcome):
-                ledger["shown"] = result.id or ""
+        results = self.render_results(state, calls, outcomes, ledger)
         if results and settings.max_idle_rounds:
             results[0].artifact = reach_unless_grown(before.todos, after.todos)
         if "plan" in ledger:
             results += self.apply_plan_ruling(ledger, judged, results, beside, settings)
+        for event in self.verifier.make_events(outcomes, after):
+            stream_event(event)
         update: dict[str, Any] = {"messages": results}
         if ledger != state.get("todo_ledger"):  # most rounds leave it alone, which saves a row
             update["todo_ledger"] = ledger
@@ -147,15 +141,23 @@ class ValidateTodos(ToolAnsweringNode):
         changed = diff_lists(before.todos, after.todos)
         if changed or by_hand:
             update["todos"] = {"all": list(after.todos)} if by_hand else changed
-        self.send_events(outcomes, after, changed if changed or by_hand else None)
+            stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
         return update
 
-    def send_events(self, outcomes: Sequence[Outcome], after: Board, changed: Any) -> None:
-        """Stream what the verifier said, and the list if it was written."""
-        for event in self.verifier.make_events(outcomes, after):
-            stream_event(event)
-        if changed is not None:
-            stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
+    def render_results(
+        self, state: TodoState, calls: list[Any], outcomes: Sequence[Outcome], ledger: Ledger
+    ) -> list[ToolMessage]:
+        """Return one result per call, and note which message shows the list now."""
+        others = len(last_calls(state["messages"])) > len(calls)
+        results: list[ToolMessage] = []
+        for call, outcome in zip(calls, outcomes, strict=True):
+            result = self.render_result(call, replace(outcome, has_other_calls=others), ledger)
+            results.append(result)
+            if outcome.wrote:
+                ledger["todo_guard_suppressed"] = False  # the model works with its list again
+            if outcome.error is None and self.dialect.shows_open_items(outcome):
+                ledger["shown"] = result.id or ""
+        return results
 
     def mark_rejected(self, judged: ReviewedRound, settings: LoopSettings) -> Sequence[Outcome]:
         """Return the outcomes; those that the person rejected say so, in the person's words."""

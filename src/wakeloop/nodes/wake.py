@@ -56,4 +56,6 @@ class Wake(Node):
             after["last_wake"] = fingerprint_reply(text_of(state["messages"][-1]), todos)
         closed = close_round(state["messages"], self.dialect, settings)
         update: dict[str, Any] = {"messages": [*closed, message], "todo_ledger": after}
-        return update if written is None else {**update, "todos": {"all": written}}
+        if written is not None:
+            update["todos"] = {"all": written}
+        return update

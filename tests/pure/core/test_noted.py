@@ -352,5 +352,6 @@ def test_what_an_end_leaves() -> None:
         "ruling": "truncated",
     }
     assert drop_run_notes(notes) == {"seen": "x", "tail": "old", "ruling": "truncated"}
-    assert drop_run_notes(notes, tail="") == {"seen": "x", "tail": "", "ruling": "truncated"}
-    assert drop_run_notes(notes, tail="new") == {"seen": "x", "tail": "new", "ruling": "truncated"}
+    assert drop_run_notes(notes, [HumanMessage("x")]) == {"seen": "x", "tail": "", "ruling": "truncated"}
+    rest = drop_run_notes(notes, [HumanMessage("x", id="new")])
+    assert rest == {"seen": "x", "tail": "new", "ruling": "truncated"}
