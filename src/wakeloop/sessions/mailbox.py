@@ -170,9 +170,9 @@ class Mailbox:
                 found, event = True, load_event(text, key)
                 reply = None if event is None else answer(thread, event)
                 if reply is not None:
-                    asker, told = reply
+                    asker, event = reply
                     self._ensure_session(c, asker)
-                    row = {"id": told["id"], "thread": asker, "event": dump_event(told)}
+                    row = {"id": event["id"], "thread": asker, "event": dump_event(event)}
                     c.execute(self._insert_into(EVENTS).values(row).on_conflict_do_nothing())
                     answers.append(reply)
         return found, answers

@@ -127,9 +127,8 @@ class ThreadRunner:
                 checkpoint = str(snapshot.config["configurable"].get("checkpoint_id"))
                 return PlannedRun(derive_id("left", checkpoint))
             taken = [one for one in waiting if one.event in chosen.taken]
-            if (
-                chosen.question
-            ):  # store which question the event answers: the thread may ask another one later
+            if chosen.question:
+                # store which question the event answers: the thread may ask another one later
                 answer: WakeEvent = {**taken[0].event, "correlation_id": chosen.question}
                 taken = [replace(taken[0], event=answer)]
             if self.mailbox.claim(taken[0].id, taken):  # else one of them was just withdrawn: look again

@@ -13,9 +13,8 @@ from wakeloop.todos.items import Todo
 from wakeloop.tools.bounded_process import BoundedOutput
 from wakeloop.tools.shell import run_command
 
-PROGRAM_NAME = re.compile(
-    r"\s*([A-Za-z][\w.+-]*)(?=\s+[^(\s]|\s*$)"
-)  # no path, assignment or function definition
+# not a path, an assignment or a function definition
+PROGRAM_NAME = re.compile(r"\s*([A-Za-z][\w.+-]*)(?=\s+[^(\s]|\s*$)")
 LOOK_UP_TIMEOUT = 10.0  # seconds; without an answer by then, the program counts as found
 LONGEST = 10_000  # characters of an item in the environment, whose size is limited
 

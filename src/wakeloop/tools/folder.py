@@ -19,9 +19,8 @@ SKIPPED = VERSION_CONTROL | frozenset(
     {".venv", "venv", "node_modules", "site-packages", "__pycache__", ".cache", ".eggs", ".hypothesis"}
     | {".ipynb_checkpoints", ".mypy_cache", ".nox", ".pytest_cache", ".ruff_cache", ".tox"}
 )
-SKIP_SIGNS = frozenset(
-    {"pyvenv.cfg", "CACHEDIR.TAG"}
-)  # a folder with one of these is an environment or a cache
+# a folder with one of these is an environment or a cache
+SKIP_SIGNS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
 LONGEST_NAME = 160
 # NONBLOCK: opening a fifo must not wait for a writer
 ANY_LINK_REFUSED = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -184,9 +183,8 @@ class ConfinedFolder:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 if before is not None:
-                    os.fchmod(
-                        descriptor, stat.S_IMODE(before.st_mode) & 0o777
-                    )  # without set-user-ID and set-group-ID
+                    # without set-user-ID and set-group-ID: new content must not run with an owner's rights
+                    os.fchmod(descriptor, stat.S_IMODE(before.st_mode) & 0o777)
                 file.write(data)
                 file.flush()
                 os.fsync(descriptor)

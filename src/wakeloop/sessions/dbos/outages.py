@@ -36,9 +36,8 @@ def retry_through_outages(
 
 def discard_cut_connections(saver: Any) -> None:
     """Let a saver's pool check its connections. Otherwise it would hand out the cut ones, one by one."""
-    check = getattr(
-        getattr(saver, "conn", None), "check", None
-    )  # psycopg's pools have `check`, connections do not
+    # psycopg's pools have `check`, its connections do not
+    check = getattr(getattr(saver, "conn", None), "check", None)
     checking = check() if check is not None else None
     if asyncio.iscoroutine(checking):
         asyncio.run_coroutine_threadsafe(checking, saver.loop).result()
