@@ -203,7 +203,7 @@ def told(name: str, count: int) -> Callable[[], Any]:
 def fed(count: int) -> Callable[[], Any]:
     """A reply of so many chunks."""
     screen, chunk = Screen(), AIMessageChunk("twenty characters..\n")
-    return lambda: [screen.token(chunk) for _ in range(count)]
+    return lambda: [screen.handle_token(chunk) for _ in range(count)]
 
 
 def messages(count: int) -> list[Any]:

@@ -70,5 +70,5 @@ def choose_view(job: RunSpec, before: StateSnapshot) -> View:
             else PlainView(screen, sys.stdout)
         )
     if job.output.format is OutputFormat.STREAM_JSON:
-        screen.heard = print_event
+        screen.listener = print_event
     return (QuietView if job.output.quiet else PlainView)(screen, sys.stderr)

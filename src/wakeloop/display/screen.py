@@ -1,4 +1,4 @@
-"""What is on the screen, fed by the stream of a run."""
+"""Screen: what a view shows, fed by a run's stream."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -23,27 +23,22 @@ from wakeloop.todos.items import Todo
 Kind = Literal[
     "note", "way", "item", "tool", "done", "error", "model", "wake", "nag", "guard", "question", "end"
 ]
-STREAM_MODES: tuple[Literal["custom", "updates", "messages"], ...] = (
-    "custom",
-    "updates",
-    "messages",
-)  # the stream modes that a screen is fed with
-
-
-ANNOUNCE_AT = 0.8  # of a budget, from which on its end is announced
-MAX_STREAMED = 16_384  # characters of a reply on its way: a view shows a few rows of them
+StreamMode = Literal["custom", "updates", "messages"]
+STREAM_MODES: tuple[StreamMode, ...] = ("custom", "updates", "messages")  # what a screen reads
+ANNOUNCE_AT = 0.8  # of a budget
+MAX_STREAMED = 16_384  # characters of an unfinished reply; views show only a few rows
 
 
 def read_clock() -> float:
-    """The seconds of a clock that only runs on."""
+    """Return the seconds of a monotonic clock."""
     return time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, or a few, that stay on the screen; without control codes, whatever it is made of.
+    """A line, or a few, that stay on the screen; control codes are removed.
 
-    `parts` is the same for who draws it in a way of its own: a model's text, or a call, its time, its result.
+    `parts` are for views with a layout of their own: a model's text, or a call with its time and its result.
     """
 
     kind: Kind
@@ -57,20 +52,20 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class RunningCall:
-    """A call at work, as it is told, and since when; None where it waited for a person meanwhile."""
+    """A call that is running; `since` is None if it has waited for a person meanwhile."""
 
-    told: str
+    text: str
     since: float | None
 
 
 @dataclass
 class Screen:
-    """The state of the screen, and the lines that each event adds to it; the views only draw.
+    """The state of the screen, and the lines that each event adds to it. Views only draw.
 
-    `spent` is the activation's, `read` and `written` are the tokens of this run alone. `todo_tools` names the
-    tools of the list, which show as the list itself and not as calls; `streamed` is the end of the reply on
-    its way, as it came: whoever draws it cleans it; `calling` names a call in it, and counts its characters.
-    `ahead` tells what a person types meanwhile, `heard` is told each event.
+    `spent` counts the activation, `read` and `written` the tokens of this run alone. `todo_tools` are shown
+    as the list itself and not as calls. `streamed` is the end of the unfinished reply, with control codes;
+    `calling` is the name of an unfinished call in it and its length so far. `typed` returns what a person is
+    typing meanwhile, `listener` is called with each event.
     """
 
     title: str = ""
@@ -86,54 +81,59 @@ class Screen:
     announced: set[str] = field(default_factory=set)
     read: int = 0
     written: int = 0
-    ahead: Callable[[], str] = str
-    heard: Callable[[Any], object] = bool
+    typed: Callable[[], str] = str
+    listener: Callable[[Any], object] = bool
     clock: Callable[[], float] = read_clock
     started: float = field(default_factory=read_clock)
 
     def feed(self, mode: str, data: Any) -> list[Line]:
-        """Take one part of the stream, and return what it adds to the screen."""
+        """Read one part of the stream, and return the lines that it adds."""
         if mode == "custom":
             if not is_wakeloop_event(data):
                 return []
-            self.heard(data)
-            return self.event(data)
+            self.listener(data)
+            return self.handle_event(data)
         if mode == "messages":
             chunk, where = data
-            if where.get("langgraph_node", "call_model") == "call_model":  # a tool may ask a model of its own
-                self.token(chunk)
+            if where.get("langgraph_node", "call_model") == "call_model":  # not of a tool's own model
+                self.handle_token(chunk)
             return []
-        return [line for node, update in data.items() for line in self.updated(node, update)]
+        lines: list[Line] = []
+        for node, update in data.items():
+            lines += self.handle_update(node, update)
+        return lines
 
     @property
     def summary(self) -> str:
-        """What the activation has taken until now, and how long this run."""
-        return self._told(pluralize(self.wakes, "wake"))
+        """What the activation has spent, and how long this run took."""
+        return self._summarize(pluralize(self.wakes, "wake"))
 
     @property
-    def so_far(self) -> str:
-        """The same while it runs, with the wakes that there may be."""
-        return self._told(f"{self.wakes}/{pluralize(self.budget, 'wake')}") if self.budget else self.summary
+    def progress_summary(self) -> str:
+        """The summary during a run, with the budget of wakes."""
+        if not self.budget:
+            return self.summary
+        return self._summarize(f"{self.wakes}/{pluralize(self.budget, 'wake')}")
 
-    def _told(self, wakes: str) -> str:
+    def _summarize(self, wakes: str) -> str:
         seconds = formatting.format_elapsed(self.clock() - self.started)
         return ", ".join(filter(None, [wakes, formatting.format_spent(self.spent), self.nearest, seconds]))
 
     # -- events of the graph ---------------------------------------------------------------------------
 
-    def event(self, event: Mapping[str, Any]) -> list[Line]:
-        """Take an event of the graph."""
-        take: Callable[[Mapping[str, Any]], list[Line]] = getattr(self, f"on_{event['type']}")
-        return take(event)
+    def handle_event(self, event: Mapping[str, Any]) -> list[Line]:
+        """Handle an event with the method for its type."""
+        handle: Callable[[Mapping[str, Any]], list[Line]] = getattr(self, f"on_{event['type']}")
+        return handle(event)
 
     def on_activated(self, event: Mapping[str, Any]) -> list[Line]:
-        """An activation began: its budgets are whole."""
+        """Reset the budgets at the start of an activation."""
         self.wakes, self.budget = 0, event["budget"]
         self.spent, self.nearest, self.announced = spent_in(Ledger()), "", set()
         return []
 
     def on_spent(self, event: Mapping[str, Any]) -> list[Line]:
-        """A request was paid; a budget that nears its end is announced once."""
+        """Note what a request cost, and announce a budget that is nearly spent, once."""
         self.spent, name, share = event["spent"], event["nearest"], event["share"]
         self.nearest, self.budget = formatting.format_budget_share(name, share), event["budget"]
         if name is None or share < ANNOUNCE_AT or name in self.announced:
@@ -142,33 +142,30 @@ class Screen:
         return [Line("nag", f"budget: {self.nearest} is spent")]
 
     def on_retried(self, event: Mapping[str, Any]) -> list[Line]:
-        """The client sends a request again by itself."""
+        """Say that the client sends a request again."""
         status = event["status"]
         why = "the server did not answer" if status is None else f"the server answered {status}"
         return [Line("nag", f"retry {event['retry']}: {why}, the request is sent again")]
 
     def on_todos(self, event: Mapping[str, Any]) -> list[Line]:
-        """The list changed: its changed items, and how far it is."""
+        """Show the changed items and the progress of the list."""
         self.todos = list(event["todos"])
         by_id = {todo["id"]: todo for todo in self.todos}
-        lines = [
-            Line(
-                "item",
-                f"  {formatting.format_item(by_id[key])}"
-                if key in by_id
-                else clean_line(f"[-] {key} removed"),
-            )
-            for key in event["changed"]
-        ]
-        return [*lines, Line("item", f"list: {formatting.format_progress(self.todos)}")] if lines else []
+        lines = []
+        for key in event["changed"]:
+            text = f"  {formatting.format_item(by_id[key])}" if key in by_id else f"[-] {key} removed"
+            lines.append(Line("item", text if key in by_id else clean_line(text)))
+        if lines:
+            lines.append(Line("item", f"list: {formatting.format_progress(self.todos)}"))
+        return lines
 
     def on_echo(self, event: Mapping[str, Any]) -> list[Line]:
-        """An input sent back an older list, which changes nothing."""
-        told = f"the input's list (number {event['given']}) is older than the thread's ({event['list']})"
-        return [Line("note", f"{told} and changes nothing")]
+        """Say that an input sent back an outdated list, which is ignored."""
+        versions = f"version {event['given']}; the thread has {event['list']}"
+        return [Line("note", f"the input's list is outdated and is ignored ({versions})")]
 
     def on_wake(self, event: Mapping[str, Any]) -> list[Line]:
-        """The graph wakes itself."""
+        """Say that the graph wakes itself, and why."""
         self.wakes, self.budget = event["cycle"], event["budget"]
         why = []
         if "reply" in event["reasons"]:
@@ -181,33 +178,32 @@ class Screen:
         return [Line("wake", f"Auto-continuing ({event['cycle']}/{event['budget']}): {', '.join(why)}")]
 
     def on_nag(self, event: Mapping[str, Any]) -> list[Line]:
-        """A reminder went to the model."""
-        told = f"{pluralize(event['rounds'], 'round')} without a change to the list, {event['open']} open"
-        return [Line("nag", f"graph reminder: {told}")]
+        """Say that the model got a reminder."""
+        rounds = pluralize(event["rounds"], "round")
+        text = f"graph reminder: {rounds} without a change to the list, {event['open']} open"
+        return [Line("nag", text)]
 
     def on_parked(self, event: Mapping[str, Any]) -> list[Line]:
-        """The run has ended; its session tells also what no event of this run did."""
+        """Take over what the ended run spent, which also counts what no event reported."""
         self.spent = event["session"].get("spent") or self.spent
         return []
 
     def on_guard(self, event: Mapping[str, Any]) -> list[Line]:
-        """The guard asks for a correction, an explanation, the last word, or a list."""
+        """Say that the guard asks for a correction, an explanation, a final report, or a list."""
         reason, action = clean_line(str(event["reason"])), event["action"]
         if action == "report":
-            told = f"the run ends ({reason}) with {event['open']} open"
-            return [Line("guard", f"last word: {told}; the model is asked what is done and what is not")]
+            end = f"the run ends ({reason}) with {event['open']} open"
+            return [Line("guard", f"final report: {end}; the model is asked what is done and what is not")]
         if action == "ask":
-            return [Line("guard", "tools have run and there is no list; the model is asked what is left")]
-        asked = (
-            f"bring the list up to date ({event['retry']}/{event['retries']})"
-            if action == "correct"
-            else "explain in plain text what was not done"
-        )
+            return [Line("guard", "tools have run without a list; the model is asked what is left to do")]
+        asked = "explain in plain text what was not done"
+        if action == "correct":
+            asked = f"bring the list up to date ({event['retry']}/{event['retries']})"
         why = f"the run would end ({reason}) with {event['open']} open"
         return [Line("guard", f"graph correction: {why}; the model is asked to {asked}")]
 
     def on_verify(self, event: Mapping[str, Any]) -> list[Line]:
-        """The verifier ruled; only a refusal is news."""
+        """Show that the verifier refused an item; that it accepted one shows in the list."""
         if event["accepted"]:
             return []
         return [
@@ -216,8 +212,8 @@ class Screen:
 
     # -- tokens and updates ----------------------------------------------------------------------------
 
-    def token(self, chunk: Any) -> None:
-        """Take a piece of the reply that is being written: of its text, or of a call."""
+    def handle_token(self, chunk: Any) -> None:
+        """Add a piece of the unfinished reply, of its text or of a call."""
         if not isinstance(chunk, AIMessageChunk):
             return
         self.streamed = (self.streamed + chunk.text)[-MAX_STREAMED:]
@@ -225,8 +221,8 @@ class Screen:
             name, length = (piece["name"], 0) if piece["name"] else self.calling
             self.calling = name, length + len(piece["args"] or "")
 
-    def updated(self, node: str, update: Any) -> Iterable[Line]:
-        """Take what a node wrote: a reply, results of tools, a message of the graph's own."""
+    def handle_update(self, node: str, update: Any) -> Iterable[Line]:
+        """Show what a node wrote: replies, tool results, messages of the graph."""
         if node == INTERRUPT_KEY:
             self.running = {key: replace(call, since=None) for key, call in self.running.items()}
             return
@@ -236,14 +232,14 @@ class Screen:
                 self.streamed, self.calling = "", ("", 0)
             for message in messages if isinstance(messages, list) else []:
                 if isinstance(message, ToolMessage):
-                    yield from self.answered(node, message)
+                    yield from self.handle_result(node, message)
                 elif is_model_reply(message):
-                    yield from self.replied(message)
+                    yield from self.handle_reply(message)
                 elif kind_of(message) == "retry":
                     yield Line("guard", f"graph retry: {clean_line(message.text)}")
 
-    def replied(self, message: AIMessage) -> Iterable[Line]:
-        """A reply: its tokens, its text, the calls that it makes."""
+    def handle_reply(self, message: AIMessage) -> Iterable[Line]:
+        """Count a reply's tokens, and show its text and its calls."""
         if usage := message.usage_metadata:
             self.read += usage["input_tokens"]
             self.written += usage["output_tokens"]
@@ -251,25 +247,28 @@ class Screen:
             yield Line("model", "model: " + indent_continuation(text), (text,))
         for made in message.tool_calls:
             if made["name"] not in self.todo_tools:
-                told = formatting.format_call(made["name"], made["args"])
-                self.running[made["id"] or ""] = RunningCall(told, self.clock())
-                yield Line("tool", f"tool: {told}")
+                text = formatting.format_call(made["name"], made["args"])
+                self.running[made["id"] or ""] = RunningCall(text, self.clock())
+                yield Line("tool", f"tool: {text}")
 
-    def answered(self, node: str, message: ToolMessage) -> Iterable[Line]:
-        """A tool's result, its first line; of the list's tools a refusal alone, of a repair nothing."""
+    def handle_result(self, node: str, message: ToolMessage) -> Iterable[Line]:
+        """Show the first line of a tool's result; of the todo tools only refusals, of repairs nothing."""
         call, failed = self.running.pop(message.tool_call_id, None), message.status == "error"
-        text = message.text.removeprefix("Error: ") if failed else split_result_text(message)[0]
-        told = clean_line(redact_text(text)) if failed else formatting.format_first_line(text)
+        if failed:
+            result = clean_line(redact_text(message.text.removeprefix("Error: ")))
+        else:
+            result = formatting.format_first_line(split_result_text(message)[0])
         if message.name in self.todo_tools:
             if failed:
-                yield Line("error", f"list refused: {told}")
+                yield Line("error", f"list refused: {result}")
         elif call or node == "run_tools":
-            name = clean_line(message.name or "a tool")
-            took = (
-                formatting.format_elapsed(self.clock() - call.since)
-                if call and call.since is not None
-                else ""
-            )
-            head = f"tool {'error' if failed else 'done'}: {name}" + (f": {told}" if told else "")
-            parts = (call.told if call else name, took, told)
-            yield Line("error" if failed else "done", head + (f" ({took})" if took else ""), parts)
+            name, took = clean_line(message.name or "a tool"), ""
+            if call and call.since is not None:
+                took = formatting.format_elapsed(self.clock() - call.since)
+            text = f"tool {'error' if failed else 'done'}: {name}"
+            if result:
+                text += f": {result}"
+            if took:
+                text += f" ({took})"
+            parts = (call.text if call else name, took, result)
+            yield Line("error" if failed else "done", text, parts)

@@ -1,4 +1,4 @@
-"""A list, a session, a result: shown in a notebook."""
+"""Views of lists, sessions and results for notebooks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MAX_ITEM = 2_000  # characters of an item
 
 @dataclass(frozen=True, repr=False)
 class View:
-    """One thing in two forms: HTML for a notebook, lines of text for all else."""
+    """Something to show, as HTML for notebooks and as text for everything else."""
 
     html: str
     text: str
@@ -36,30 +36,36 @@ class View:
 
 
 def show(given: object) -> View:
-    """Show a list, a session, a run's result or a snapshot, as a notebook's cell or `print` has it.
+    """Show a list, a session, a run's result or a snapshot in a notebook or with `print`.
 
     Args:
         given: `result["todos"]`, a session, or what `agent.invoke(…)` or `agent.get_state(config)` returned.
 
     Raises:
-        ArgumentError: Something else.
+        ArgumentError: `given` is something else.
+
+    Example:
+        >>> from wakeloop.display import show
+        >>> show([{"id": 1, "content": "Measure", "status": "completed"}])
+        [x] 1 Measure
+        list: 1/1 closed
     """
     if isinstance(given, list):
         if not all(isinstance(todo, Mapping) and {"content", "status"} <= todo.keys() for todo in given):
             raise make_input_error(given)
         return View(render_list_html(given), render_list_text(given))
     if isinstance(given, Mapping) and {"state", "reason"} <= given.keys():
-        told = format_session(given)
-        return View(make_paragraph(told), told)
+        sentence = format_session(given)
+        return View(make_paragraph(sentence), sentence)
     values = read_thread(given).values
     todos: list[Todo] = values.get("todos") or []
-    told = format_session({"open": count_open(todos)} | cast(dict[str, Any], session_of(given)))
-    goal, answer = (
-        clean_line(redact_text(values.get("todo_goal") or ""), MAX_ITEM),
-        strip_controls(redact_text(answer_of(given))),
-    )
-    html = [render_list_html(todos), make_paragraph(told)]
-    text = [render_list_text(todos), told]
+    # The session of a parked run's result does not count open items.
+    session: dict[str, Any] = {"open": count_open(todos), **session_of(given)}
+    sentence = format_session(session)
+    goal = clean_line(redact_text(values.get("todo_goal") or ""), MAX_ITEM)
+    answer = strip_controls(redact_text(answer_of(given)))
+    html = [render_list_html(todos), make_paragraph(sentence)]
+    text = [render_list_text(todos), sentence]
     if goal:
         html.insert(0, f"<p><b>{escape_html(goal)}</b></p>")
         text.insert(0, goal)
@@ -70,52 +76,48 @@ def show(given: object) -> View:
 
 
 def format_session(session: Mapping[str, Any]) -> str:
-    """How a thread stands, what it took, and what went wrong on the way."""
-    told = [formatting.format_ending(session)]
-    took = [pluralize(session["wakes"], "wake")] if session.get("wakes") else []
+    """Say how a thread stands, what it spent, and how many calls failed."""
+    parts = []
+    if session.get("wakes"):
+        parts.append(pluralize(session["wakes"], "wake"))
     if spent := session.get("spent"):
-        took.append(formatting.format_spent(spent))
+        parts.append(formatting.format_spent(spent))
     if failed := formatting.count_failed_calls(session):
-        took.append(f"{pluralize(failed, 'call')} failed")
-    return " ".join([*told, *([", ".join(took) + "."] if took else [])])
+        parts.append(f"{pluralize(failed, 'call')} failed")
+    ending = formatting.format_ending(session)
+    return f"{ending} {', '.join(parts)}." if parts else ending
 
 
 def render_list_html(todos: Sequence[Todo], bar: str = "") -> str:
-    """A list as a table, how far it is above it; legible without its style."""
+    """Render a list as a table with its progress above, readable without styles."""
     if not todos:
         return "<p>The list is empty.</p>"
-    rows = (
-        (str(t.get("id", "")), clean_line(t["content"], MAX_ITEM), _format_status(t))
-        for t in redact_json(todos)
-    )
+    rows = []
+    for todo in redact_json(todos):
+        rows.append((str(todo.get("id", "")), clean_line(todo["content"], MAX_ITEM), _format_status(todo)))
     return f"<p>{bar}{formatting.format_progress(todos)}</p>\n{html_table(('id', 'item', 'status'), rows)}"
 
 
 def render_list_text(todos: Sequence[Todo]) -> str:
-    """A list as lines."""
+    """Render a list as lines of text."""
     if not todos:
         return "The list is empty."
-    rows = ({"id": "-", **todo} for todo in todos)
-    return "\n".join(
-        [
-            *(formatting.format_item(cast(Todo, row)) for row in rows),
-            f"list: {formatting.format_progress(todos)}",
-        ]
-    )
+    lines = [formatting.format_item(cast(Todo, {"id": "-", **todo})) for todo in todos]
+    return "\n".join([*lines, f"list: {formatting.format_progress(todos)}"])
 
 
 def _format_status(todo: Todo) -> str:
-    """A status by its sign and its word, and why an item is held or what shows that it is done."""
-    told = f"{formatting.SIGNS.get(todo['status'], '?')} {todo['status'].replace('_', ' ')}"
+    """Format a status with its sign, and its reason or evidence."""
+    status = f"{formatting.SIGNS.get(todo['status'], '?')} {todo['status'].replace('_', ' ')}"
     why = todo.get("reason") or todo.get("evidence")
-    return f"{told}: {clean_line(str(why), MAX_ITEM)}" if why else told
+    return f"{status}: {clean_line(str(why), MAX_ITEM)}" if why else status
 
 
 def make_paragraph(text: str) -> str:
-    """A paragraph of text."""
+    """Make an HTML paragraph of a text."""
     return f"<p>{escape_html(strip_controls(text))}</p>"
 
 
 def make_preformatted(text: str) -> str:
-    """Lines of text as they are, broken where the page is too narrow."""
+    """Make a preformatted HTML block that wraps on narrow pages."""
     return f'<pre style="white-space:pre-wrap">{escape_html(strip_controls(text))}</pre>'

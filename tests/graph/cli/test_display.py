@@ -89,7 +89,7 @@ def test_control_codes_and_markup_never_pass() -> None:
     screen.streamed, screen.running = "", {"1": RunningCall("x", None)}
     for line in lines:
         live.say(line)
-    live.console.print(live.drawn(), end="")
+    live.console.print(live.render(), end="")
     plain = PlainView(Screen(), io.StringIO())
     for line in lines:
         plain.say(line)

@@ -185,7 +185,7 @@ def test_the_same_in_a_pipe() -> None:
 
 
 def region(view: LiveView) -> list[str]:
-    return [row.plain for row in view.drawn().renderables]  # type: ignore[union-attr]
+    return [row.plain for row in view.render().renderables]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("terminal", [80], indirect=True)

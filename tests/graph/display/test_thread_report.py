@@ -192,7 +192,7 @@ def test_behind_a_row_that_cannot_be_read_the_rest_is_told(torn: Any) -> None:
     torn.checkpointer.torn = frozenset((rows[0].metadata["step"],))
     assert told(torn)[1] == ["request", "failed", "wake", "end", "request", "end", "gap"]
     page = thread_report(torn, THREAD)
-    assert "What is stored of it is damaged." in page
+    assert "The stored thread is damaged." in page
 
     torn.checkpointer.torn = frozenset(row.metadata["step"] for row in rows[1:-1])
     assert told(torn)[1] == ["request", "gap"]

@@ -28,7 +28,7 @@ def spent(count: int) -> dict[str, Any]:
 def event(kind: str, **more: Any) -> Callable[[int], str]:
     return lambda n: (
         Screen()
-        .event({"type": kind, "reasons": [], **more, **{k: n for k, v in more.items() if v is int}})[0]
+        .handle_event({"type": kind, "reasons": [], **more, **{k: n for k, v in more.items() if v is int}})[0]
         .text
     )
 
@@ -62,7 +62,7 @@ SENTENCES: dict[str, Callable[[int], str]] = {
     "wake": event("wake", cycle=1, budget=1, open=int),
     "nag": event("nag", rounds=int, open=int),
     "guard": event("guard", action="correct", reason="stalled", retry=1, retries=1, open=int),
-    "last word": event("guard", action="report", reason="stalled", open=int),
+    "final report": event("guard", action="report", reason="stalled", open=int),
     "a long result": lambda n: cut_middle((MAX_RESULT + n) * "a").split("\n")[1],
     "bytes": lambda n: format_base64_size("QUJD"[: n + 1]),
     "estimate": estimated,

@@ -151,13 +151,14 @@ def test_without_a_budget_nothing_is_announced() -> None:
     assert summary(screen) == "0 wakes, 1 request, 1 token"
 
 
-def test_the_last_word_is_asked_for() -> None:
+def test_the_final_report_is_asked_for() -> None:
     event = {"type": "guard", "action": "report", "retry": 0, "retries": 1, "open": 2}
     assert fed(Screen(), {**event, "reason": "token_budget"}) == [
-        "last word: the run ends (token_budget) with 2 open; the model is asked what is done and what is not"
+        f"final report: the run ends (token_budget) with 2 open; {ASKED}"
     ]
 
 
+ASKED = "the model is asked what is done and what is not"
 WHOLE = "1/26 wakes, 12 requests, 12,345 tokens (80% cached), cost 0.1234"
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import wakeloop
 from wakeloop.cli.failures import format_error, redact
-from wakeloop.display import prose, words
+from wakeloop.display import formatting, report_text
 from wakeloop.model.redaction import redact_error
 from wakeloop.sessions.host import describe_error
 from wakeloop.text.secret_formats import KEY_FORMATS
@@ -59,12 +59,12 @@ DOORS: dict[str, Callable[[str], Any]] = {
     "a text": redact_text,
     "a text of the command line": redact,
     "JSON": lambda text: redact_json({"a": [text, {"b": (text,)}]}),
-    "a call's line": lambda text: words.format_call("look", {"at": text}),
-    "a result's line": words.format_first_line,
-    "an item's line": lambda text: words.format_item(
+    "a call's line": lambda text: formatting.format_call("look", {"at": text}),
+    "a result's line": formatting.format_first_line,
+    "an item's line": lambda text: formatting.format_item(
         {"id": 1, "status": "blocked", "content": text, "reason": text}
     ),
-    "a page": lambda text: prose.clean_text(text, str),
+    "a page": lambda text: report_text.clean_text(text, str),
     "an error": lambda text: repr(redact_error(ValueError(text), [])),
     "an error with parts": lambda text: redact_error(ValueError({"body": [text]}), []).args,
     "an error behind an error": lambda text: redact_error(ExceptionGroup("a", [ValueError(text)]), []),

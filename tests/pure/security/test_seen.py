@@ -74,10 +74,10 @@ def test_a_path_shows_what_it_is() -> None:
 def test_a_reply_on_its_way_is_kept_in_bounds_and_cleaned_where_it_is_drawn() -> None:
     screen = Screen()
     for _ in range(2_000):
-        screen.token(AIMessageChunk("0123456789\n"))
+        screen.handle_token(AIMessageChunk("0123456789\n"))
     assert len(screen.streamed) == MAX_STREAMED
-    screen.token(AIMessageChunk("a\x1b]8;;http://x"))
-    screen.token(AIMessageChunk("\x1b\\b"))
+    screen.handle_token(AIMessageChunk("a\x1b]8;;http://x"))
+    screen.handle_token(AIMessageChunk("\x1b\\b"))
     assert strip_controls(screen.streamed).endswith("\nab")
 
 

@@ -255,7 +255,7 @@ def test_a_run_ends_by_its_requests_and_says_how_to_go_on(run: Any) -> None:
         "budget: 100% of max_requests is spent",
         'tool: read_file(path="none3.txt")',
         f"tool error: read_file: There is no 'none3.txt' {NONE}",
-        f"last word: the run ends (request_budget) with 2 open; {ASKED}",
+        f"final report: the run ends (request_budget) with 2 open; {ASKED}",
         "model: Nothing was found.",
         "  [ ] 1 a",
         "  [ ] 2 b",

@@ -78,7 +78,7 @@ def test_postgres_with_a_row_that_is_torn(postgres: str, expected: list[str], ab
 @pytest.mark.parametrize(
     ("torn", "says_so"),
     [
-        ("checkpoint_id = (SELECT MAX(checkpoint_id) FROM checkpoints)", "What is stored of it is damaged."),
+        ("checkpoint_id = (SELECT MAX(checkpoint_id) FROM checkpoints)", "The stored thread is damaged."),
         ("json_extract(metadata, '$.step') = 4", "Earlier steps cannot be read."),
     ],
 )

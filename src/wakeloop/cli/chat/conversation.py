@@ -186,7 +186,7 @@ class Conversation:
             agent = graph.compile(checkpointer=store.saver, name="wakeloop")
             before = agent.get_state(self.config)
             view = choose_view(job, before)
-            view.screen.ahead = ahead
+            view.screen.typed = ahead
             outcome = execute(agent, graph_input(job, before), self.config, view, leave_open, stop)
         self.abandoned = self.abandoned or outcome.abandoned
         return outcome, view
