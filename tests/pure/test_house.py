@@ -144,6 +144,18 @@ def test_a_file_opens_with_a_caption() -> None:
     assert [file for file, caption in captions.items() if not 0 < len(caption) <= 60] == []
 
 
+def test_a_function_can_be_seen_whole() -> None:
+    """Its body, without signature and docstring; ruff limits statements, branches and complexity."""
+    long = []
+    for file in FILES:
+        for node in ast.walk(parsed(file)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+                long += [(file, node.name, lines)] if lines > 50 else []
+    assert long == []
+
+
 def test_the_wake_loop_is_read_in_three_files() -> None:
     loop = ("graph.py", "routes.py", "loop/ruling.py")
     assert sum(len((HOUSE / file).read_text(encoding="utf-8").splitlines()) for file in loop) <= 220

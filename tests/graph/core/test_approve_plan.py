@@ -397,5 +397,7 @@ def test_near_the_limit_of_steps_the_verifier_is_asked_once_too(thread: Make, do
 
 
 def test_an_unknown_value_is_a_sentence() -> None:
-    with pytest.raises(WakeloopError, match="'approve_plan' cannot be 'always'"):
+    with pytest.raises(
+        WakeloopError, match="'approve_plan' must be 'off', 'first' or 'changes', got 'always'"
+    ):
         create_todo_agent(ScriptedModel(), settings={"approve_plan": "always"})
