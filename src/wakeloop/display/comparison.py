@@ -1,4 +1,4 @@
-"""One task under several presets: a table and a plot."""
+"""Comparison of presets on one task: a table, a plot."""
 
 import io
 from base64 import b64encode
@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 from wakeloop.agent import create_todo_agent
 from wakeloop.display import formatting
 from wakeloop.display.events import is_wakeloop_event
+from wakeloop.display.terminal_output import format_columns
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.errors import BenchError, WakeloopError
 from wakeloop.presets import preset
@@ -26,7 +27,7 @@ WHITE = "#ffffff"
 
 
 class Row(TypedDict):
-    """One run: `closed` and `blocked` of `items`, what it took, how it ended; `error` where it did not."""
+    """One run: its items, what it spent, how it ended; `error` is the exception that it raised, or ""."""
 
     preset: str
     items: int
@@ -47,35 +48,34 @@ class Row(TypedDict):
 
 @dataclass(frozen=True)
 class Comparison:
-    """What became of a task under each preset: a table in a notebook, lines in `print`, and `rows`."""
+    """The runs of a task under several presets, as a table in notebooks and in `print`, and as `rows`."""
 
     task: str
     rows: list[Row] = field(default_factory=list)
 
     def plot(self) -> "Plot":
-        """Draw what was closed, the requests and the tokens. Raises `BenchError` without matplotlib."""
+        """Plot closed items, requests and tokens. Raises `BenchError` without matplotlib."""
         return Plot(self.rows)
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
-        """Heads and cells; what no run has had is left out."""
+        """Return the table's head and rows, without a column for cost if no run has one."""
         priced = any(row["cost"] is not None for row in self.rows)
         counts = ("blocked", "requests", "wakes", "reminders", "corrections", "tokens")
         rows: list[list[object]] = []
         for row in self.rows:
-            cells: dict[str, Any] = {**row}
-            cost: list[object] = [round(row["cost"], 4) if row["cost"] is not None else ""] if priced else []
-            end = row["error"] or row["reason"]
-            closed, took = f"{row['closed']}/{row['items']}", f"{row['seconds']:.1f} s"
-            rows.append([row["preset"], closed, *(cells[key] for key in counts), *cost, took, end])
-        return ["preset", "closed", *counts, *(["cost"] if priced else []), "time", "end"], rows
+            values: dict[str, Any] = {**row}
+            cells = [row["preset"], f"{row['closed']}/{row['items']}", *(values[key] for key in counts)]
+            if priced:
+                cells.append("" if row["cost"] is None else round(row["cost"], 4))
+            rows.append([*cells, f"{row['seconds']:.1f} s", row["error"] or row["reason"]])
+        cost = ["cost"] if priced else []
+        return ["preset", "closed", *counts, *cost, "time", "end"], rows
 
     def __str__(self) -> str:
         head, rows = self._table()
         every: list[list[object]] = [[*head], *rows]
-        told = [[clean_line(str(cell), 80) for cell in row] for row in every]
-        wide = [max(map(len, column)) for column in zip(*told, strict=True)]
-        lines = ("  ".join(map(str.ljust, row, wide)).rstrip() for row in told)
-        return "\n".join(lines)
+        cells = [[clean_line(str(cell), 80) for cell in row] for row in every]
+        return "\n".join(format_columns(cells))
 
     def _repr_pretty_(self, printer: Any, *_: Any) -> None:
         printer.text(str(self))
@@ -86,11 +86,11 @@ class Comparison:
 
 
 class Plot:
-    """Bars by preset, on a ground of their own: PNG, since a page without styles paints an SVG black."""
+    """A bar chart of presets, as PNG: where styles are removed, an SVG would be black."""
 
     def __init__(self, rows: list[Row]) -> None:
         try:
-            import matplotlib as mpl  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - of an extra
+            import matplotlib as mpl  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - an extra
             from matplotlib.figure import (  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415
                 Figure,
             )
@@ -99,12 +99,12 @@ class Plot:
         names = [row["preset"].replace("$", r"\$") for row in rows]
         with mpl.rc_context({"font.size": 9}):
             self.figure = Figure(figsize=(8, 0.9 + 0.35 * len(rows)), facecolor=WHITE, layout="constrained")
-            of = self.figure.subplots(1, 3, sharey=True, squeeze=False)[0]
+            charts = self.figure.subplots(1, 3, sharey=True, squeeze=False)[0]
             shares = [100 * row["closed"] / row["items"] if row["items"] else 0 for row in rows]
             for axes, title, values in (
-                (of[0], "closed, %", shares),
-                (of[1], "requests", [row["requests"] for row in rows]),
-                (of[2], "tokens", [row["tokens"] for row in rows]),
+                (charts[0], "closed, %", shares),
+                (charts[1], "requests", [row["requests"] for row in rows]),
+                (charts[2], "tokens", [row["tokens"] for row in rows]),
             ):
                 bars = axes.barh(range(len(rows)), values, color="#8b82d8")
                 axes.bar_label(bars, [f"{value:,.0f}" for value in values], padding=2)
@@ -112,14 +112,13 @@ class Plot:
                 axes.set_yticks(range(len(rows)), labels=names)
                 axes.set_xticks([])
                 axes.spines[["top", "right", "bottom"]].set_visible(False)
-            of[0].invert_yaxis()
-            dots = io.BytesIO()
-            self.figure.savefig(dots, format="png")
-        self.png = dots.getvalue()
+            charts[0].invert_yaxis()
+            image = io.BytesIO()
+            self.figure.savefig(image, format="png")
+        self.png = image.getvalue()
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        told = "A plot: closed, requests, tokens."
-        return {"text/plain": told, "image/png": b64encode(self.png).decode()}
+        return {"text/plain": "A plot: closed, requests, tokens.", "image/png": b64encode(self.png).decode()}
 
 
 def compare(
@@ -131,22 +130,28 @@ def compare(
     config: Any = None,
     **more: Any,
 ) -> Comparison:
-    """Run one task under each of some presets, one after the other, and compare what became of it.
+    """Run one task under several presets, one after the other, and compare the runs.
 
     Args:
         presets: Names of presets, or settings; a mapping gives them names of your own.
-        task: What a person asks for, or a run's whole input.
-        model: A model or its name, as for `create_todo_agent`; or a function that makes one for each
-            preset, from its settings: a model that plays a script has to be made anew.
+        task: A user's message, or the whole input of a run.
+        model: A model or its name, as for `create_todo_agent`; or a function of the settings that makes one
+            for each preset, since a scripted model can only be used once.
         tools: The agent's tools.
-        config: A config for each run.
+        config: The config of each run.
         more: Further arguments of `create_todo_agent`.
 
     Returns:
-        A table, `rows` (a list of dicts), and `plot()`. A run that raises has a row with its error.
+        A table, with `rows` (a list of dicts) and `plot()`. A run that raises has a row with its error.
 
     Raises:
-        SettingsError: An unknown preset, before anything is run.
+        SettingsError: A preset is unknown; nothing is run then.
+
+    Example:
+        >>> from wakeloop.testing import ScriptedModel, says
+        >>> runs = compare(["wakeloop", "loki"], "Hi", model=lambda settings: ScriptedModel(says("Hello!")))
+        >>> [(row["preset"], row["requests"]) for row in runs.rows]
+        [('wakeloop', 1), ('loki', 1)]
     """
     pairs = presets.items() if isinstance(presets, Mapping) else [(_name_preset(one), one) for one in presets]
     named = {name: preset(one) if isinstance(one, str) else one for name, one in pairs}
@@ -160,25 +165,27 @@ def compare(
 
 
 def _run_preset(name: str, agent: Any, given: Any, config: Any) -> Row:
-    """Run an agent and count; what it raised is told in the row, so that the others are compared."""
-    told: dict[str, int] = {"wake": 0, "nag": 0, "guard": 0}
+    """Run an agent and count. An exception goes into the row, so that the other presets still run."""
+    counts: dict[str, int] = {"wake": 0, "nag": 0, "guard": 0}
     result: dict[str, Any] = {}
     spent: Any = None
     error = ""
     try:
-        what = {"stream_mode": ["custom", "values"], "output_keys": agent.output_channels}
-        for mode, data in agent.stream(given, config, **what):
+        options = {"stream_mode": ["custom", "values"], "output_keys": agent.output_channels}
+        for mode, data in agent.stream(given, config, **options):
             if mode == "values":
                 result = data
             elif not is_wakeloop_event(data):
-                continue  # of a tool
+                continue  # streamed by a tool
             elif data["type"] == "spent":
                 spent = data["spent"]
-            elif data["type"] in told:
-                told[data["type"]] += 1
-    except Exception as raised:  # noqa: BLE001 - the other presets are compared all the same
-        said = raised if isinstance(raised, WakeloopError) else f"{type(raised).__name__}: {raised}"
-        error = redact_text(str(said))
+            elif data["type"] in counts:
+                counts[data["type"]] += 1
+    except Exception as raised:  # noqa: BLE001 - the other presets still run
+        error = str(raised)
+        if not isinstance(raised, WakeloopError):
+            error = f"{type(raised).__name__}: {error}"
+        error = redact_text(error)
     todos = result.get("todos") or []
     session = session_of(result) if result else {}
     spent = session.get("spent") or spent or {}
@@ -188,9 +195,9 @@ def _run_preset(name: str, agent: Any, given: Any, config: Any) -> Row:
         "closed": sum(map(is_closed, todos)),
         "blocked": formatting.count_blocked(todos),
         "requests": spent.get("requests", 0),
-        "wakes": told["wake"],
-        "reminders": told["nag"],
-        "corrections": told["guard"],
+        "wakes": counts["wake"],
+        "reminders": counts["nag"],
+        "corrections": counts["guard"],
         "failed_calls": spent.get("failed_calls", 0),
         "tokens": spent.get("input", 0) + spent.get("output", 0),
         "cost": spent.get("cost"),
@@ -202,8 +209,8 @@ def _run_preset(name: str, agent: Any, given: Any, config: Any) -> Row:
 
 
 def _name_preset(one: str | LoopSettings) -> str:
-    """A preset's name; settings are named as the nearest one, and what differs."""
+    """Name a preset; settings are named after the nearest preset and what differs from it."""
     if isinstance(one, str):
         return one
     name, differs = one.nearest_preset()
-    return ", ".join([name, *(f"{key}={own!r}" for key, own, _ in differs)])
+    return ", ".join([name, *[f"{key}={own!r}" for key, own, _ in differs]])

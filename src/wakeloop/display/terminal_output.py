@@ -1,4 +1,4 @@
-"""Lines no wider than the terminal, broken between words."""
+"""Terminal output: wrapping, writing, tables."""
 
 import os
 import re
@@ -9,24 +9,24 @@ from unicodedata import category, east_asian_width
 
 from wakeloop.display.terminal_text import strip_controls
 
-INDENT = 4  # columns that a further row is set off
-MIN_TEXT_COLUMNS = 12  # columns of a text in a table: where there are fewer, it has a row of its own
-GAP = "  "  # between columns, and before the further rows of a table's row
-COMMAND = re.compile(  # what stands before one to copy
+INDENT = 4  # columns, of the rows of a line after its first
+MIN_TEXT_COLUMNS = 12  # of a text in a table; with fewer it goes on a line of its own
+GAP = "  "  # between columns, and before further lines of a table row
+COMMAND = re.compile(  # what may precede a command to copy
     r"""(?:|\s*(?:\S+: )?(?:… and \d+ more|(?!Usage)[A-Z][a-z ]+): (?:(?:[^'"]|(?<=\w)')*, then )?)"""
     r"(?=wakeloop [a-z])"
 )
-WORD = re.compile(  # a path in quotes is one, the name of a command, too; a number takes its unit along
+WORD = re.compile(  # quoted paths, commands, and numbers with a unit are not broken
     r"""\s*(?:(?<!\S)(?:'(?=~?/)[^'\n]*+'|"(?=~?/)[^"\n]*+")\S*"""
     r"|(?<!\S)wakeloop (?=[a-z])\S+|\S+(?:(?<=\d) (?:s|ms|min|h|%)(?!\w)\S*)?)"
 )
-ARGUMENT = re.compile(r"""\s*(?:'[^']*'|"[^"]*"|\S)+""")  # a quoted text stays whole
+ARGUMENT = re.compile(r"""\s*(?:'[^']*'|"[^"]*"|\S)+""")  # quoted strings are not broken
 
 
 def write_text(text: str, out: TextIO, *, whole: bool = False, end: str = "\n") -> None:
-    """Write a text without control codes; what the output's encoding lacks is replaced.
+    """Write a text without control codes; characters that the output's encoding lacks are replaced.
 
-    On a terminal its lines are broken between words, but of a `whole` one, which is for a program.
+    On a terminal, lines are wrapped between words. A `whole` text is not: it is for a program.
     """
     text, width = strip_controls(text), None if whole else find_width(out)
     if width is not None:
@@ -37,31 +37,32 @@ def write_text(text: str, out: TextIO, *, whole: bool = False, end: str = "\n") 
 
 
 def find_width(out: TextIO) -> int | None:
-    """The columns of a terminal; None for any other output, and for one that does not tell."""
+    """Return the columns of a terminal; None for other outputs and if the width is unknown."""
     if not out.isatty():
         return None
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told):
-        return int(told)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
     with suppress(OSError, ValueError):
         return os.get_terminal_size(out.fileno()).columns or None
     return None
 
 
 def count_columns(text: str) -> int:
-    """The columns that a text takes."""
+    """Count the columns that a text takes; wide characters take two, combining ones none."""
     if text.isascii():
         return len(text)
-    return sum(
-        0 if category(one) in ("Mn", "Me", "Cf") else 2 if east_asian_width(one) in "WF" else 1
-        for one in text
-    )
+    columns = 0
+    for character in text:
+        if category(character) not in ("Mn", "Me", "Cf"):
+            columns += 2 if east_asian_width(character) in "WF" else 1
+    return columns
 
 
 def wrap_text(text: str, width: int, hang: int = INDENT) -> Iterator[str]:
-    """A text's rows; each further one of a line is set off. A word that is longer than a row stays whole.
+    """Wrap a text, and indent the rows of a line after its first. A word longer than a row stays whole.
 
-    A command to copy has rows of its own, which a shell takes for one line.
+    A command to copy gets rows of its own, joined by backslashes, so that a shell reads them as one line.
     """
     for line in text.expandtabs().split("\n"):
         if count_columns(line) <= width:
@@ -78,6 +79,7 @@ def wrap_text(text: str, width: int, hang: int = INDENT) -> Iterator[str]:
 
 
 def _break_words(words: Iterable[str], lead: int, width: int, hang: int, joint: str = "") -> Iterator[str]:
+    """Yield rows of words: the first indented by `lead`, the others by `hang` more, ending in `joint`."""
     row = ""
     for word in words:
         if row and count_columns(row + word) + len(joint) <= width:
@@ -100,10 +102,10 @@ def format_columns(
     texts: Collection[int] = (),
     spare: Sequence[int] = (),
 ) -> Iterator[str]:
-    """Rows of cells as lines, each column as wide as its longest cell.
+    """Format rows of cells as lines, each column as wide as its longest cell.
 
-    Where `width` is less, the columns `spare` are left out, in this order, for as long as that is needed; the
-    columns `texts` are cut, and what has no room then goes to a further line.
+    If that exceeds `width`, columns in `spare` are left out, in this order and as few as possible; then
+    columns in `texts` are cut, and what still does not fit goes on a further line.
     """
     wide = [max(map(count_columns, column)) for column in zip(*rows, strict=True)]
     kept = [*range(len(wide))]
@@ -115,23 +117,29 @@ def format_columns(
     shown = [_share_width(line, wide, width, texts, first=line is lines[0]) for line in lines]
     for row in rows:
         for line in shown:
-            lead = "" if line is shown[0] else GAP
-            yield (lead + GAP.join(pad_text(row[place], most) for place, most in line.items())).rstrip()
+            text = GAP.join(pad_text(row[place], most) for place, most in line.items())
+            yield (text if line is shown[0] else GAP + text).rstrip()
 
 
 def _needed_widths(wide: Sequence[int], kept: Iterable[int], texts: Collection[int]) -> list[int]:
-    """What each column takes at least, with the gap before it."""
-    return [
-        len(GAP) + (min(wide[place], MIN_TEXT_COLUMNS) if place in texts else wide[place]) for place in kept
-    ]
+    """Return the least width of each column, with the gap before it."""
+    needs = []
+    for place in kept:
+        least = min(wide[place], MIN_TEXT_COLUMNS) if place in texts else wide[place]
+        needs.append(len(GAP) + least)
+    return needs
 
 
 def _split_columns(
     wide: Sequence[int], kept: Sequence[int], width: int, texts: Collection[int]
 ) -> list[list[int]]:
-    """Which columns share a line; texts at the end have one for themselves where not all can."""
+    """Split the columns into lines; if one line is not enough, trailing texts get one of their own."""
     needs = _needed_widths(wide, kept, texts)
-    apart = next((p for n, p in enumerate(kept) if all(q in texts for q in kept[n:])), None)
+    apart = None  # the first of the trailing texts
+    for place in reversed(kept):
+        if place not in texts:
+            break
+        apart = place
     lines: list[list[int]] = [[]]
     taken = -len(GAP)
     if sum(needs, taken) <= width:
@@ -148,7 +156,7 @@ def _split_columns(
 def _share_width(
     line: Sequence[int], wide: Sequence[int], width: int | None, texts: Collection[int], *, first: bool
 ) -> dict[int, int]:
-    """How wide each column of a line is: the texts share what the others leave."""
+    """Return the width of each column of a line; texts share what the others leave."""
     found = {place: wide[place] for place in line}
     if width is None:
         return found
@@ -162,13 +170,13 @@ def _share_width(
 
 
 def pad_text(text: str, wide: int) -> str:
-    """A text in as many columns: filled up, or without its end."""
+    """Pad or cut a text to a number of columns."""
     text = cut_text(text, wide)
     return text + " " * (wide - count_columns(text))
 
 
 def cut_text(text: str, wide: int) -> str:
-    """A text in as many columns at most: cut between words, or in one that takes more than half of them."""
+    """Cut a text to a number of columns, between words unless that would cut more than half of it."""
     if count_columns(text) <= wide:
         return text
     last = ""
