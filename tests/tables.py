@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from wakeloop.loop.gates import GATES, OTHER_ENDINGS
+from wakeloop.settings import LoopSettings
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
 
 
 def endings_table() -> str:
@@ -14,6 +15,16 @@ def endings_table() -> str:
     rows = ["| | reason | state | when |", "|---|---|---|---|"]
     rows += [f"| {n} | `{one.name}` | {one.state} | {one.meaning} |" for n, one in enumerate(GATES, 1)]
     rows += [f"| | `{one.name}` | {one.state} | {one.meaning} |" for one in OTHER_ENDINGS]
+    return "\n".join(rows)
+
+
+def settings_table() -> str:
+    """Every setting with its default and its line of documentation."""
+    rows = ["| setting | default | meaning |", "|---|---|---|"]
+    for name, field in LoopSettings.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        assert field.description, f"{name} has no line of documentation"
+        rows.append(f"| `{name}` | `{default!r}` | {' '.join(field.description.split())} |")
     return "\n".join(rows)
 
 
@@ -26,4 +37,6 @@ def replace_table(page: Path, table: str) -> None:
 
 
 if __name__ == "__main__":
-    replace_table(DOCS / "rules.md", endings_table())
+    replace_table(ROOT / "docs" / "rules.md", endings_table())
+    for place in ("README.md", "docs/settings.md"):
+        replace_table(ROOT / place, settings_table())

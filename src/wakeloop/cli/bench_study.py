@@ -1,4 +1,4 @@
-"""Run a bench study on the terminal: estimate, progress, report."""
+"""Runs a bench study: estimate, progress, report."""
 
 import math
 import os
