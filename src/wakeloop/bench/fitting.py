@@ -14,7 +14,7 @@ from wakeloop.errors import ArgumentError
 from wakeloop.testing.captured_requests import calls_of, is_blank, malformed_of
 from wakeloop.testing.job_progress import call_key
 from wakeloop.testing.knobs import Knobs
-from wakeloop.testing.todo_tools import ALL_TODO_TOOLS, Item, read_events, was_refused
+from wakeloop.testing.todo_tools import ALL_TODO_TOOLS, Item, TodoTools, read_events, was_refused
 
 _TODO_TOOL_NAMES = frozenset(name for vocabulary in ALL_TODO_TOOLS for name in vocabulary.names)
 _LISTING_TOOLS = frozenset({"todo_list", "todo__list"})
@@ -27,25 +27,25 @@ _RATES = (
 
 
 class Count(NamedTuple):
-    """How often something happened, of how many times that it could have."""
+    """How often something happened, out of how often it could have."""
 
     times: int
     of: int
 
     @property
     def rate(self) -> float:
-        """The share, 0 where it never could."""
+        """The share; 0 if it never could happen."""
         return self.times / self.of if self.of else 0.0
 
     @property
     def interval(self) -> Interval:
-        """The share with Wilson's interval: of a few replies it says little."""
+        """The share with Wilson's interval, which is wide for a few replies."""
         return wilson_interval(self.times, self.of)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Knobs and what they were counted from; a habit that could never show has a count of 0 of 0."""
+    """Knobs and the counts behind them; a habit that could never show has the count 0 of 0."""
 
     knobs: Knobs
     counts: Mapping[str, Count]
@@ -59,27 +59,30 @@ class _Tally:
         self.of: Counter[str] = Counter()
 
     def note(self, habit: str, happened: object) -> None:
-        """One time that a habit could have shown."""
+        """Count one occasion on which a habit could have shown."""
         self.of[habit] += 1
         self.times[habit] += bool(happened)
 
     def count(self, habit: str) -> Count:
-        """What was noted of a habit."""
+        """Return the count of a habit."""
         return Count(self.times[habit], self.of[habit])
 
 
 def fit_knobs(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
-    """The knobs that a model's transcripts show, each a list of messages as a thread ends with them.
+    """Return the knobs that a model's transcripts show, each a list of messages of a finished thread.
 
-    Counted are, in replies but the first of a transcript: stops (a text while items are open on its list, or
-    after which it went on to work when asked), stops right after a stop, the same call with the same
-    arguments as ever before, lists asked for; in all replies: broken calls, cut and empty ones; in items that
-    were closed: closed without a call of another tool since the last closing, closed only when asked; in
-    transcripts with calls: no list, a plan sent twice, a plan beside a call. What only the world knows
-    (`spoil`, `cannot`, `on_failure`, `lenient`) and `wander` stay as they are by default.
+    In all replies but the first of a transcript it counts: stops (a text while items on its list are open, or
+    after which the model continued to work when asked), stops right after a stop, repeated calls (same
+    arguments), and listings. In all replies: broken, cut and empty ones. In closed items: those closed without
+    a call of another tool since the last closing, those closed only when asked. In transcripts with calls:
+    no list, a repeated plan, a plan next to another call. What only the world knows (`spoil`, `cannot`,
+    `on_failure`, `lenient`) and `wander` keep their defaults.
+
+    Raises:
+        ArgumentError: A single transcript in place of a list of transcripts.
     """
     if any(isinstance(one, BaseMessage) for one in transcripts):
-        raise ArgumentError("fit takes transcripts, each a list of messages: of one it is fit([messages]).")
+        raise ArgumentError("fit_knobs takes a list of transcripts; for one, write fit_knobs([messages]).")
     tally = _Tally()
     for transcript in transcripts:
         _count_transcript(list(transcript), tally)
@@ -116,35 +119,51 @@ class _Reply:
 
 
 def _read_replies(transcript: list[BaseMessage]) -> list[_Reply]:
-    """The replies of a transcript; lines of the graph's own are none."""
+    """Return the replies of a transcript, without lines that the graph wrote itself."""
     results = {message.tool_call_id: message for message in transcript if isinstance(message, ToolMessage)}
-    spoken = {call["name"] for message in transcript for call in calls_of(message)}
-    vocabulary = next((one for one in ALL_TODO_TOOLS if one.writes & spoken), None)
+    vocabulary = _find_todo_tools(transcript)
     found = []
     for place, message in enumerate(transcript):
         if not isinstance(message, AIMessage) or "wakeloop" in message.additional_kwargs:
             continue
-        made = [(call, results.get(call["id"] or "")) for call in message.tool_calls]
-        ran = [
-            (call["name"], call_key(Call(call["name"], call["args"])))
-            for call, result in made
-            if result is not None and not was_refused(result)
-        ]
-        work = [key for name, key in ran if name not in _TODO_TOOL_NAMES]
-        listed = [key for name, key in ran if name in _TODO_TOOL_NAMES]
+        work: list[str] = []
+        listed: list[str] = []
+        broken = bool(message.invalid_tool_calls)
+        for call in message.tool_calls:
+            result = results.get(call["id"] or "")
+            if result is None:
+                continue
+            broken = broken or bool(_BROKEN_CALL.match(str(result.text)))
+            if not was_refused(result):
+                kind = listed if call["name"] in _TODO_TOOL_NAMES else work
+                kind.append(call_key(Call(call["name"], call["args"])))
         after = place + 1
         while after < len(transcript) and isinstance(transcript[after], ToolMessage):
             after += 1
-        before, now = (
-            vocabulary.read(read_events(transcript[:end])) if vocabulary else [] for end in (place, after)
-        )
-        still = {item.text for item in now if item.is_open}
-        closed = sum(item.is_open and item.text not in still for item in before)
-        broken = any(result is not None and _BROKEN_CALL.match(str(result.text)) for _, result in made)
-        found.append(
-            _Reply(message, work, listed, before, closed, bool(broken or message.invalid_tool_calls))
-        )
+        items: list[Item] = []
+        closed = 0
+        if vocabulary is not None:
+            items = vocabulary.read(read_events(transcript[:place]))
+            closed = _count_closed(items, vocabulary.read(read_events(transcript[:after])))
+        found.append(_Reply(message, work, listed, items, closed, broken))
     return found
+
+
+def _find_todo_tools(transcript: list[BaseMessage]) -> TodoTools | None:
+    """Return the todo tools that a transcript writes its list with."""
+    called: set[str] = set()
+    for message in transcript:
+        called.update(call["name"] for call in calls_of(message))
+    for vocabulary in ALL_TODO_TOOLS:
+        if vocabulary.writes & called:
+            return vocabulary
+    return None
+
+
+def _count_closed(before: Sequence[Item], after: Sequence[Item]) -> int:
+    """Return how many open items are not open any more; items are told apart by their text."""
+    still_open = {item.text for item in after if item.is_open}
+    return sum(item.is_open and item.text not in still_open for item in before)
 
 
 def _count_transcript(transcript: list[BaseMessage], tally: _Tally) -> None:
@@ -166,8 +185,7 @@ def _count_transcript(transcript: list[BaseMessage], tally: _Tally) -> None:
 
 def _count_reply(reply: _Reply, tally: _Tally) -> None:
     metadata = reply.message.response_metadata
-    said = [metadata.get(name) for name in ("finish_reason", "stop_reason")]
-    is_cut = any(word in _CUT_REASONS for word in said)
+    is_cut = metadata.get("finish_reason") in _CUT_REASONS or metadata.get("stop_reason") in _CUT_REASONS
     tally.note("cut", is_cut)
     tally.note("empty", reply.stops and is_blank(reply.message) and not is_cut)
     if not reply.stops and not is_cut:
@@ -178,8 +196,8 @@ def _count_later_reply(
     reply: _Reply, last: _Reply, later: Sequence[_Reply], seen: set[str], tally: _Tally
 ) -> None:
     left = any(one.work for one in later)
-    if not any(one.closed for one in later):
-        left = left or any(item.is_open for item in reply.items)
+    if not left and not any(one.closed for one in later):
+        left = _count_open(reply) > 0
     if not reply.stops or (left and not is_blank(reply.message)):
         tally.note("after_stop" if last.stops else "stop", reply.stops)
     tally.note("busy", reply.work and seen.issuperset(reply.work))
@@ -191,23 +209,41 @@ def _count_later_reply(
 def _count_closing(reply: _Reply, before: Sequence[_Reply], undone: int, tally: _Tally) -> int:
     """Judge the items that a reply closed; returns how much work is left that closed none."""
     asked = bool(before) and before[-1].stops
-    interrupted = next((bool(one.work) for one in reversed(before) if not one.stops), False)
+    interrupted = _worked_last(before)
     for place in range(reply.closed):
         late = asked and not (interrupted and place == 0)
         tally.note("forget", late)
         if not late:
             tally.note("false_done", undone <= 0)
         undone -= 1
-    if not asked and sum(item.is_open for item in reply.items) > reply.closed:
+    if not asked and _count_open(reply) > reply.closed:
         tally.note("one_reply", reply.work)
     return max(undone, 0)
 
 
+def _worked_last(replies: Sequence[_Reply]) -> bool:
+    """Tell whether the last reply with a call did work outside the list."""
+    for reply in reversed(replies):
+        if not reply.stops:
+            return bool(reply.work)
+    return False
+
+
+def _count_open(reply: _Reply) -> int:
+    return sum(item.is_open for item in reply.items)
+
+
 def _count_run(replies: Sequence[_Reply], tally: _Tally) -> None:
-    """What a whole transcript shows once."""
-    written = [(reply, key) for reply in replies for key in reply.listed if "items" in key or "task" in key]
+    """Note what a transcript shows only as a whole."""
+    plans: list[str] = []
+    planned_in: _Reply | None = None
+    for reply in replies:
+        for key in reply.listed:
+            if "items" in key or "task" in key:
+                plans.append(key)
+                planned_in = planned_in or reply
     if sum(bool(reply.work) for reply in replies) > 1:
         tally.note("no_list", not any(reply.listed for reply in replies))
-    if written:
-        tally.note("repeat", len({key for _, key in written}) < len(written))
-        tally.note("plan_beside", written[0][0].work)
+    if planned_in is not None:
+        tally.note("repeat", len(set(plans)) < len(plans))
+        tally.note("plan_beside", planned_in.work)

@@ -126,7 +126,7 @@ def test_several_items_closed_in_one_call_are_several() -> None:
 
 
 def test_one_transcript_is_a_list_of_one() -> None:
-    with pytest.raises(ArgumentError, match=r"of one it is fit\(\[messages\]\)"):
+    with pytest.raises(ArgumentError, match=r"for one, write fit_knobs\(\[messages\]\)"):
         fit_knobs(thread(*RELIABLE))  # type: ignore[arg-type]
 
 
