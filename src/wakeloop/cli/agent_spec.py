@@ -1,4 +1,4 @@
-"""How a thread's agent is made: why `resume` needs no options."""
+"""Agent specs, stored with threads, and their options."""
 
 import json
 import re
@@ -20,12 +20,17 @@ YAML_WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": 
 
 @dataclass(frozen=True)
 class AgentSpec:
-    """What a thread's agent is made of, without keys; `demo` stands for the offline model and its tools.
+    """Everything needed to build a thread's agent again, except API keys.
 
-    `levels` are those that it all came from, `role` and `agent` the files among them; `switched_on` says that
-    nobody asked for auto_continue and the preset leaves it off; without `function_calling` the model counts
-    as one that cannot call tools; `verify` is the command that items are checked by; `mcp` is the file of MCP
-    servers, "" where there are to be none; `imports` is the folder of the user's own tools.
+    It is stored with the thread, so that `wakeloop resume` needs no options.
+
+    - `demo`: use the offline model and its tools
+    - `levels`: the configuration levels of the values; `role` and `agent` are the files among them
+    - `switched_on`: auto_continue is on although the preset leaves it off and nobody asked for it
+    - `function_calling`: False for a model that cannot call tools
+    - `verify`: the command that checks items
+    - `mcp`: the file with MCP servers; "" for no servers, None for the default
+    - `imports`: the folder from which the user's own tools are imported
     """
 
     model: str = ""
@@ -48,54 +53,56 @@ class AgentSpec:
 
     @classmethod
     def from_json(cls, text: str) -> "Self | None":
-        """Read one that was stored: what newer versions added is left out, a damaged one is None."""
+        """Read a stored spec. Unknown keys (of newer versions) are ignored; a damaged spec gives None."""
         known = {one.name for one in fields(cls)}
         try:
-            made = cls(**{key: value for key, value in json.loads(text).items() if key in known})
+            spec = cls(**{key: value for key, value in json.loads(text).items() if key in known})
         except (ValueError, AttributeError, TypeError):
             return None
-        return made if made.is_sound else None
+        return spec if spec.is_sound else None
 
     @property
     def is_sound(self) -> bool:
-        """Whether each value is of the kind that it has here: another version may write others."""
-        own: dict[str, Any] = vars(self)
-        kinds: dict[type, Any] = {tuple: list | tuple, int: int | float, type(None): str | None}
-        return (
-            all(
-                isinstance(own[key], kinds.get(type(usual), type(usual)))
-                for key, usual in vars(AgentSpec()).items()
-            )
-            and all(isinstance(name, str) for name in own["tools"])
-            and all(
-                isinstance(one, Mapping) and isinstance(one.get("values"), Mapping) for one in own["levels"]
-            )
-        )
+        """Whether every value has the right type: another version may have stored something else."""
+        # JSON has no tuples, and a delay may be 1 or 1.5
+        wider: dict[type, Any] = {tuple: list | tuple, int: int | float, type(None): str | None}
+        for key, default in vars(AgentSpec()).items():
+            if not isinstance(getattr(self, key), wider.get(type(default), type(default))):
+                return False
+        levels: Sequence[Any] = self.levels  # read from a file, so anything
+        for level in levels:
+            if not isinstance(level, Mapping) or not isinstance(level.get("values"), Mapping):
+                return False
+        return all(isinstance(name, str) for name in self.tools)
 
     def to_json(self) -> str:
-        """Return it as it is stored: JSON, without a user and password in the address."""
+        """Return the spec as JSON to store, without user and password in URLs."""
         levels = [{**level, "values": strip_base_url(level["values"])} for level in self.levels]
         return json.dumps({**strip_base_url(asdict(self)), "levels": levels})
 
     @property
     def role_and_agent(self) -> tuple[tuple[str, str], ...]:
-        """The role and the agent, each "" where there is none."""
+        """The names of role and agent; "" means none."""
         return ("role", self.role), ("agent", self.agent)
 
     @property
     def model_title(self) -> str:
-        """The model as a person is told of it."""
+        """The model's name for people."""
         return self.model or ("offline rule-based auditor, not a language model" if self.demo else "no model")
 
     @property
     def doctor_command(self) -> str:
-        """The command that looks into its model."""
-        given = {"--model": self.model, "--base-url": self.base_url and strip_credentials(self.base_url)}
-        return shlex.join(["wakeloop", "doctor", *(word for two in given.items() if two[1] for word in two)])
+        """The `wakeloop doctor` command that checks this model."""
+        words = ["wakeloop", "doctor"]
+        if self.model:
+            words += ["--model", self.model]
+        if self.base_url:
+            words += ["--base-url", strip_credentials(self.base_url)]
+        return shlex.join(words)
 
 
 def strip_credentials(url: str) -> str:
-    """An address without user, password and keys."""
+    """Return a URL without user, password and secret query parameters."""
     if not is_http_url(url):
         return redact_text(url)
     parts = urlsplit(url)
@@ -104,16 +111,16 @@ def strip_credentials(url: str) -> str:
 
 
 def is_http_url(text: str) -> bool:
-    """Whether a text is the address of a server, to be reached over HTTP."""
+    """Whether a string is a valid HTTP or HTTPS URL."""
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # of a port, or of what stands in brackets
+    except ValueError:  # of a bad port, or of bad brackets around an IPv6 address
         return False
 
 
 def strip_base_url(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as they may be stored: no user, password and keys in an address."""
+    """Return values with the credentials in `base_url` removed, so that they can be stored."""
     url = values.get("base_url")
     return {**values, "base_url": strip_credentials(url)} if url else dict(values)
 
@@ -122,15 +129,15 @@ def strip_base_url(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """Read `key=value`; the value is JSON, or one of YAML's words, or else a text."""
+    """Parse `key=value`; the value is read by `parse_value`."""
     key, sign, value = text.partition("=")
     if not sign or not key.strip():
-        raise usage_error(f"--set takes key=value, such as max_wake_cycles=5, not {text!r}.")
+        raise usage_error(f"--set expects key=value, such as max_wake_cycles=5, got {text!r}.")
     return key.strip(), parse_value(value.strip())
 
 
 def parse_value(text: str) -> Any:
-    """Read a value: JSON, or one of YAML's words, or else a text."""
+    """Parse JSON or a YAML word such as `~`; anything else is a string."""
     if text in YAML_WORDS:
         return YAML_WORDS[text]
     try:
@@ -140,59 +147,58 @@ def parse_value(text: str) -> Any:
 
 
 def parse_tools(text: str) -> tuple[str, ...]:
-    """Read `files,shell,MODULE:NAME`; `none` is no tools."""
+    """Parse `files,shell,MODULE:NAME`; `none` means no tools."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if names in ((), ("none",)):
         return ()
-    if wrong := next((name for name in names if name not in TOOLS and not OWN_TOOLS.fullmatch(name)), None):
-        raise usage_error(
-            f"There are no tools {wrong!r}; --tools takes {', '.join(TOOLS)}, MODULE:NAME for your own, or "
-            "none."
-        )
+    for name in names:
+        if name not in TOOLS and not OWN_TOOLS.fullmatch(name):
+            raise usage_error(
+                f"Unknown tools {name!r}. "
+                f"--tools takes {', '.join(TOOLS)}, MODULE:NAME for your own, or none."
+            )
     return names
 
 
 def parse_verify(text: str) -> str:
-    """Read the command of `--verify`; `none` is no command."""
+    """Check the command of `--verify`; `none` means no command."""
     if not text.strip() or "\0" in text:
-        raise usage_error("--verify takes a command line that is not empty, or none.")
+        raise usage_error("--verify expects a command, or none; it is empty.")
     if text.strip() == "none":
         return ""
     from wakeloop.tools.command_verifier import find_missing_program
 
     if name := find_missing_program(text):
-        raise usage_error(
-            f"The command for --verify begins with {name!r}, which /bin/sh does not find: write its path."
-        )
+        raise usage_error(f"/bin/sh does not find {name!r}, the program of --verify. Write its full path.")
     return text
 
 
 def parse_mcp(text: str) -> str:
-    """Read the file of `--mcp`; `none` is no servers."""
+    """Return the absolute path of the `--mcp` file; `none` means no servers."""
     if text.strip() == "none":
         return ""
     path = Path(text).expanduser()
     if not path.is_file():
-        raise usage_error(f"There is no file {text!r} for --mcp.")
+        raise usage_error(f"The file {text!r} of --mcp does not exist.")
     return str(path.resolve())
 
 
-def resolve_folder(path: Path, how: str = "name another with --root") -> str:
-    """The folder of the tools, absolute."""
+def resolve_folder(path: Path, fix: str = "Name another one with --root") -> str:
+    """Return the absolute path of the tools' folder."""
     if not path.is_dir():
-        raise usage_error(f"The folder {str(path)!r} does not exist or is not a folder: {how}.")
+        raise usage_error(f"{str(path)!r} is not a folder. {fix}.")
     return str(path.resolve())
 
 
 def read_option_file(path: Path, option: str) -> str:
-    """The text of a file that an option names."""
+    """Read the text file that an option names."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise usage_error(f"The file {str(path)!r} for {option} is not UTF-8 text.") from None
+        raise usage_error(f"The file {str(path)!r} of {option} is not UTF-8 text.") from None
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise usage_error(f"The file {str(path)!r} for {option} cannot be read: {why}.") from None
+        reason = getattr(error, "strerror", None) or error
+        raise usage_error(f"Cannot read the file {str(path)!r} of {option}: {reason}.") from None
 
 
 def parse_options(
@@ -209,11 +215,13 @@ def parse_options(
     mcp: str | None = None,
     **bounds: str | None,
 ) -> dict[str, Any]:
-    """The options that were given, read and checked; of `bounds`, a None that was typed is no limit."""
+    """Parse and check the options that were given; a limit in `bounds` may be None, for no limit."""
     refuse_non_utf8(
         model, base_url, preset, *(settings or ()), tools, role, agent, verify, mcp, *bounds.values()
     )
-    named = None if tools is None else parse_tools(tools)
+    tool_names = None if tools is None else parse_tools(tools)
+    # own tools are imported from the folder in which the option was typed, also by a later `resume`
+    imports = str(Path.cwd()) if any(":" in name for name in tool_names or ()) else None
     given: dict[str, Any] = {
         "model": model or None,
         "base_url": base_url or None,
@@ -221,26 +229,29 @@ def parse_options(
         "preset": preset,
         "settings": dict(map(parse_setting, settings or ())) or None,
         "root": None if root is None else resolve_folder(root),
-        "tools": named,
-        "imports": str(Path.cwd()) if any(":" in name for name in named or ()) else None,
+        "tools": tool_names,
+        "imports": imports,
         "role": role,
         "agent": agent,
         "verify": None if verify is None else parse_verify(verify),
         "mcp": None if mcp is None else parse_mcp(mcp),
     }
-    limits = {key: parse_value(text.strip()) for key, text in bounds.items() if text is not None}
-    return {key: value for key, value in given.items() if value is not None} | limits
+    options = {key: value for key, value in given.items() if value is not None}
+    for key, text in bounds.items():
+        if text is not None:
+            options[key] = None if text.strip() == "none" else parse_value(text.strip())
+    return options
 
 
 def refuse_non_utf8(*words: str | None) -> None:
-    """Refuse what is typed and is not UTF-8: half a pair of characters, which no server and no file takes."""
+    """Refuse lone surrogates, which stand for input that is not UTF-8 and that no server takes."""
     for word in words:
         try:
             (word or "").encode()
         except UnicodeEncodeError:
-            raise usage_error(f"{word!r} is not UTF-8: type it again.") from None
+            raise usage_error(f"{word!r} is not valid UTF-8. Type it again.") from None
 
 
 def is_openai(model: str) -> bool:
-    """Whether a model's name means langchain-openai."""
+    """Whether a model name is one for langchain-openai."""
     return bool(model) and (":" not in model or model.startswith("openai:"))

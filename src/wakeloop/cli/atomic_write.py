@@ -1,4 +1,4 @@
-"""Writes a text to a file, whole or not at all."""
+"""Atomic file writes."""
 
 import os
 import sys
@@ -12,49 +12,50 @@ STDOUT = Path("-")
 
 
 def write_atomically(text: str, file: Path, *, force: bool = False) -> list[str]:
-    """Write a text to a file, whole or not at all; one that is there stays, unless that is meant.
+    """Write text to a file, completely or not at all; overwrite an existing file only with `force`.
 
-    Returns what is said of it: its name, and nothing of the output itself, `-` or by whatever name.
+    Returns the lines to print: the file's name, or nothing when the file is stdout (`-` or any other name
+    of it).
     """
-    written = text.encode("utf-8", "replace")
+    data = text.encode("utf-8", "replace")
     if is_stdout(file):
         sys.stdout.flush()
-        sys.stdout.buffer.write(written)
+        sys.stdout.buffer.write(data)
         return []
     try:
-        there = file.is_symlink() or file.exists()
+        exists = file.is_symlink() or file.exists()
         if file.exists() and not (file.is_file() or file.is_dir()):  # a device or a pipe
-            file.write_bytes(written)
+            file.write_bytes(data)
             return [str(file)]
-        if there and not force:
+        if exists and not force:
             raise usage_error(
-                f"The file {str(file)!r} is there already: name another with -o, or add --force."
+                f"The file {str(file)!r} already exists. Name another one with -o, or add --force."
             )
-        place = file.resolve()
-        beside = place.with_name(f".wakeloop-{os.getpid()}")
+        target = file.resolve()  # a link stays, and the file that it points to is replaced
+        temporary = target.with_name(f".wakeloop-{os.getpid()}")
         try:
-            beside.write_bytes(written)
-            if place.exists():
-                copy_owner_and_mode(place.stat(), beside)
-            beside.replace(place)
+            temporary.write_bytes(data)
+            if target.exists():
+                copy_owner_and_mode(target.stat(), temporary)
+            temporary.replace(target)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise CommandError(f"The file {str(file)!r} cannot be written: {error.strerror}.") from None
+        raise CommandError(f"Cannot write the file {str(file)!r}: {error.strerror}.") from None
     return [str(file)]
 
 
 def is_stdout(file: Path) -> bool:
-    """Whether a file is what this command writes to: replaced, it would lose what stands in it."""
+    """Whether a file is the stdout of this process, which must not be replaced."""
     if file == STDOUT:
         return True
-    with suppress(OSError, ValueError):  # nothing is there; no file is behind the output
+    with suppress(OSError, ValueError):  # the file does not exist, or stdout is not a file
         return os.path.samestat(file.stat(), os.fstat(sys.stdout.fileno()))
     return False
 
 
-def copy_owner_and_mode(before: os.stat_result, file: Path) -> None:
-    """Give a file the owner and the rights of the one that it replaces, as far as that is allowed."""
+def copy_owner_and_mode(old: os.stat_result, file: Path) -> None:
+    """Give a file the owner and the mode of the file that it replaces, as far as allowed."""
     with suppress(OSError, AttributeError):  # Windows has no owners
-        os.chown(file, before.st_uid, before.st_gid)
-    file.chmod(S_IMODE(before.st_mode))
+        os.chown(file, old.st_uid, old.st_gid)
+    file.chmod(S_IMODE(old.st_mode))

@@ -37,7 +37,7 @@ def edit_todos(database: DatabaseFile, typed: Sequence[str]) -> list[str]:
     thread = known.id
     if action is TodoAction.LIST:
         with open_to_read(database) as store:
-            return format_todos(read_state(store.saver, thread, rest=True).values.get("todos") or [])
+            return format_todos(read_state(store.saver, thread, partly=True).values.get("todos") or [])
     from wakeloop.cli.offline_graph import build_offline_graph
     from wakeloop.thread.edits import update_todos
 

@@ -1,4 +1,4 @@
-"""Runs a thread until it yields: stream, signals, questions."""
+"""Execute a thread: stream, signals, questions."""
 
 import queue
 import signal
@@ -22,20 +22,20 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 Answers = dict[str, Any]
 Ask = Callable[[Sequence[Interrupt]], Answers | None]
 
-GRACE_SECONDS = 1.0  # seconds that a step has to end after Ctrl-C; its request or tool may take much longer
-THREAD_NAME = "wakeloop-run"  # the name of a run's thread
-WAKE = "wake"  # of a view that waits for parts
-POLL_SECONDS = 0.1  # seconds: a signal that comes just before a thread begins to wait does not wake it
-SIGTERM_SECONDS = 5.0  # the same after SIGTERM: who sends it waits longer before he kills
-FINAL_SECONDS = 0.3  # seconds that are left to commands which are being ended
+GRACE_SECONDS = 1.0  # for the step to end after Ctrl-C
+THREAD_NAME = "wakeloop-run"  # of the operating system thread of a run
+WAKE = "wake"  # a queue entry that only wakes the reader
+POLL_SECONDS = 0.1  # a signal just before the wait starts does not end it
+SIGTERM_SECONDS = 5.0  # for the step after SIGTERM; senders wait longer before SIGKILL
+FINAL_SECONDS = 0.3  # for commands that are being stopped
 STOP_NOTES = {
-    signal.SIGINT: "Stopping; Ctrl-C again stops at once.",
-    signal.SIGTERM: f"Asked to end: coming to rest after this step, within {SIGTERM_SECONDS:.0f} seconds.",
+    signal.SIGINT: "Stopping. Press Ctrl-C again to stop at once.",
+    signal.SIGTERM: f"SIGTERM: stopping after this step, within {SIGTERM_SECONDS:.0f} seconds.",
 }
 
 
 class View(Protocol):
-    """What shows a run: plain lines, or a region of a terminal."""
+    """Shows a run, as plain lines or in a region of the terminal."""
 
     screen: Screen
 
@@ -45,14 +45,14 @@ class View(Protocol):
         """Take one part of the stream."""
 
     def say(self, line: Line) -> None:
-        """Add a line that stays."""
+        """Print a line that stays."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run yielded: the thread as it stands, and the signal that stopped it, if one did.
+    """How a run ended: the state of the thread, and the signal that stopped the run, if any.
 
-    `abandoned` says that a request or a tool was still at work in this process: leave with `os._exit`.
+    If `abandoned`, a request or a tool is still running in this process, so exit with `os._exit`.
     """
 
     snapshot: StateSnapshot
@@ -62,18 +62,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RunQueue:
-    """Parts of a stream in their order, and signals, which pass all parts that wait to be shown."""
+    """Queue of the parts of a stream, in order, and of signals, which overtake them."""
 
     parts: queue.SimpleQueue[tuple[str, Any]] = field(default_factory=queue.SimpleQueue)
     signals: deque[int] = field(default_factory=deque)
 
     def put_signal(self, number: int) -> None:
-        """Note a signal and wake who waits for parts; it may come in the midst of a get or put."""
+        """Add a signal and wake the reader. Safe in a signal handler, even during a get or put."""
         self.signals.append(number)
         self.parts.put((WAKE, None))
 
     def next_part(self, deadline: float | None) -> tuple[str, Any]:
-        """Return what is next. Raises `queue.Empty` at the deadline, also while parts still come."""
+        """Return the next part or signal. Raises `queue.Empty` at the deadline, even if more arrive."""
         while not self.signals:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
@@ -93,11 +93,11 @@ def execute(
     ask: Ask,
     stop: threading.Event | None = None,
 ) -> Outcome:
-    """Run a thread with an input, None or a `Command`, ask what its tools ask, until it yields.
+    """Run a thread with an input, None or a `Command`, and ask its questions, until it ends.
 
-    `ask` gets the interrupts and returns answers by id, or None where nobody can answer. Whatever the run
-    raises is raised here. SIGINT and SIGTERM ask it to come to rest; no request follows them, and `stop` is
-    set for tools that can end what they do (at a SIGTERM only when its time is over, or another follows).
+    `ask` gets the interrupts and returns answers by id, or None if nobody can answer. Errors of the run are
+    raised here. SIGINT and SIGTERM let it finish its step and send no more requests. `stop` tells tools to
+    stop: at once on SIGINT; on SIGTERM after its time is up, or when a second signal arrives.
     """
     while True:
         with view:
@@ -114,7 +114,7 @@ def execute(
 def stream_run(
     agent: Graph, given: Any, config: RunnableConfig, view: View, stop: threading.Event
 ) -> tuple[int | None, bool]:
-    """Show a run as it goes; return the signal that stopped it, and whether something is still at work."""
+    """Show a run while it runs; return the signal that stopped it, and whether a step is still running."""
     arriving = RunQueue()
     halt = StopRequest(RunControl(), stop)
     worker = threading.Thread(
@@ -140,20 +140,20 @@ def stream_run(
                 stop.set()
                 worker.join(FINAL_SECONDS)
             return halt.stopped, worker.is_alive()
-        except BaseException:  # the view is broken: nobody sees what would follow
+        except BaseException:  # the view failed, so nobody would see the rest
             halt.take_signal(signal.SIGINT)
             worker.join(FINAL_SECONDS)
             raise
 
 
 def is_run_alive() -> bool:
-    """Tell whether a run that was left is in the midst of a request or of a tool: it may write once more."""
+    """Whether an abandoned run is still in a request or a tool, and may write again."""
     return any(thread.name == THREAD_NAME for thread in threading.enumerate())
 
 
 @dataclass
 class StopRequest:
-    """How far a run has been told to stop."""
+    """How urgently a run was asked to stop."""
 
     control: RunControl
     stop: threading.Event
@@ -161,7 +161,7 @@ class StopRequest:
     deadline: float | None = None
 
     def take_signal(self, number: int) -> Line | None:
-        """Take a signal: the first asks for rest and says so, at the next there is nothing left to say."""
+        """Handle a signal; return the line to print for the first one, None for the next."""
         first = self.stopped is None
         self.stopped = self.stopped or number
         self.control.request_drain()
@@ -172,12 +172,12 @@ class StopRequest:
         return Line("note", STOP_NOTES[signal.Signals(number)]) if first else None
 
     def signal_after(self, error: BaseException | None) -> int | None:
-        """Judge what a run ended with: raise it, unless the run was being stopped or a tool stopped it."""
+        """Return the signal that ended a run; raise its error, unless the run was being stopped."""
         if isinstance(error, KeyboardInterrupt):
             return self.stopped or signal.SIGINT
         if error is not None and self.stopped is None:
             raise error
-        return self.stopped  # what broke while it was being stopped will show again
+        return self.stopped  # an error while stopping will appear again when resumed
 
 
 def run_graph(
@@ -187,9 +187,10 @@ def run_graph(
     control: RunControl,
     arriving: RunQueue,
 ) -> None:
-    """Run the graph, in a thread of its own: a signal must not have to wait for a request or a tool.
+    """Run the graph and put its stream into the queue.
 
-    Every step is written before the next begins, so that a process that is killed loses none.
+    It runs in its own thread, because a signal must not wait for a request or a tool. Each step is stored
+    before the next starts, so that a killed process loses none.
     """
     try:
         parts = agent.stream(
@@ -197,7 +198,7 @@ def run_graph(
         )
         for mode, data in parts:
             arriving.parts.put((mode, data))
-    except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
+    except BaseException as error:  # noqa: BLE001 - raised again by the reader of the queue
         arriving.parts.put(("end", error))
     else:
         arriving.parts.put(("end", None))
@@ -205,13 +206,13 @@ def run_graph(
 
 @contextmanager
 def queue_signals(arriving: RunQueue, control: RunControl) -> Iterator[None]:
-    """Let signals arrive like parts of the stream, for as long as it runs."""
+    """Put signals into the queue while a run lasts."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def put(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
-        control.request_drain(signal.Signals(number).name)  # at once, before another step begins
+        control.request_drain(signal.Signals(number).name)  # at once, before another step starts
         arriving.put_signal(number)
 
     with handle_signals(put):
@@ -220,7 +221,7 @@ def queue_signals(arriving: RunQueue, control: RunControl) -> Iterator[None]:
 
 @contextmanager
 def handle_signals(put: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM call a function, and put the former handlers back."""
+    """Let Ctrl-C and SIGTERM call a function, and restore the old handlers afterwards."""
     before = {number: signal.signal(number, put) for number in STOP_NOTES}
     try:
         yield

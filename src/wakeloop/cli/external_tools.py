@@ -1,4 +1,4 @@
-"""Tools from outside: MCP servers, and the user's own."""
+"""External tools: MCP servers and the user's own."""
 
 import asyncio
 import concurrent.futures
@@ -21,18 +21,16 @@ from wakeloop.cli.own_tools import load_own_tools
 if TYPE_CHECKING:
     from wakeloop.cli.mcp_servers import McpConnection
 
-POLL_SECONDS = 0.05  # seconds between two looks whether the run is being stopped
-SHUTDOWN_SECONDS = (
-    8.0  # seconds that servers have to end: two until they are asked to, two more until they are made to
-)
-Group = tuple[str, Sequence[BaseTool]]  # who the tools belong to, and the tools
+POLL_SECONDS = 0.05  # between two checks for a stop
+SHUTDOWN_SECONDS = 8.0  # servers get two to exit, two after SIGTERM, and a margin
+Group = tuple[str, Sequence[BaseTool]]  # the name of their owner, and the tools
 
 
 class ExternalTools:
-    """Holds what tools from outside need, until it is closed: server processes, and a loop for what waits.
+    """Owns the MCP server processes and the event loop that external tools need, until it is closed.
 
-    The loop runs in a thread of its own, so that a synchronous graph can call asynchronous tools. Setting
-    `stop` ends the calls that are under way.
+    The loop runs in its own thread, so that a synchronous graph can call asynchronous tools. Setting `stop`
+    cancels the calls in progress.
     """
 
     def __init__(self, stop: Event | None = None) -> None:
@@ -49,10 +47,10 @@ class ExternalTools:
         self.close()
 
     def tool_groups(self, spec: AgentSpec, *, ask: bool) -> list[Group]:
-        """The tools of a spec; servers that are not held yet are started.
+        """Return the external tools of an agent, and start the servers that are not running yet.
 
-        `ask` puts each call of a server's tool that does more than read to the person first. Raises
-        `CommandError` for a file, a server or a module that is not as it should be.
+        With `ask`, a person must approve each call of a server's tool that does more than read. Raises
+        `CommandError` if a file, a server or a module is faulty.
         """
         if spec.demo:
             return []
@@ -67,7 +65,7 @@ class ExternalTools:
         return [*own, *((one.label, make_mcp_tools(one, self.run_in_loop, ask=ask)) for one in servers)]
 
     def start_servers(self, path: str, root: str) -> "list[McpConnection]":
-        """The servers of a file, which begin in a folder; each is started once."""
+        """Start the servers of a file in the folder `root`, once, and return them."""
         if (path, root) in self.connected:
             return self.connected[path, root]
         if not (found := read_servers(Path(path))):
@@ -77,7 +75,7 @@ class ExternalTools:
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] not in ("mcp", "httpx", "anyio"):
                 raise
-            raise CommandError("MCP servers need the extra mcp: pip install 'wakeloop[mcp]'.") from None
+            raise CommandError("MCP servers need the extra 'mcp'. Run: pip install 'wakeloop[mcp]'") from None
         connected = [McpConnection(one, root) for one in found]
         try:
             with exit_on_sigterm():
@@ -88,11 +86,9 @@ class ExternalTools:
         self.connected[path, root] = connected
         return connected
 
-    # -- the loop --------------------------------------------------------------------------------------
-
     def run_in_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run something in the loop and wait for it; a stop cancels it, as an error of the tool."""
-        with self.loop_lock:  # calls of one round come from several threads
+        """Run a coroutine in the loop and wait for it; a stop cancels it with a tool error."""
+        with self.loop_lock:  # the calls of one round come from several threads
             if self.loop is None:
                 loop = asyncio.new_event_loop()
                 self.thread = threading.Thread(target=loop.run_forever, name="wakeloop-outside", daemon=True)
@@ -102,13 +98,13 @@ class ExternalTools:
         try:
             while not concurrent.futures.wait((future,), POLL_SECONDS).done:
                 if self.stop.is_set():
-                    raise ToolException("The run is being stopped; the call was ended.")
+                    raise ToolException("The run is being stopped, so this call was cancelled.")
             return future.result()
         finally:
-            future.cancel()  # nothing to one that is done
+            future.cancel()  # does nothing if it is done
 
     def stop_servers(self, servers: "Sequence[McpConnection]") -> None:
-        """End servers: their input is closed; who stays is asked to end, and then made to."""
+        """Stop servers: close their input, then send SIGTERM, then SIGKILL."""
         if self.loop is None:
             return
         future = asyncio.run_coroutine_threadsafe(gather_all(one.close() for one in servers), self.loop)
@@ -116,7 +112,7 @@ class ExternalTools:
             future.result(SHUTDOWN_SECONDS)
 
     def close(self) -> None:
-        """End all servers, and the loop."""
+        """Stop all servers and the loop."""
         if self.loop is None or self.thread is None:
             return
         with suppress(TimeoutError):
@@ -129,11 +125,11 @@ class ExternalTools:
 
 
 @contextmanager
-def exit_on_sigterm(heard: Callable[[SystemExit], object] = lambda _: False) -> Iterator[None]:
-    """Let SIGTERM end the command in order where nobody has `heard` of it: no server stays behind."""
+def exit_on_sigterm(handled: Callable[[SystemExit], object] = lambda _: False) -> Iterator[None]:
+    """Exit on SIGTERM through `SystemExit`, so that servers are stopped; `handled` may take it instead."""
 
     def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
-        if not heard(SystemExit(TERMINATED)):
+        if not handled(SystemExit(TERMINATED)):
             raise SystemExit(TERMINATED)
 
     if threading.current_thread() is not threading.main_thread():
@@ -147,14 +143,14 @@ def exit_on_sigterm(heard: Callable[[SystemExit], object] = lambda _: False) -> 
 
 
 async def gather_all(work: Any) -> None:
-    """Wait for all of them; the first error is raised when all have ended."""
+    """Wait until all are done, then raise the first error."""
     for done in await asyncio.gather(*work, return_exceptions=True):
         if isinstance(done, BaseException):
             raise done
 
 
 async def cancel_tasks() -> None:
-    """Cancel what is in the loop: a session that is held, a call that a stop has left."""
+    """Cancel every other task of the loop: open MCP sessions, and calls that a stop left behind."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
@@ -162,12 +158,7 @@ async def cancel_tasks() -> None:
 
 
 def unused_mcp_notes(spec: AgentSpec) -> list[str]:
-    """Say of a file in the working folder that nobody named that its servers are not started."""
+    """Return a note if there is an MCP file here that no option names: its servers are not started."""
     if spec.mcp is not None or spec.demo or not Path(DEFAULT_FILE).is_file():
         return []
-    return [
-        (
-            f"There is a {DEFAULT_FILE} here; its servers are started by --mcp {DEFAULT_FILE} only "
-            "(--mcp none: never)."
-        )
-    ]
+    return [f"Found {DEFAULT_FILE}. Start its servers with --mcp {DEFAULT_FILE}; --mcp none hides this note."]

@@ -1,4 +1,4 @@
-"""How a run has ended: words, one JSON object, an exit code."""
+"""The end of a run: lines, a JSON object, an exit code."""
 
 import json
 import math
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from wakeloop.cli.stored_state import StoredState
 
-MOST_ITEMS = 40  # of the list, at the end
+MOST_ITEMS = 40  # items of the list that are printed at the end
 
 
 def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
@@ -49,32 +49,40 @@ def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
 
 
 def resume_command(thread: str, database: DatabaseFile, *more: str) -> str:
-    """The command line that goes on with a thread."""
-    words = ["wakeloop", "resume", thread, *more, *(["--db", str(database.path)] if database.named else [])]
+    """Return the command line that resumes a thread."""
+    words = ["wakeloop", "resume", thread, *more]
+    if database.named:
+        words += ["--db", str(database.path)]
     return shlex.join(words)
 
 
 def closing_lines(
     snapshot: "StateSnapshot", thread: str, database: DatabaseFile, summary: str, *, whole: bool
 ) -> list[Line]:
-    """What is said at the end: the list (`whole`, or what is not closed), the ending, how to go on."""
+    """Return the last lines of a run: the list, the ending, and how to continue.
+
+    The list is `whole`, or only its open and blocked items.
+    """
     session = read_session(snapshot)
-    todos = [t for t in snapshot.values.get("todos") or () if whole or is_open(t) or t["status"] == "blocked"]
+    todos = snapshot.values.get("todos") or []
+    problem = format_trouble(session, todos)
+    if not whole:
+        todos = [todo for todo in todos if is_open(todo) or todo["status"] == "blocked"]
     lines = [Line("item", f"  {format_item(todo)}") for todo in todos[:MOST_ITEMS]]
     if len(todos) > MOST_ITEMS:
         rest = f"  … and {len(todos) - MOST_ITEMS} more: wakeloop todo {shlex.quote(thread)} list"
         lines.append(Line("item", rest))
     lines += [Line("end", format_ending(session)), Line("note", f"thread {thread}: {summary}")]
-    if told := format_trouble(session, snapshot.values.get("todos") or ()):
-        lines.append(Line("error", told))
+    if problem:
+        lines.append(Line("error", problem))
     if snapshot.interrupts:
-        asked = [text for one in snapshot.interrupts for text in format_interrupt(one.value)]
-        lines += [Line("question", f"question: {text}") for text in asked]
+        for interrupt in snapshot.interrupts:
+            lines += [Line("question", f"question: {text}") for text in format_interrupt(interrupt.value)]
         lines.append(Line("way", f"To answer: {resume_command(thread, database, 'your answer')}"))
         if any(wants_approval(one.value) for one in snapshot.interrupts):
             lines.append(Line("note", f"The answer: {APPROVAL_HELP}."))
     elif session["state"] == "running" or session["open"]:
-        lines.append(Line("way", f"To go on: {resume_command(thread, database)}"))
+        lines.append(Line("way", f"To continue: {resume_command(thread, database)}"))
     return lines
 
 
@@ -85,12 +93,11 @@ def final_state(
     usage: Mapping[str, int] | None = None,
     error: str | None = None,
 ) -> dict[str, Any]:
-    """The final state as plain JSON.
+    """Return the final state of a thread as plain JSON.
 
-    Keys: `thread`, `session` (as `session_of` has it), `todos`,
-    `goal`, `answer` (the model's last text), `structured_response`, `messages` (their number), `wakes`,
-    `failed_calls`, `blocked` (items),
-    `questions` (`id` and `value` of each interrupt that waits), `usage` (`input_tokens`, `output_tokens`,
+    Keys: `thread`, `session` (as `session_of` returns it), `todos`, `goal`, `answer` (the model's last text),
+    `structured_response`, `messages` (their number), `wakes`, `failed_calls`, `blocked` (number of items),
+    `questions` (`id` and `value` of each pending interrupt), `usage` (`input_tokens`, `output_tokens`,
     `total_tokens` of this run's requests), `error` (a sentence, or None).
     """
     values, session = snapshot.values or {}, read_session(snapshot)
@@ -112,19 +119,22 @@ def final_state(
 
 
 def sum_usage(messages: Sequence[Any]) -> dict[str, int]:
-    """The tokens of a whole thread, as far as its messages tell."""
-    told = [usage for message in messages if (usage := getattr(message, "usage_metadata", None))]
-    read, written = (sum(usage[key] for usage in told) for key in ("input_tokens", "output_tokens"))
+    """Sum the token counts that the messages of a thread report."""
+    read = written = 0
+    for message in messages:
+        if usage := getattr(message, "usage_metadata", None):
+            read += usage["input_tokens"]
+            written += usage["output_tokens"]
     return usage_counts(read, written)
 
 
 def usage_counts(read: int, written: int) -> dict[str, int]:
-    """Token counts under the names that LangChain gives them."""
+    """Return token counts under LangChain's names."""
     return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
 
 
 def to_json_line(value: Any) -> str:
-    """One line of JSON in plain ASCII: no control code of a text reaches a terminal raw."""
+    """Return one line of ASCII JSON, so that no control character reaches a terminal raw."""
     try:
         text = json.dumps(value, default=str, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
@@ -133,7 +143,10 @@ def to_json_line(value: Any) -> str:
 
 
 def to_jsonable(value: Any, room: int = 64) -> Any:
-    """A value as JSON can hold it: a number that is none is null, a key is a text, what is too deep too."""
+    """Return a value that JSON can hold: NaN becomes null, keys and unknown objects become strings.
+
+    Values nested deeper than `room` are replaced by the name of their type.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if value is None or isinstance(value, bool | int | float | str):

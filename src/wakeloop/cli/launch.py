@@ -1,4 +1,4 @@
-"""What run, resume and demo want of a thread."""
+"""Start of the commands run, resume, chat and demo."""
 
 import sys
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from wakeloop.cli.todo_file import read_todo_file
 from wakeloop.display.terminal_output import write_text
 from wakeloop.display.terminal_text import clean_line
 
-BYTE_ORDER_MARK = "\ufeff"  # of the byte order
+BYTE_ORDER_MARK = "\ufeff"
 TEXT_OUTPUT = OutputOptions()
 
 
@@ -31,17 +31,19 @@ def run_request(
     output: OutputOptions,
     ask: bool,
 ) -> int:
-    """Run a request on a new thread, or as the next message of one that exists; `todos` is a list for it."""
-    check_text(request, "The request is empty: say what is to be done.")
+    """Run a request on a new thread, or as the next message of an existing one.
+
+    `todos` is a file with the list to work through. Returns the exit code, like all commands here.
+    """
+    check_text(request, "The request is empty. Say what the agent shall do.")
     items = None if todos is None else read_todo_file(todos)
     name, known = resolve_thread_option(database, thread)
     spec = build_spec(known.spec if known else None, given)
-    words = collect_typed_settings(given)
-    return launch_job(
-        RunSpec(
-            database, name, spec, request, request, output=output, ask=ask, typed_settings=words, todos=items
-        )
+    settings = collect_typed_settings(given)
+    run = RunSpec(
+        database, name, spec, request, request, output=output, ask=ask, typed_settings=settings, todos=items
     )
+    return launch(run)
 
 
 def resume_thread(
@@ -53,38 +55,38 @@ def resume_thread(
     output: OutputOptions,
     ask: bool,
 ) -> int:
-    """Go on with a thread, the last one where none is named.
+    """Resume a thread, by default the latest.
 
-    It answers what the thread asked, finishes its run, or sends it a message or an empty kick.
+    Answers its question, finishes its run, sends it a message, or continues its list.
     """
     if message is not None:
-        check_text(message, "The message is empty: leave it out to go on without one.")
+        check_text(message, "The message is empty. Leave it out to resume without one.")
     known = find_thread(database, thread)
     spec = build_spec(known.spec, given)
-    return launch_job(
-        RunSpec(
-            database,
-            known.id,
-            spec,
-            known.request,
-            message,
-            resumes=True,
-            output=output,
-            ask=ask,
-            typed_settings=collect_typed_settings(given),
-        )
+    run = RunSpec(
+        database,
+        known.id,
+        spec,
+        known.request,
+        message,
+        resumes=True,
+        output=output,
+        ask=ask,
+        typed_settings=collect_typed_settings(given),
     )
+    return launch(run)
 
 
 def prepare_chat(
     thread: str | None, given: Mapping[str, Any], database: DatabaseFile, *, last: bool
 ) -> tuple[str, ThreadRecord | None, AgentSpec]:
-    """The thread that a chat begins with: a new one, one by its id, or the last one."""
+    """Return id, record and spec of the thread that a chat starts with: new, by id, or the latest."""
     if last and thread is not None:
-        raise usage_error("--continue takes the last thread: leave --thread out, or --continue.")
+        raise usage_error("--continue takes the latest thread, so it excludes --thread. Drop one of them.")
+    known: ThreadRecord | None
     if last:
-        known: ThreadRecord | None
-        name, known = (there := find_thread(database, None)).id, there
+        known = find_thread(database, None)
+        name = known.id
     else:
         name, known = resolve_thread_option(database, thread)
     spec = build_spec(known.spec if known else None, given)
@@ -95,10 +97,8 @@ def prepare_chat(
 def run_demo(
     root: Path, database: DatabaseFile, given: Mapping[str, Any], delay: float, *, output: OutputOptions
 ) -> int:
-    """Run the demo: the offline model audits the files below `root`."""
-    spec = build_spec(
-        AgentSpec(root=resolve_folder(root, "name another folder"), demo=True, delay=delay), given
-    )
+    """Run the demo: the offline model audits the files in `root`."""
+    spec = build_spec(AgentSpec(root=resolve_folder(root, "Name another one"), demo=True, delay=delay), given)
     name = new_thread_id("demo")
     announce_start(spec, name, output)
     from wakeloop.demo.audit import audit_files
@@ -106,41 +106,39 @@ def run_demo(
 
     where = Path(spec.root)
     if not audit_files(where):
-        raise usage_error(
-            f"There is no Python, Markdown or notebook file in {str(where)!r}: name another folder."
-        )
+        raise usage_error(f"{str(where)!r} has no Python, Markdown or notebook files. Name another folder.")
     request = request_text(where)
-    return launch_job(RunSpec(database, name, spec, request, request, output=output))
+    return launch(RunSpec(database, name, spec, request, request, output=output))
 
 
-def launch_job(job: RunSpec) -> int:
-    """Play a job; what that needs is imported now, so that wrong usage is refused at once."""
-    if not job.spec.demo:
-        announce_start(job.spec, job.thread, job.output)
+def launch(run: RunSpec) -> int:
+    """Run; the slow imports happen only here, so that usage errors come at once."""
+    if not run.spec.demo:  # `run_demo` has announced it
+        announce_start(run.spec, run.thread, run.output)
     try:
-        from wakeloop.cli.run_job import run_job
+        from wakeloop.cli.run_thread import run_thread
     except KeyboardInterrupt:
-        write_text("Stopped before the run began: nothing is stored.", sys.stderr)
+        write_text("Stopped before the run started; nothing is stored.", sys.stderr)
         raise
-    return run_job(job)
+    return run_thread(run)
 
 
 def announce_start(spec: AgentSpec, thread: str, output: OutputOptions = TEXT_OUTPUT) -> None:
-    """Tell a person at a terminal what is begun: what it needs takes a moment to import."""
+    """Say at a terminal that a run starts, because the imports take a moment."""
     if output.shows_progress and sys.stderr.isatty():
         write_text(f"Starting {clean_line(spec.model_title)} on thread {thread} …", sys.stderr)
 
 
 def check_text(text: str, empty: str) -> None:
-    """Refuse a text that is empty, or that no server and no database takes."""
+    """Refuse an empty text (with the error `empty`), and text that is not UTF-8."""
     if not text.strip():
         raise usage_error(empty)
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise usage_error("The text is not UTF-8: type it again, or give it on stdin.") from None
+        raise usage_error("The text is not valid UTF-8. Type it again, or pass it on stdin.") from None
 
 
 def read_stdin(source: TextIO | None = None) -> str:
-    """Read all of stdin; a byte order mark at its head is none of the text."""
+    """Read all of stdin, without a byte order mark."""
     return read_all(source or sys.stdin).removeprefix(BYTE_ORDER_MARK)

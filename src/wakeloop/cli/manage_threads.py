@@ -62,7 +62,7 @@ def export_thread(database: DatabaseFile, thread: str | None, *, json: bool) -> 
     """Export a thread, or the latest one, as Markdown or JSON without secrets."""
     known = find_thread(database, thread)
     with open_to_read(database) as store:
-        view = read_state(store.saver, known.id, rest=True)
+        view = read_state(store.saver, known.id, partly=True)
         row = summarize_thread(known, view, database, live=store.is_running(known.id))
     messages = view.values.get("messages") or ()
     history = redact_json([message_as_json(message) for message in messages], redact)

@@ -1,4 +1,4 @@
-"""The graph without a model: reads, edits, its picture."""
+"""The graph without a model: read, edit, draw."""
 
 import webbrowser
 from pathlib import Path
@@ -24,14 +24,14 @@ SUFFIXES = (".svg", ".mmd", ".txt")
 
 
 class NoModel(BaseChatModel):
-    """Stands where a graph needs a model and is only looked at."""
+    """A model for graphs that are read or drawn, but never run."""
 
     @property
     def _llm_type(self) -> str:
         return "wakeloop-unasked"
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[Any, AIMessage]:  # noqa: ARG002 - the interface's
-        """Take any tools."""
+        """Accept any tools."""
         return self
 
     def _generate(
@@ -41,43 +41,44 @@ class NoModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        raise NotImplementedError("This graph is only looked at.")
+        raise NotImplementedError("This graph has no model and cannot run.")
 
 
 def build_offline_graph(
     saver: BaseCheckpointSaver[Any] | None = None, spec: AgentSpec | None = None
 ) -> Graph:
-    """The graph without tools and without a model: for states, edits and the picture.
+    """Build the graph without tools or a model, to read and edit threads and to draw it.
 
-    Where a list is edited, the `spec` of its thread tells of its numbers. Nothing is asked, nothing costs.
+    To edit a list, pass the `spec` of its thread: the limits of the list come from there.
     """
     settings = settings_from_spec(spec).model_copy(update={"max_cost": None}) if spec else None
     return create_todo_agent(NoModel(), settings=settings or "wakeloop", checkpointer=saver)
 
 
 def render_graph(kind: str = ".mmd") -> str:
-    """The graph as Mermaid text, as an SVG (`.svg`) or as plain text (`.txt`)."""
+    """Return the graph as Mermaid (`.mmd`), SVG (`.svg`) or plain text (`.txt`)."""
     graph = build_offline_graph()
-    there = graph.get_graph()
+    drawing = graph.get_graph()
     if kind == ".svg":
-        return draw_svg(graph.get_name(), there.nodes, graph_edges(there)) + "\n"
-    return (
-        "\n".join(draw_text([*there.nodes], graph_edges(there))) + "\n"
-        if kind == ".txt"
-        else there.draw_mermaid()
-    )
+        return draw_svg(graph.get_name(), drawing.nodes, graph_edges(drawing)) + "\n"
+    if kind == ".txt":
+        return "\n".join(draw_text([*drawing.nodes], graph_edges(drawing))) + "\n"
+    return drawing.draw_mermaid()
 
 
 def draw_graph(out: Path | None, *, force: bool = False, ascii_: bool = False, shown: bool = False) -> str:
-    """The graph as text to print; or where it was written, as the file's name ends, and shown."""
+    """Return the graph to print; or write it to `out`, in the format of its suffix, and return its name."""
     if out is None and shown:
         out = Path(mkdtemp(prefix="wakeloop-")) / "graph.svg"
     if out is None or (out == STDOUT and not shown):
         return render_graph(".txt" if ascii_ else ".mmd")
-    if out.suffix not in ((".txt",) if ascii_ else SUFFIXES):
-        kinds, name = (".txt", f"{out.stem}.txt") if ascii_ else (".svg, .mmd or .txt", f"{out.stem}.svg")
-        raise usage_error(f"The picture is made as {kinds}: name the file {name}, not {out.name!r}.")
-    told = " ".join(write_atomically(render_graph(out.suffix), out, force=force))
+    suffixes = (".txt",) if ascii_ else SUFFIXES
+    if out.suffix not in suffixes:
+        raise usage_error(
+            f"Cannot draw the graph as {out.name!r}. Name the file like {out.stem}{suffixes[0]}; "
+            f"suffixes: {', '.join(suffixes)}."
+        )
+    name = " ".join(write_atomically(render_graph(out.suffix), out, force=force))
     if shown and not webbrowser.open(out.resolve().as_uri()):
-        told += " (no browser was found)"
-    return told
+        name += " (no browser found)"
+    return name

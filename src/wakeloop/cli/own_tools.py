@@ -1,4 +1,4 @@
-"""Imports the user's own tools: MODULE:NAME."""
+"""The user's own tools, imported as MODULE:NAME."""
 
 import inspect
 import sys
@@ -17,51 +17,56 @@ from wakeloop.checks.argument_values import list_tools, make_tool_from
 from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.errors import ToolError
 
-Wait = Callable[[Any], Any]  # runs a coroutine and returns what comes of it
+Wait = Callable[[Any], Any]  # runs a coroutine and returns its result
 
 
-def load_own_tools(named: str, folder: str, wait: Wait) -> list[BaseTool]:
-    """The tools that `MODULE:NAME` stands for: a list, a tool, or what a callable without arguments returns.
+def load_own_tools(reference: str, folder: str, wait: Wait) -> list[BaseTool]:
+    """Import `MODULE:NAME`: a tool, a list of tools, or a function without arguments that returns them.
 
-    The module is looked for in the folder first. Asynchronous tools run by `wait`.
+    The module is searched in `folder` first. Asynchronous tools run through `wait`.
     """
-    module, _, name = named.partition(":")
+    module, _, name = reference.partition(":")
     found = import_from_folder(module, folder)
     if not hasattr(found, name):
-        near = get_close_matches(name, [one for one in vars(found) if not one.startswith("_")], n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
-        raise usage_error(f"The module {module!r} for --tools has no {name!r}{hint}")
-    given, maker = getattr(found, name), is_factory(getattr(found, name))
-    if maker:
+        public = [one for one in vars(found) if not one.startswith("_")]
+        near = get_close_matches(name, public, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise usage_error(f"The module {module!r} of --tools has no {name!r}.{hint}")
+    given = getattr(found, name)
+    from_factory = is_factory(given)
+    if from_factory:
         try:
             given = given()
             if inspect.iscoroutine(given):
                 given = wait(given)
-        except Exception as error:  # noqa: BLE001 - whatever the user's own code raises
-            raise explain_failure(f"{named} for --tools", error) from None
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
+            raise explain_failure(f"{reference} of --tools", error) from None
+    # a string is one wrong tool, not a list of characters
+    listed = [given] if isinstance(given, str) else given
     try:
-        return [
-            make_sync(make_tool_from(one), wait)
-            for one in list_tools([given] if isinstance(given, str) else given)
-        ]
+        return [make_sync(make_tool_from(one), wait) for one in list_tools(listed)]
     except ToolError as error:
-        hint = " It was called for its tools; one that is a tool itself needs @tool." if maker else ""
-        raise usage_error(f"{named} for --tools is no list of tools: {error}{hint}") from None
+        hint = (
+            " It was called to get the tools. If it is a tool itself, decorate it with @tool."
+            if from_factory
+            else ""
+        )
+        raise usage_error(f"{reference} of --tools is not a list of tools: {error}{hint}") from None
 
 
 def import_from_folder(module: str, folder: str) -> ModuleType:
-    """Import a module; while it is, its folder comes first, and afterwards last: its files hide no others."""
+    """Import a module with its folder first on `sys.path`, and last afterwards, so that it hides no other."""
     sys.path.insert(0, folder)
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         if error.name and (module == error.name or module.startswith(f"{error.name}.")):
             raise usage_error(
-                f"There is no module {module!r} for --tools, in {folder!r} or elsewhere."
+                f"Cannot find the module {module!r} of --tools in {folder!r} or on sys.path."
             ) from None
-        raise explain_failure(f"The module {module!r} for --tools", error) from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's own code raises
-        raise explain_failure(f"The module {module!r} for --tools", error) from None
+        raise explain_failure(f"The module {module!r} of --tools", error) from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - user code may raise anything
+        raise explain_failure(f"The module {module!r} of --tools", error) from None
     finally:
         sys.path.remove(folder)
         if folder not in sys.path:
@@ -69,16 +74,16 @@ def import_from_folder(module: str, folder: str) -> ModuleType:
 
 
 def explain_failure(what: str, error: BaseException) -> CommandError:
-    """Say what the user's own code raised, and where."""
+    """Return an error that says what the user's own code raised, and where."""
     last = next((f for f in reversed(extract_tb(error.__traceback__)) if f.filename != __file__), None)
-    said = f"{type(error).__name__}: {error}"
+    cause = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError) or last is None or last.filename.startswith("<"):
-        return usage_error(f"{what} cannot be used: {said}.")  # a syntax error tells its place itself
-    return usage_error(f"{what} cannot be used: {said} ({Path(last.filename).name}, line {last.lineno}).")
+        return usage_error(f"{what} cannot be used: {cause}.")  # a syntax error includes its position
+    return usage_error(f"{what} cannot be used: {cause} ({Path(last.filename).name}, line {last.lineno}).")
 
 
 def is_factory(given: Any) -> bool:
-    """Whether something is no tool, and can be called without arguments."""
+    """Whether an object is not a tool and can be called without arguments."""
     if isinstance(given, BaseTool | type) or not callable(given):
         return False
     try:
@@ -89,7 +94,7 @@ def is_factory(given: Any) -> bool:
 
 
 def make_sync(tool: BaseTool, wait: Wait) -> BaseTool:
-    """A tool that is asynchronous only, for a synchronous graph."""
+    """Give a tool that is only asynchronous a synchronous function."""
     if not isinstance(tool, StructuredTool) or tool.func is not None or tool.coroutine is None:
         return tool
     coroutine = tool.coroutine

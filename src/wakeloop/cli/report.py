@@ -1,4 +1,4 @@
-"""One thread as a page of HTML, in a file."""
+"""Thread reports: HTML pages in files."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ from wakeloop.text.characters import quote_path
 
 
 def write_report(database: DatabaseFile, thread: str | None, out: Path | None, *, force: bool) -> list[str]:
-    """Write a thread's page, the last one's where none is named; returns what is said of it."""
+    """Write the report of a thread (default: the latest) and return the lines to print."""
     with open_to_read(database) as store:
         known = require_thread(store, thread)
         text = render_report(build_offline_graph(store.saver), known.id)
@@ -27,16 +27,16 @@ def write_report(database: DatabaseFile, thread: str | None, out: Path | None, *
 
 
 def render_report(graph: Graph, thread: str) -> str:
-    """A thread's page, without what the environment holds of secrets."""
+    """Render the report of a thread, without the secrets of the environment."""
     return thread_report(graph, {"configurable": {"thread_id": thread}}, hide=redact)
 
 
-def write_demo_report(job: RunSpec, agent: Graph) -> Line:
-    """Write the page of the demo's thread into its folder, and say where it is."""
-    file, here = Path(job.spec.root) / PAGE, Path.cwd()
+def write_demo_report(run: RunSpec, agent: Graph) -> Line:
+    """Write the report of a demo into its folder, and return the line that says where it is."""
+    file, here = Path(run.spec.root) / PAGE, Path.cwd()
     file = file.relative_to(here) if file.is_relative_to(here) else file
     try:
-        write_atomically(render_report(agent, job.thread), file, force=True)
+        write_atomically(render_report(agent, run.thread), file, force=True)
     except CommandError as error:
         return Line("error", str(error))
-    return Line("note", f"The thread as a page: {quote_path(clean_line(str(file)))}")
+    return Line("note", f"Report: {quote_path(clean_line(str(file)))}")

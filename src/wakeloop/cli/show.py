@@ -1,4 +1,4 @@
-"""One thread: how it stands, its list, its history."""
+"""Show a thread: state, list, history."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,16 +34,16 @@ LABELS = {
 
 
 def show_thread(database: DatabaseFile, named: str | None, *, history: bool, json: bool) -> Iterator[str]:
-    """One thread, or the last: how it stands and was made, its list, its answer or its history."""
+    """Show a thread (default: the latest): state, agent, list, and its answer or history."""
     with open_to_read(database) as store:
         known = require_thread(store, named)
         thread = known.id
-        snapshot = read_state(store.saver, thread, rest=True)
+        snapshot = read_state(store.saver, thread, partly=True)
         live = store.is_running(thread)
     messages = snapshot.values.get("messages") or ()
     if json:
         whole = final_state(thread, snapshot)
-        asked = {"questions": whole["questions"]}  # whole, as who answers them has to see them
+        asked = {"questions": whole["questions"]}  # not redacted, because whoever answers must see them
         past = {"history": list(map(message_as_json, messages))} if history else {}
         yield to_json_line(redact_json(whole | past, redact) | asked)
         return
@@ -58,7 +58,7 @@ def show_thread(database: DatabaseFile, named: str | None, *, history: bool, jso
 def describe_thread(
     known: ThreadRecord, snapshot: "StateSnapshot | StoredState", database: DatabaseFile, *, live: bool
 ) -> Iterator[str]:
-    """The head of `show`: thread, ending, how it was made, list, questions."""
+    """Describe a thread: state, agent, request, usage, list, questions."""
     row, values = summarize_thread(known, snapshot, database, live=live), snapshot.values or {}
     session = read_session(snapshot)
     yield f"thread: {clean_line(known.id)}"
@@ -68,9 +68,9 @@ def describe_thread(
     if row["raise"]:
         yield f"  {row['raise']}"
     if spec := known.spec:
-        tools = "those of the demo" if spec.demo else ", ".join(spec.tools) or "none"
+        tools = "the demo's own" if spec.demo else ", ".join(spec.tools) or "none"
         yield f"model: {clean_line(spec.model_title)}"
-        yield f"tools: {clean_line(tools)}, below {quote_path(clean_line(spec.root))}"
+        yield f"tools: {clean_line(tools)}, in {quote_path(clean_line(spec.root))}"
         yield f"preset: {clean_line(spec.preset)}"
         yield from (f"{kind}: {clean_line(name)}" for kind, name in spec.role_and_agent if name)
         if spec.settings:
@@ -92,7 +92,7 @@ def describe_thread(
 
 
 def format_todos(todos: Sequence[Any]) -> list[str]:
-    """The list, a line an item."""
+    """Return the list, one line per item."""
     return [
         f"list: {formatting.format_progress(todos)}",
         *(f"  {redact(formatting.format_item(todo))}" for todo in todos),
@@ -100,7 +100,7 @@ def format_todos(todos: Sequence[Any]) -> list[str]:
 
 
 def format_message(message: BaseMessage) -> Iterator[str]:
-    """One message of the history as lines, labelled with who wrote it: the graph, or another framework."""
+    """Format a message of the history, labelled with its author, which may be the graph."""
     if isinstance(message, ToolMessage):
         result, added = split_result_text(message)
         failed = " error" if message.status == "error" else ""
@@ -112,7 +112,7 @@ def format_message(message: BaseMessage) -> Iterator[str]:
     speaker = {"human": "user", "ai": "model"}.get(message.type, message.type)
     who = LABELS.get(kind, "graph") if kind else speaker
     if source := source_of(message):
-        who = f"put in by {clean_line(source)}"
+        who = f"added by {clean_line(source)}"
     if text.strip():
         yield f"{who}: " + indent_continuation(text.strip())
     if isinstance(message, AIMessage):
@@ -122,7 +122,7 @@ def format_message(message: BaseMessage) -> Iterator[str]:
 
 
 def message_as_json(message: BaseMessage) -> dict[str, Any]:
-    """One message as plain JSON: who, what, and whether the graph wrote it."""
+    """Return a message as plain JSON: author, content, and whether the graph wrote it."""
     plain: dict[str, Any] = {"id": message.id, "type": message.type, "text": message.text}
     if kind := kind_of(message):
         plain["graph"] = kind

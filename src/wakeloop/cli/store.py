@@ -1,4 +1,4 @@
-"""Threads in one SQLite file, and how each was made."""
+"""Threads and their agent specs in an SQLite file."""
 
 import os
 import sqlite3
@@ -17,7 +17,7 @@ from wakeloop.platform.computed_once import computed_once
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite import SqliteSaver
 
-BUSY_SECONDS = 10.0  # seconds that a writer waits for another one
+BUSY_SECONDS = 10.0  # for a writer to wait for another one
 TABLE = "wakeloop_threads"
 TABLE_DEFINITION = "wakeloop_threads (thread_id TEXT PRIMARY KEY, spec TEXT NOT NULL, request TEXT NOT NULL)"
 SELECT_RECORDS = (
@@ -45,30 +45,30 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class DatabaseFile:
-    """Where the database is: named by an option or variable, or the default one."""
+    """The file of the database; `named` by an option or variable, or the default."""
 
     path: Path
     named: bool = False
 
     @classmethod
     def of(cls, option: Path | None) -> "DatabaseFile":
-        """The file that was named, else the one in the user's data folder."""
+        """Return the named file, or the one in the user's data folder."""
         if option is not None:
             return cls(option.expanduser(), named=True)
         from platformdirs import user_data_path
 
         return cls(user_data_path("wakeloop", appauthor=False) / "threads.sqlite")
 
-    def refuse(self, why: str) -> CommandError:
-        """Say what is wrong with the place; whose fault it is decides the exit code."""
-        hint = "name another file with --db" if self.named else "name a file with --db"
+    def refuse(self, reason: str) -> CommandError:
+        """Return an error about this file; a file that the user named is a usage error."""
+        hint = "Name another file with --db" if self.named else "Name a file with --db"
         code = USAGE if self.named else FAILED
-        return CommandError(f"The database {str(self.path)!r} {why}: {hint}.", code)
+        return CommandError(f"The database {str(self.path)!r} {reason}. {hint}.", code)
 
 
 @dataclass(frozen=True)
 class ThreadRecord:
-    """A thread that the database holds; `spec` is None for one that another program made."""
+    """A thread in the database; `spec` is None if another program created it."""
 
     id: str
     spec: AgentSpec | None
@@ -77,7 +77,7 @@ class ThreadRecord:
 
 @dataclass(frozen=True)
 class Store:
-    """An open database; without a connection it stands for one that does not exist yet."""
+    """An open database; without a connection, one that does not exist yet."""
 
     database: DatabaseFile
     connection: sqlite3.Connection | None
@@ -91,62 +91,56 @@ class Store:
         from wakeloop.thread.strict_saver import strict_saver
 
         saver = strict_saver(CompactSaver, self.connection)
-        saver.is_setup = True  # where it is opened to write; a copy to be read keeps its journal's mode
+        saver.is_setup = True  # `open_to_write` sets it up; reading must not change the journal mode
         return saver
 
     def close(self) -> None:
-        """Close the database, but not under a statement of a run that is left behind."""
+        """Close the database, after the statement of an abandoned run that may be in progress."""
         if self.saver is not None and self.connection is not None:
             with self.saver.lock:
                 self.connection.close()
 
     def find(self, thread: str) -> ThreadRecord | None:
-        """Return a thread, or None."""
+        """Return the thread with this id, or None."""
         return next(iter(self.threads(thread)), None)
 
     def threads(self, only: str | None = None) -> Sequence[ThreadRecord]:
-        """Return the threads, those that changed last first."""
+        """Return all threads, the latest first, or `only` the one with this id."""
         if self.connection is None:
             return ()
-        made = {key: more for key, *more in self.connection.execute(SELECT_RECORDS, {"only": only})}
-        run = dict.fromkeys(key for (key,) in self.connection.execute(SELECT_CHECKPOINTED, {"only": only}))
-        waiting = [key for key in made if key not in run]  # nothing of them was stored yet
-        return [
-            ThreadRecord(
-                key, AgentSpec.from_json(made[key][0]) if key in made else None, made.get(key, ("", ""))[1]
-            )
-            for key in (*waiting, *run)
-        ]
+        rows = self.connection.execute(SELECT_RECORDS, {"only": only}).fetchall()
+        records = {key: ThreadRecord(key, AgentSpec.from_json(spec), request) for key, spec, request in rows}
+        stored = dict.fromkeys(key for (key,) in self.connection.execute(SELECT_CHECKPOINTED, {"only": only}))
+        new = [key for key in records if key not in stored]  # no step is stored yet, so they are the latest
+        return [records.get(key) or ThreadRecord(key, None, "") for key in (*new, *stored)]
 
     def remember(self, thread: str, spec: AgentSpec, request: str) -> None:
-        """Note how a thread's agent is made; its first request stays."""
-        assert self.connection is not None  # noqa: S101 - a store that is written to is open
+        """Store the spec of a thread's agent; the first request of a thread stays."""
+        assert self.connection is not None  # noqa: S101 - opened to write
         with self.connection:
             self.connection.execute(UPSERT_RECORD, (thread, spec.to_json(), request))
 
     def forget(self, thread: str) -> None:
-        """Take a thread away, with all that is stored of it."""
+        """Delete a thread and everything stored about it."""
         self._each("DELETE FROM {} WHERE thread_id = ?", thread)
 
     def rename(self, thread: str, name: str) -> None:
-        """Give a thread another id."""
+        """Change the id of a thread."""
         self._each("UPDATE {} SET thread_id = ? WHERE thread_id = ?", name, thread)
 
     def _each(self, statement: str, *values: str) -> None:
-        assert self.connection is not None  # noqa: S101 - a store that is written to is open
+        assert self.connection is not None  # noqa: S101 - opened to write
         with self.connection:
             for table in COLUMNS:
                 self.connection.execute(statement.format(table), values)
 
-    # -- one process a thread --------------------------------------------------------------------------
-
     @contextmanager
     def hold(self, thread: str) -> Iterator[ThreadLock]:
-        """Keep other processes from running or editing this thread; a process that dies lets go."""
+        """Lock a thread against other processes; the lock ends with this process."""
         with open_lock_file(self.lock_file, "ab") as found:
             if found is not None and not found.acquire(thread):
                 raise CommandError(
-                    f"The thread {thread!r} is in the hands of another process: wait for it, or stop it."
+                    f"Another process is using the thread {thread!r}. Wait for it, or stop it."
                 )
             try:
                 yield ThreadLock(found, thread)
@@ -155,7 +149,7 @@ class Store:
                     found.release(thread)
 
     def is_held(self, thread: str) -> bool:
-        """Whether another process has this thread now."""
+        """Whether another process has locked this thread."""
         try:
             with open_lock_file(self.lock_file, "r+b") as found:
                 return found is not None and found.is_locked_elsewhere(thread)
@@ -163,12 +157,12 @@ class Store:
             return False
 
     def is_running(self, thread: str) -> bool:
-        """Whether another process runs this thread now: an idle chat holds it alone."""
+        """Whether another process is running this thread; an idle chat only locks it."""
         return self.is_held(RUNNING_PREFIX + thread)
 
     @property
     def lock_file(self) -> str:
-        """The file beside the database that is locked, a byte for each thread."""
+        """The file next to the database in which a byte per thread is locked."""
         return f"{self.database.path.resolve()}-locks"
 
 
@@ -177,28 +171,30 @@ class Store:
 
 @contextmanager
 def open_to_read(database: DatabaseFile) -> Iterator[Store]:
-    """Open the database to read only; none is made where there is none."""
+    """Open the database read-only; do not create it."""
     if not database_exists(database):
         yield Store(database, None)
         return
     with translate_errors(database), closing(connect_to_read(database)) as connection:
         tables = check_tables(database, connection)
-        if TABLE not in tables:  # a program of its own keeps threads there
+        if TABLE not in tables:  # the threads are from another LangGraph program
             connection.execute(f"CREATE TEMP TABLE {TABLE_DEFINITION}")
-        if "writes" in tables and "task_path" not in column_names(connection, "writes"):  # it is older
+        if "writes" in tables and "task_path" not in column_names(
+            connection, "writes"
+        ):  # written by an older LangGraph
             connection.execute("CREATE TEMP VIEW writes AS SELECT *, '' AS task_path FROM main.writes")
         yield Store(database, connection if {"checkpoints", "writes"} <= tables else None)
 
 
 @contextmanager
 def open_to_write(database: DatabaseFile) -> Iterator[Store]:
-    """Open the database to write; it is made where there is none, for its owner alone."""
+    """Open the database to write; create it if needed, readable only by its owner."""
     if not database_exists(database):
         create_database(database)
     with translate_errors(database), closing(connect(database, "rw")) as connection:
         check_tables(database, connection)
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing, a power cut may
+        connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing; a power cut may
         connection.execute(f"CREATE TABLE IF NOT EXISTS {TABLE_DEFINITION}")
         from wakeloop.cli.sqlite_saver import CompactSaver, compact_writes_table
         from wakeloop.thread.strict_saver import strict_saver
@@ -210,13 +206,13 @@ def open_to_write(database: DatabaseFile) -> Iterator[Store]:
 
 
 def database_exists(database: DatabaseFile) -> bool:
-    """Whether there is a database; what is no file in its place is refused."""
+    """Whether the database exists. Raises `CommandError` if it is not a readable file."""
     try:
         if database.path.is_dir():
             raise database.refuse("is a folder, not a file")
-        if database.path.exists() and not database.path.is_file():  # opening a pipe would wait for ever
+        if database.path.exists() and not database.path.is_file():  # opening a pipe would wait forever
             raise database.refuse("is a device or a pipe, not a file")
-        if database.path.exists() and not os.access(database.path, os.R_OK):  # SQLite does not say why
+        if database.path.exists() and not os.access(database.path, os.R_OK):  # SQLite would not say why
             raise PermissionError(EACCES, os.strerror(EACCES))
         return database.path.exists()
     except (OSError, ValueError) as error:
@@ -224,7 +220,7 @@ def database_exists(database: DatabaseFile) -> bool:
 
 
 def create_database(database: DatabaseFile) -> None:
-    """Make an empty file that only its owner can read; the default folder too."""
+    """Create an empty file, and the default folder, readable only by their owner."""
     try:
         if not database.named:
             database.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -240,13 +236,16 @@ def create_database(database: DatabaseFile) -> None:
 
 
 def connect(database: DatabaseFile, mode: str) -> sqlite3.Connection:
-    """Connect; the saver calls from threads of its own, under its own lock."""
+    """Connect. The saver uses the connection from several threads, under its own lock."""
     uri = f"{database.path.resolve().as_uri()}?mode={mode}"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False)
 
 
 def connect_to_read(database: DatabaseFile) -> sqlite3.Connection:
-    """Connect to read; on a full disk to the file alone, where all is in it: SQLite wants room beside."""
+    """Connect read-only; on a full disk to the file alone, if its log is empty.
+
+    SQLite needs space next to the file even to read.
+    """
     connection = connect(database, "ro")
     try:
         connection.execute("SELECT 1 FROM sqlite_master")
@@ -260,7 +259,7 @@ def connect_to_read(database: DatabaseFile) -> sqlite3.Connection:
 
 
 def check_tables(database: DatabaseFile, connection: sqlite3.Connection) -> set[str]:
-    """Refuse a database of another program, or of another version; return the tables that are ours."""
+    """Return which of our tables exist; refuse the file of another program or version."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     names = {name for (name,) in rows if not name.startswith("sqlite_")}
     ours = names & set(COLUMNS)
@@ -276,13 +275,13 @@ def check_tables(database: DatabaseFile, connection: sqlite3.Connection) -> set[
 
 
 def column_names(connection: sqlite3.Connection, table: str) -> set[str]:
-    """Return the names of a table's columns."""
+    """Return the column names of a table."""
     return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
 @contextmanager
 def translate_errors(database: DatabaseFile) -> Iterator[None]:
-    """Whatever SQLite says, as one sentence."""
+    """Turn SQLite errors into `CommandError`s of one sentence."""
     try:
         yield
     except sqlite3.Error as error:

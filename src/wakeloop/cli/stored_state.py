@@ -1,4 +1,4 @@
-"""A thread read from its rows, without a graph."""
+"""Read the state of a thread without a graph."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -14,46 +14,47 @@ from wakeloop.errors import DamagedError
 from wakeloop.thread.thread_status import session_of
 from wakeloop.thread.thread_views import INTERRUPT_KEY, ThreadView, find_interrupt_kind
 
-INPUT_TASK = "00000000-0000-0000-0000-000000000000"  # whose writes are no task's
-TASK_WRITES = frozenset((INTERRUPT_KEY, "__resume__", "__error__", "__error_source_node__"))  # no channels
-PENDING_SENDS = "__pregel_tasks"  # tasks that wait
+INPUT_TASK = "00000000-0000-0000-0000-000000000000"  # LangGraph's id for the writes of an input
+TASK_WRITES = frozenset(
+    (INTERRUPT_KEY, "__resume__", "__error__", "__error_source_node__")
+)  # written to pseudo channels
+PENDING_SENDS = "__pregel_tasks"  # LangGraph's channel for `Send`
 DAMAGED = {"state": "damaged", "reason": "damaged"}
-TRIGGERS = ("branch:to:", "__start__")  # a channel that holds something has a task that waits
+TRIGGERS = ("branch:to:", "__start__")  # such a channel with a value has a pending task
 
 
 @dataclass(frozen=True)
 class StoredState(ThreadView):
-    """A thread as its newest rows have it; `interrupts` are the questions that wait."""
+    """The latest stored state of a thread; `interrupts` are its pending questions."""
 
     interrupts: Sequence[Any] = ()
     created_at: str | None = None
 
 
-def read_state(saver: BaseCheckpointSaver[Any] | None, thread: str, *, rest: bool = False) -> StoredState:
-    """How a thread is stored. Raises `CommandError` where its rows cannot be read.
+def read_state(saver: BaseCheckpointSaver[Any] | None, thread: str, *, partly: bool = False) -> StoredState:
+    """Read the latest state of a thread, with an empty state for an unknown thread.
 
-    For the `rest` that takes that none can be: its list and conversation are told as far as they are read.
+    Raises `CommandError` if its rows are damaged. With `partly`, return what can be read of its list and
+    conversation instead, if anything.
 
-    It is what the graph's own `get_state` tells, at a third of the time: importing a graph takes longer than
-    all else that is done to show a thread.
+    This returns what the graph's own `get_state` returns, in a third of the time: importing a graph takes
+    longer than everything else that showing a thread needs.
     """
     try:
         found = saver.get_tuple({"configurable": {"thread_id": thread}}) if saver else None
-        view = StoredState({}) if found is None or saver is None else _read_rows(saver, found)
-        session_of(view)  # it looks at what the channels hold
+        state = StoredState({}) if found is None or saver is None else _read_rows(saver, found)
+        session_of(state)  # fails if the channels hold something unexpected
     except sqlite3.Error:
         raise
     except Exception as error:
-        if rest and saver is not None and (left := _read_remains(saver, thread)):
-            return left
-        raise CommandError(
-            f"The thread {thread!r} cannot be read: what is stored of it is damaged."
-        ) from error
-    return view
+        if partly and saver is not None and (remains := _read_remains(saver, thread)):
+            return remains
+        raise CommandError(f"Cannot read the thread {thread!r}: its stored data is damaged.") from error
+    return state
 
 
 def _read_remains(saver: BaseCheckpointSaver[Any], thread: str) -> StoredState | None:
-    """Return what can be read of a damaged thread, if anything can."""
+    """Return what can be read of a damaged thread, if anything."""
     from wakeloop.display.checkpoint_history import read_history_at
     from wakeloop.display.timeline_builder import recover_state
 
@@ -66,23 +67,22 @@ def _read_remains(saver: BaseCheckpointSaver[Any], thread: str) -> StoredState |
 
 
 def _read_rows(saver: BaseCheckpointSaver[Any], found: CheckpointTuple) -> StoredState:
-    kept = found.checkpoint["channel_values"]
-    midway = bool(kept.get(PENDING_SENDS)) or any(channel.startswith(TRIGGERS) for channel in kept)
-    writes = found.pending_writes if midway and found.pending_writes else []  # else an edit broke off
-    done = {task for task, channel, _ in writes if task != INPUT_TASK and channel not in TASK_WRITES}
-    asked = [
-        one
-        for task, channel, value in writes
-        if channel == INTERRUPT_KEY and task not in done
-        for one in (value if isinstance(value, list | tuple) else [value])
-    ]
-    values = _channel_values(saver, found, [write for write in writes if write[1] not in TASK_WRITES])
+    """Read a state from the rows of its checkpoint and their pending writes."""
+    stored = found.checkpoint["channel_values"]
+    mid_run = bool(stored.get(PENDING_SENDS)) or any(channel.startswith(TRIGGERS) for channel in stored)
+    # pending writes of a thread that is not in a run come from an edit that failed: they do not count
+    writes = found.pending_writes or [] if mid_run else []
+    finished = {task for task, channel, _ in writes if task != INPUT_TASK and channel not in TASK_WRITES}
+    interrupts: list[Any] = []
+    for task, channel, value in writes:
+        if channel == INTERRUPT_KEY and task not in finished:
+            interrupts += value if isinstance(value, list | tuple) else [value]
     return StoredState(
-        values,
-        parked=bool(asked),
-        mid_run=midway,
-        waiting_on=find_interrupt_kind(asked),
-        interrupts=tuple(asked),
+        _channel_values(saver, found, [write for write in writes if write[1] not in TASK_WRITES]),
+        parked=bool(interrupts),
+        mid_run=mid_run,
+        waiting_on=find_interrupt_kind(interrupts),
+        interrupts=tuple(interrupts),
         created_at=found.checkpoint["ts"],
     )
 
@@ -90,19 +90,25 @@ def _read_rows(saver: BaseCheckpointSaver[Any], found: CheckpointTuple) -> Store
 def _channel_values(
     saver: BaseCheckpointSaver[Any], found: CheckpointTuple, writes: Iterable[PendingWrite]
 ) -> dict[str, Any]:
-    """The channels: as they are stored, rebuilt from changes, and with what a task has written since."""
-    kept = found.checkpoint["channel_values"]
-    values = {key: value for key, value in kept.items() if not key.startswith((*TRIGGERS, "__"))}
-    there = [key for key in BATCH_REDUCERS if key in found.checkpoint["channel_versions"] and key not in kept]
-    past = saver.get_delta_channel_history(config=found.config, channels=there)
+    """Return the channel values: as stored, rebuilt from stored changes, and with the pending writes."""
+    stored = found.checkpoint["channel_values"]
+    versions = found.checkpoint["channel_versions"]
+    values = {key: value for key, value in stored.items() if not key.startswith((*TRIGGERS, "__"))}
+    # LangGraph stores these channels as changes; the checkpoint has their value only now and then
+    delta_channels = [key for key in BATCH_REDUCERS if key in versions and key not in stored]
+    history = saver.get_delta_channel_history(config=found.config, channels=delta_channels)
     for key in BATCH_REDUCERS:
-        seed = past[key].get("seed", []) if key in past else kept.get(key, [])
-        changes = [value for _, _, value in past[key]["writes"]] if key in past else []
+        seed, changes = stored.get(key, []), []
+        if key in history:
+            seed = history[key].get("seed", [])
+            changes = [value for _, _, value in history[key]["writes"]]
         values[key] = apply_writes(key, getattr(seed, "value", seed) or [], changes)
-    for key, (first, _) in SINGLE_REDUCERS.items():
-        values.setdefault(key, first())
-    fresh: dict[str, list[Any]] = {}
+    for key, (default, _) in SINGLE_REDUCERS.items():
+        values.setdefault(key, default())
+    pending: dict[str, list[Any]] = {}
     for _, channel, value in writes:
         if not channel.startswith((*TRIGGERS, "__")):
-            fresh.setdefault(channel, []).append(value)
-    return values | {key: apply_writes(key, values.get(key), told) for key, told in fresh.items()}
+            pending.setdefault(channel, []).append(value)
+    for key, changes in pending.items():
+        values[key] = apply_writes(key, values.get(key), changes)
+    return values

@@ -1,4 +1,4 @@
-"""The threads of a database, a line each."""
+"""The list of threads: one row each."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,15 +22,15 @@ from wakeloop.thread.thread_status import read_session
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
-LISTED_THREADS = 20  # threads that are listed unless all are asked for
+LISTED_THREADS = 20  # without --all
 COLUMNS = ("THREAD", "STATE", "OPEN", "REASON", "WAKES", "CHANGED", "TROUBLE", "REQUEST", "LAST MESSAGE")
-TEXT_COLUMNS = ("REQUEST", "LAST MESSAGE")  # columns that are cut where a terminal is narrow
-OPTIONAL_COLUMNS = ("WAKES", "REASON", "TROUBLE", "CHANGED")  # columns that are left out there before
-ID_SHARE, ID_LEAST = 4, 16  # what part of a terminal an id may take, and the columns that it may take in any
+TEXT_COLUMNS = ("REQUEST", "LAST MESSAGE")  # shortened on a narrow terminal
+OPTIONAL_COLUMNS = ("WAKES", "REASON", "TROUBLE", "CHANGED")  # left out before that, in this order
+ID_SHARE, ID_LEAST = 4, 16  # an id gets a quarter of the terminal, or at least 16 columns
 
 
 def list_threads(database: DatabaseFile, *, everything: bool, json: bool) -> Iterator[str]:
-    """The threads, those that changed last first: a line each."""
+    """List the threads, the latest first."""
     with open_to_read(database) as store:
         known = store.threads()
         shown = known if everything else known[:LISTED_THREADS]
@@ -55,7 +55,7 @@ def list_threads(database: DatabaseFile, *, everything: bool, json: bool) -> Ite
 
 
 def thread_row(store: Store, known: ThreadRecord, database: DatabaseFile) -> dict[str, Any]:
-    """One thread as plain JSON; one that is damaged does not hide the others."""
+    """Return one thread as plain JSON; a damaged thread is only marked as such."""
     try:
         return summarize_thread(
             known, read_state(store.saver, known.id), database, live=store.is_running(known.id)
@@ -79,17 +79,17 @@ def thread_row(store: Store, known: ThreadRecord, database: DatabaseFile) -> dic
 def summarize_thread(
     known: ThreadRecord, snapshot: "StateSnapshot | StoredState", database: DatabaseFile, *, live: bool
 ) -> dict[str, Any]:
-    """One thread as plain JSON; `raise` says how to raise the budget that ended its last run."""
+    """Return one thread as plain JSON; `raise` says how to raise the budget that ended its last run."""
     session, values = read_session(snapshot), snapshot.values or {}
     todos = values.get("todos") or []
-    how: str = session["state"]
+    state: str = session["state"]
     if not values:
-        how = "running" if live else "not begun"
-    elif how == "running" and not live:
-        how = "broken off"
+        state = "running" if live else "not started"
+    elif state == "running" and not live:
+        state = "interrupted"
     return {
         "thread": known.id,
-        "state": how,
+        "state": state,
         "reason": session["reason"],
         "open": session["open"],
         "closed": count_closed(todos),
@@ -107,18 +107,18 @@ def summarize_thread(
 
 
 def first_request(messages: Sequence[BaseMessage]) -> str:
-    """What the person asked first."""
+    """Return the first message of the user."""
     return next((m.text for m in messages if is_user_message(m)), "")
 
 
 def last_message(messages: Sequence[BaseMessage]) -> str:
-    """What was said last, by the person or by the model; what the graph writes itself is left out."""
+    """Return the last message of user or model; messages of the graph are skipped."""
     spoken = (m.text for m in reversed(messages) if is_user_message(m) or is_model_reply(m))
     return next((text for text in spoken if text.strip()), "")
 
 
 def format_cells(row: Mapping[str, Any], ids: Sequence[str], width: int | None) -> dict[str, str]:
-    """One thread's cells, by their heads."""
+    """Return the cells of a thread by column."""
     name = clean_line(row["thread"])
     return {
         "THREAD": name if width is None else shorten_id(name, ids, max(width // ID_SHARE, ID_LEAST)),
@@ -134,9 +134,10 @@ def format_cells(row: Mapping[str, Any], ids: Sequence[str], width: int | None) 
 
 
 def shorten_id(name: str, names: Sequence[str], most: int) -> str:
-    """A name in as many columns: how it begins; where others begin so, how it begins and ends.
+    """Shorten an id to `most` columns, but keep it unique.
 
-    Where others do that, too, in as many more as it needs to stand for one alone.
+    Its beginning is enough if no other id starts like it. Else its beginning and its end are shown, with as
+    many columns as needed.
     """
     short = cut_text(name, most)
     begins = short.removesuffix("…")
@@ -152,14 +153,14 @@ def shorten_id(name: str, names: Sequence[str], most: int) -> str:
 
 
 def cut_left(name: str, wide: int) -> str:
-    """How a name ends, in as many columns at most."""
+    """Return the end of a name, at most `wide` columns."""
     while count_columns(name) > wide:
         name = name[1:]
     return name
 
 
 def format_time(stamp: str | None) -> str:
-    """A time as it is here, to the minute."""
+    """Return a time in the local time zone, to the minute; "-" if there is none."""
     try:
         return datetime.fromisoformat(stamp or "").astimezone().strftime("%Y-%m-%d %H:%M")
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""The view that a run is shown in."""
+"""Choose the view that shows a run."""
 
 import sys
 from contextlib import ExitStack
@@ -23,20 +23,20 @@ GOOD = SENTENCES["settled"]
 
 
 class QuietView(PlainView):
-    """Says what went wrong, what is asked, how to go on, and any end but the good one."""
+    """Prints errors, questions, hints, and every ending except success."""
 
     def feed(self, mode: str, data: Any) -> None:
         """Take one part of the stream."""
         self.screen.feed(mode, data)
 
     def say(self, line: Line) -> None:
-        """Write a line that a person has to read."""
+        """Print a line if a person must read it."""
         if line.kind in ("error", "question", "way") or (line.kind == "end" and line.text != GOOD):
             super().say(line)
 
 
 class NoEchoLive(LiveView):
-    """A live region that nothing typed tears: it stays to be read afterwards."""
+    """A live region that typed keys do not tear apart; they stay for the next prompt."""
 
     def __enter__(self) -> Self:
         self.typed = ExitStack()
@@ -49,26 +49,26 @@ class NoEchoLive(LiveView):
 
 
 def print_event(event: Any) -> None:
-    """Write an event of the graph as a line of JSON on stdout."""
+    """Print an event of the graph as a line of JSON."""
     print(to_json_line(event), flush=True)  # noqa: T201
 
 
-def choose_view(job: RunSpec, before: StateSnapshot) -> View:
-    """A live region in a terminal, plain lines elsewhere; what is not for stdout goes to stderr."""
+def choose_view(run: RunSpec, before: StateSnapshot) -> View:
+    """Return a live region for a terminal, else plain lines; machine output moves them to stderr."""
     screen = Screen(
-        title=job.thread,
-        todo_tools=get_dialect(settings_from_spec(job.spec).dialect).tool_names,
+        title=run.thread,
+        todo_tools=get_dialect(settings_from_spec(run.spec).dialect).tool_names,
         todos=list(before.values.get("todos") or ()),
     )
     if is_unfinished(before):
         session = read_session(before)
         screen.wakes, screen.spent = session["wakes"], session["spent"]
-    if job.output.shows_progress:
+    if run.output.shows_progress:
         return (
             NoEchoLive(screen, sys.stdout)
             if supports_live_view(sys.stdout)
             else PlainView(screen, sys.stdout)
         )
-    if job.output.format is OutputFormat.STREAM_JSON:
-        screen.listener = print_event
-    return (QuietView if job.output.quiet else PlainView)(screen, sys.stderr)
+    if run.output.format is OutputFormat.STREAM_JSON:
+        screen.heard = print_event
+    return (QuietView if run.output.quiet else PlainView)(screen, sys.stderr)

@@ -101,15 +101,15 @@ def test_the_command_prints_writes_and_opens(tmp_path: Path, monkeypatch: pytest
     assert wakeloop("graph", "-o", str(text)) == (
         2,
         "",
-        f"wakeloop: The file {str(text)!r} is there already: name another with -o, or add --force.\n",
+        f"wakeloop: The file {str(text)!r} already exists. Name another one with -o, or add --force.\n",
     )
     text.write_text("mine")
     assert wakeloop("graph", "--ascii", "-o", str(text), "--force") == (0, f"{text}\n", "")
     assert text.read_text() == TEXT
     assert wakeloop("graph", "-o", "-") == wakeloop("graph")
-    told = "wakeloop: The picture is made as .txt: name the file a.txt, not 'a.svg'.\n"
+    told = "wakeloop: Cannot draw the graph as 'a.svg'. Name the file like a.txt; suffixes: .txt.\n"
     assert wakeloop("graph", "--ascii", "-o", str(drawn), "--force") == (2, "", told)
-    told = "wakeloop: The picture is made as .svg, .mmd or .txt: name the file a.svg, not 'a.png'.\n"
+    told = "wakeloop: Cannot draw the graph as 'a.png'. Name the file like a.svg; suffixes: .svg, .mmd, .txt.\n"
     assert wakeloop("graph", "-o", str(tmp_path / "a.png")) == (2, "", told)
     code, out, _ = wakeloop("graph", "--open")
     assert (code, opened[1:]) == (0, [Path(out.strip()).as_uri()])

@@ -224,9 +224,9 @@ def test_no_line_is_broken_in_a_word(terminal: Terminal, kind: Any) -> None:
 @pytest.mark.parametrize("terminal", [40], indirect=True)
 def test_a_command_to_copy_has_rows_for_itself_that_a_shell_takes_for_one_line(terminal: Terminal) -> None:
     command = "wakeloop resume t-5b0c9d1e --db /tmp/threads.sqlite"
-    live(terminal).say(Line("way", f"To go on: {command}"))
+    live(terminal).say(Line("way", f"To continue: {command}"))
     assert on_screen(terminal.getvalue(), 40) == [
-        "To go on:",
+        "To continue:",
         "wakeloop resume t-5b0c9d1e --db \\",
         "    /tmp/threads.sqlite",
     ]

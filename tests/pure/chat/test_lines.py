@@ -47,9 +47,9 @@ def test_a_line_is_text_or_a_command(typed: str, meant: str | Command) -> None:
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        (".sett x", "There is no command .sett; did you mean .set?"),
-        (".whatnow", "There is no command .whatnow; .help lists them."),
-        (".gitignore", "There is no command .gitignore;"),
+        (".sett x", "Unknown command .sett. Did you mean .set?"),
+        (".whatnow", "Unknown command .whatnow. See .help."),
+        (".gitignore", "Unknown command .gitignore."),
     ],
 )
 def test_an_unknown_command_names_the_nearest(typed: str, says: str) -> None:
@@ -82,7 +82,7 @@ def test_every_command_is_in_the_help_and_does_something() -> None:
 
 def test_topics() -> None:
     assert [parse_topic(Command("info", word)) for word in ("", "todo", "config")] == ["", "todo", "config"]
-    with pytest.raises(CommandError, match=r"\.info shows todo, config, session, role, agent, not 'x'"):
+    with pytest.raises(CommandError, match=r"\.info shows todo, config, session, role, agent, got 'x'"):
         parse_topic(Command("info", "x"))
 
 
@@ -110,11 +110,11 @@ def test_edits_of_the_list(rest: str, edit: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("rest", "says"),
     [
-        ("fly", "There is no action 'fly'; .todo takes add, done"),
+        ("fly", "Unknown action 'fly'. .todo takes add, done"),
         ("add", ".todo add needs a text"),
         ("done", ".todo done needs the id of an item"),
         ("block 2", ".todo block needs an id and a reason."),
-        ("clear all", ".todo clear takes nothing more, not 'all'."),
+        ("clear all", ".todo clear takes no argument, got 'all'."),
     ],
 )
 def test_wrong_edits_are_refused_in_a_sentence(rest: str, says: str) -> None:
@@ -163,7 +163,7 @@ def test_set_merges_a_value_or_takes_it_away(
         ("max_wake_cycles", "-1", "Setting 'max_wake_cycles' must be greater than or equal to 0, got -1"),
         ("dialect", "loki", "'dialect' is fixed in a thread"),
         ("max_items", "3", "'max_items' is fixed in a thread"),
-        ("model", "m", "'model' is no setting of the loop"),
+        ("model", "m", "'model' cannot be set in a thread"),
         ("prompts", '{"instructions": "x"}', "Prompt 'instructions' is fixed when the agent is built"),
         ("prompts", '{"nudge": "$nothing"}', "Prompt 'nudge' has an unknown blank $nothing"),
     ],
@@ -179,7 +179,7 @@ def test_null_under_a_base_with_a_text_and_unset() -> None:
     own = set_value(base, {}, "continuation_prompt", "null")
     assert own == {"continuation_prompt": None}
     assert describe_value(base, own, "continuation_prompt") == (
-        'continuation_prompt is null in this thread (else "Go.").'
+        'continuation_prompt is null in this thread (default: "Go.").'
     )
     assert remove_value(own, "continuation_prompt") == {}
     assert describe_value(base, {}, "continuation_prompt") == (
@@ -234,7 +234,7 @@ THERE = Names(roles=["coder", "clerk"], agents=["ant"], threads=["t-1", "mine"],
         (".todo block 1 ", []),
         (".todo add ", []),
         (".role c", ["clerk", "coder"]),
-        (".agent ", ["ant", "null"]),
+        (".agent ", ["ant", "none"]),
         (".session ", ["mine", "t-1"]),
         (".exit ", ["agent", "role"]),
     ],

@@ -229,8 +229,8 @@ def test_times() -> None:
 @pytest.mark.parametrize(
     ("extra", "line", "source"),
     [
-        ({"lc_source": "summarization"}, "put in by summarization: so far", "summarization"),
-        ({"lc_source": "a\nuser: b"}, "put in by a user: b: so far", "a\nuser: b"),
+        ({"lc_source": "summarization"}, "added by summarization: so far", "summarization"),
+        ({"lc_source": "a\nuser: b"}, "added by a user: b: so far", "a\nuser: b"),
         ({"lc_source": " "}, "user: so far", None),
         ({}, "user: so far", None),
     ],

@@ -37,8 +37,8 @@ def test_every_word_is_there_and_no_row_is_too_long_but_for_a_word_alone(
 @given(st.lists(st.text(max_size=20), max_size=8), st.integers(20, 120))
 def test_a_command_in_rows_is_one_command_to_a_shell(words: list[str], width: int) -> None:
     command = shlex.join(["wakeloop", "resume", *(" ".join(word.split()) for word in words)])
-    first, *more = wrap_text(f"To go on: {command}", width)
-    typed = first.removeprefix("To go on: ") if not more else "\n".join(more)
+    first, *more = wrap_text(f"To continue: {command}", width)
+    typed = first.removeprefix("To continue: ") if not more else "\n".join(more)
     assert shlex.split(typed.replace("\\\n", "")) == shlex.split(command)
 
 
@@ -56,7 +56,7 @@ def test_a_time_span_stays_with_its_unit() -> None:
 
 def test_words_that_look_like_another_command_stay_in_theirs() -> None:
     words = ["resume", "one: x, then wakeloop rm one", "it's, then wakeloop rm two"]
-    for told in ("To go on", "To raise the budget: change max_tokens in the agent's file, then"):
+    for told in ("To continue", "To raise the budget: change max_tokens in the agent's file, then"):
         command = shlex.join(["wakeloop", *words])
         rows = [*wrap_text(f"{told}: {command}".replace("then:", "then"), 40)]
         first = rows.index("wakeloop resume \\")

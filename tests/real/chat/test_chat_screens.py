@@ -54,7 +54,7 @@ AT_40 = [
 ]
 AT_120 = [
     "> go",
-    "Stopping; Ctrl-C again stops at once.",
+    "Stopping. Press Ctrl-C again to stop at once.",
     "  [x] 1 measure the files of the whole folder",
     "  [x] 2 report",
     "Stopped, 0 open; your next text begins anew.",
@@ -168,6 +168,6 @@ def test_in_tmux(shell: Shell, tmp_path: Path, serve) -> None:
         tmux("send-keys", "C-u", "/help", "Enter")
         until("exit and quit leave, help lists these; a / before a command will do as well.", ">")
         tmux("send-keys", "exit", "Enter")
-        until("> exit", *wrap_text(f"To go on: wakeloop chat --thread mine --db {shell.db}", 80))
+        until("> exit", *wrap_text(f"To continue: wakeloop chat --thread mine --db {shell.db}", 80))
     finally:
         tmux("kill-server")

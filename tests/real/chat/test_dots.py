@@ -46,8 +46,8 @@ def test_set_writes_the_whole_dict_and_the_next_activation_reads_it(talk_with, p
     model = plays(ScriptedModel([PLAN, says("a"), says("b"), says("c"), says("d")]))
     talk = talk_with("guard_retries=0")
     assert does(talk, ".set") == ["This thread overrides nothing."]
-    assert does(talk, ".set max_auto_continues 1") == ["max_wake_cycles is 1 in this thread (else 25)."]
-    assert does(talk, ".set nag_after 9") == ["nag_after is 9 in this thread (else 5)."]
+    assert does(talk, ".set max_auto_continues 1") == ["max_wake_cycles is 1 in this thread (default: 25)."]
+    assert does(talk, ".set nag_after 9") == ["nag_after is 9 in this thread (default: 5)."]
     assert talk.overrides == {"max_wake_cycles": 1, "nag_after": 9}
     talk.run("go")
     assert talk.snapshot.values["todo_session"] == {
@@ -81,11 +81,11 @@ def test_switching_loki_on_adds_the_tools_and_off_takes_them_away(talk_with, pla
     assert talk.spec.switched_on
     talk.run("one")
     assert does(talk, ".set auto_continue false") == [
-        "auto_continue is false in this thread (else true).",
-        "The todo tools go with your next text.",
+        "auto_continue is false in this thread (default: true).",
+        "Your next message removes the todo tools.",
     ]
     talk.run("two")
-    assert does(talk, ".set auto_continue null")[-1] == "The todo tools come with your next text."
+    assert does(talk, ".set auto_continue null")[-1] == "Your next message adds the todo tools."
     talk.run("three")
     assert ["todo__init" in str(bound) for bound in model.bound] == [True, False, True]
 
@@ -107,9 +107,9 @@ def test_clear_ends_a_chain_that_was_broken_off(talk_with, plays) -> None:
     with pytest.raises(ConnectionError):
         talk.run("go")
     for line in (".set nag_after 1", ".todo done 1", ".agent null"):
-        with pytest.raises(CommandError, match=r"has not finished: \.resume goes on, \.stop ends it"):
+        with pytest.raises(CommandError, match=r"has not finished\. Type \.resume to continue it, or \.stop to end it"):
             does(talk, line)
-    assert does(talk, ".clear todo") == ["The run is ended.", "List and goal are empty."]
+    assert does(talk, ".clear todo") == ["Run ended.", "List and goal cleared."]
     assert talk.snapshot.next == ()
     assert talk.snapshot.values["todos"] == []
     talk.run("hello?")
@@ -131,8 +131,8 @@ def test_a_stopped_run_keeps_what_it_did_and_the_next_text_has_a_whole_budget(ta
     talk = talk_with("max_wake_cycles=2", "max_idle_wakes=0", "guard_retries=0")
     with pytest.raises(ConnectionError):
         talk.run("go")
-    assert does(talk, ".stop") == ["The run is ended."]
-    assert does(talk, ".stop") == ["Nothing waits, and nothing was broken off."]
+    assert does(talk, ".stop") == ["Run ended."]
+    assert does(talk, ".stop") == ["There is no run to end."]
     session = talk.snapshot.values["todo_session"]
     assert session == {
         "state": "idle",
@@ -163,9 +163,9 @@ def test_a_stopped_question_keeps_the_calls_beside_it(talk_with, plays) -> None:
     talk = talk_with("max_wake_cycles=0", "guard_retries=0", tools="shell")
     talk.run("go")
     assert talk.snapshot.interrupts
-    with pytest.raises(CommandError, match=r"waits for your answer: give it, or \.stop"):
+    with pytest.raises(CommandError, match=r"is waiting for your answer\. Answer it or type \.stop"):
         does(talk, ".set nag_after 1")
-    assert does(talk, ".stop") == ["The run is ended."]
+    assert does(talk, ".stop") == ["Run ended."]
     assert does(talk, ".todo") == ["list: 0/1 closed", "  [ ] 1 one"]
     assert does(talk, ".set nag_after 1")
     talk.run("never mind")
@@ -204,7 +204,7 @@ def test_roles_and_agents(talk_with, plays, config: Path) -> None:
     )
     model = plays(ScriptedModel([says("a"), PLAN, says("b"), *[says("c")] * 3, says("d")]))
     talk = talk_with("guard_retries=0")
-    assert does(talk, ".role") == ["role: none; there are: coder"]
+    assert does(talk, ".role") == ["role: none; available: coder"]
     assert does(talk, ".role coder") == ["role: coder; model: m"]  # an option is above a role
     assert talk.base.nag_after == 2
     talk.run("hi")
@@ -214,7 +214,7 @@ def test_roles_and_agents(talk_with, plays, config: Path) -> None:
     assert does(talk, ".agent ant") == [
         "agent: ant; model: m",
         "The agent overrides all settings; ignored levels: role, base, thread.",
-        "Loading or leaving an agent clears the list: 2 items gone.",
+        "Loading or leaving an agent clears the list: 2 items removed.",
     ]
     with pytest.raises(CommandError, match="The agent 'ant' overrides all settings: its values hold"):
         does(talk, ".set nag_after 1")
@@ -231,7 +231,7 @@ def test_a_role_under_loki_is_switched_on_too(talk_with, plays, config: Path) ->
     (config / "roles" / "l.md").write_text("---\npreset: loki\n---\n")
     plays(ScriptedModel([]))
     talk = talk_with()
-    assert does(talk, ".role l")[1].startswith("auto_continue is switched on; loki leaves it off")
+    assert does(talk, ".role l")[1].startswith("auto_continue is on. The preset loki leaves it off")
     assert talk.settings.auto_continue
 
 
@@ -290,11 +290,11 @@ def test_lines_of_a_pipe(talk_with, plays, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("typed", "code", "says_"),
     [
-        (".sett\nhello\n", 2, "There is no command .sett; did you mean .set?"),
+        (".sett\nhello\n", 2, "Unknown command .sett. Did you mean .set?"),
         ("down\nhello\n", 1, "The run failed: RuntimeError: down"),
         (".todo add x\n", 3, ""),
         ("", 0, ""),
-        (".resume\n", 2, "There is nothing to go on with"),
+        (".resume\n", 2, "Nothing to resume"),
     ],
 )
 def test_a_scripts_exit_code(

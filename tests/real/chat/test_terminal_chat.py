@@ -106,13 +106,13 @@ def test_a_conversation(chat, serve, shell: Shell, tmp_path: Path) -> None:
     typist.child.expect("_continue")
     typist.types(" f" + TAB)
     typist.child.expect("alse")
-    assert "auto_continue is false in this thread (else true)." in typist.enters("")
+    assert "auto_continue is false in this thread (default: true)." in typist.enters("")
     assert "auto_continue is off" in typist.enters(".clear todo")
     assert "auto_continue is true; this thread does not override it." in typist.enters(
         ".set auto_continue null"
     )
     assert "list: 2/2 closed" in typist.enters(".info todo")
-    assert "List and goal are empty." in typist.enters(".clear todo")
+    assert "List and goal cleared." in typist.enters(".clear todo")
     assert "list: 0/0 closed" in typist.enters(".info todo")
     typist.types("not sent" + CTRL_C)
     typist.ready()
@@ -121,7 +121,7 @@ def test_a_conversation(chat, serve, shell: Shell, tmp_path: Path) -> None:
     typist.types(".exit\r")
     assert typist.ends() == 0
     told = ESCAPES.sub("", str(typist.child.before)).split()  # where the path is long the command has a row
-    way = f"To go on: wakeloop chat --thread mine --db {tmp_path / 'threads.sqlite'}"
+    way = f"To continue: wakeloop chat --thread mine --db {tmp_path / 'threads.sqlite'}"
     assert " ".join(told).endswith(way)
 
     kept = tmp_path / "state" / "wakeloop" / "chat-history"
@@ -214,7 +214,7 @@ def test_a_failure_is_a_sentence_and_resume_tries_again(chat, serve) -> None:
 def test_loki_is_switched_on_and_says_so(chat, serve) -> None:
     server = serve(Reply("Hello."))
     typist = chat(server, "--preset", "loki")
-    assert "auto_continue is switched on; loki leaves it off" in typist.ready()
+    assert "auto_continue is on. The preset loki leaves it off" in typist.ready()
     typist.enters("hi")
     typist.enters(".set auto_continue false")
     typist.enters("hi")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 COMMAND = f'"{sys.executable}" -m wakeloop.cli.commands.app'
-NO_INPUT = "wakeloop: Standard input is closed: there is nothing to read from.\n"
-NO_OUTPUT = "wakeloop: Standard output is closed: there is nothing to write to.\n"
+NO_INPUT = "wakeloop: Standard input is closed, so nothing can be read from it.\n"
+NO_OUTPUT = "wakeloop: Standard output is closed, so nothing can be printed.\n"
 
 
 def told(line: str, folder: Path) -> tuple[int, str, str]:

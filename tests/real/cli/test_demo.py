@@ -59,7 +59,7 @@ def test_json_is_one_object_and_the_rest_goes_to_stderr(shell: Shell, files) -> 
 def test_a_folder_without_files_is_wrong_usage_and_leaves_no_database(shell: Shell) -> None:
     done = shell("demo", ".")
     assert done.returncode == 2
-    assert "There is no Python, Markdown or notebook file in" in done.stderr
+    assert "has no Python, Markdown or notebook files" in done.stderr
     assert done.stdout == ""
     assert not shell.db.exists()
     assert shell("demo", "nowhere").returncode == 2
@@ -96,7 +96,7 @@ def test_killed_and_resumed_it_finishes_and_reads_nothing_twice(
     assert process.returncode == -signal.SIGKILL
     thread = thread_of(told[0])
     listed = json.loads(shell("threads", "--json").stdout)
-    assert listed[0]["state"] == "broken off"
+    assert listed[0]["state"] == "interrupted"
     done = shell("resume", thread)
     assert done.returncode == 0, done.stderr
     wakes = lines("".join(told) + done.stdout, "Auto-continuing (")
@@ -126,7 +126,7 @@ def test_ctrl_c_says_how_to_go_on_and_goes_on(shell: Shell, files) -> None:
     assert process.returncode == 130
     assert err == ""
     thread = thread_of(first)
-    assert f"To go on: wakeloop resume {thread} --db {shell.db}" in out
+    assert f"To continue: wakeloop resume {thread} --db {shell.db}" in out
     assert shell("resume", thread).returncode == 0
 
 
@@ -138,13 +138,13 @@ def test_two_processes_never_run_one_thread(shell: Shell, files) -> None:
     assert process.stdout.readline()
     second = shell("resume", thread)
     assert second.returncode == 1
-    assert "in the hands of another process" in second.stderr
+    assert "Another process is using the thread" in second.stderr
     assert shell("todo", thread, "add", "x").returncode == 1
     assert json.loads(shell("threads", "--json").stdout)[0]["state"] == "running"
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 143
-    assert "Asked to end" in out
+    assert "SIGTERM: stopping" in out
 
 
 def test_a_closed_pipe_ends_it_quietly(shell: Shell, files) -> None:

@@ -336,7 +336,7 @@ def test_the_doctor_tells_of_a_database_and_goes_on(
 ) -> None:
     served(monkeypatch, serve, CALLED)
     code, out, err = wakeloop("doctor", "--db", str(tmp_path))
-    told = f"threads: The database {str(tmp_path)!r} is a folder, not a file: name another file with --db."
+    told = f"threads: The database {str(tmp_path)!r} is a folder, not a file. Name another file with --db."
     assert (code, out.splitlines()[2], out.splitlines()[-1], err) == (2, told, "tools: called as asked", "")
 
 
@@ -439,7 +439,7 @@ def test_an_interrupt_before_the_run_began_is_told(here: Path, monkeypatch: pyte
         def play(self) -> None:
             raise KeyboardInterrupt
 
-    monkeypatch.setitem(sys.modules, "wakeloop.cli.run_job", Slow())  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "wakeloop.cli.run_thread", Slow())  # type: ignore[arg-type]
     told = wakeloop("run", "x", "--model", "m")
     assert told == (130, "", "Stopped before the run began: nothing is stored.\n")
 

@@ -70,10 +70,10 @@ def test_a_command_checks_each_item_also_after_a_resume(shell: Shell, serve) -> 
 def test_a_check_that_is_none_is_refused(shell: Shell, wrong: str) -> None:
     ran = shell("run", "go", "--verify", wrong, "--model", "small")
     assert ran.returncode == 2
-    assert "--verify takes a command line" in ran.stderr
+    assert "--verify expects a command" in ran.stderr
 
 
 def test_a_check_that_is_not_there_is_refused(shell: Shell) -> None:
     ran = shell("run", "go", "--verify", "nosuchprogram --strict", "--model", "small")
     assert ran.returncode == 2
-    assert "--verify begins with 'nosuchprogram', which /bin/sh does not find" in ran.stderr
+    assert "/bin/sh does not find 'nosuchprogram', the program of --verify" in ran.stderr

@@ -55,7 +55,7 @@ def looked_elsewhere(store: Store) -> None:
 
 def refused(store: Store) -> None:
     """Ask for it again."""
-    with pytest.raises(CommandError, match="'one' is in the hands"), store.hold("one"):
+    with pytest.raises(CommandError, match="Another process is using the thread 'one'"), store.hold("one"):
         pass
 
 

@@ -103,11 +103,11 @@ WORKED = [
     calls(("todo_update", {"id": 1, "status": "done"}), ("todo_update", BLOCKED)),
     says("the answer"),
 ]
-ALL = "There is nothing to go on with: the last run has ended, and nothing is open."
+ALL = "Nothing to resume: the last run has ended and no item is open."
 
 
 def nothing(name: str, db: Path) -> str:
-    return f"{ALL} With a message it goes on: wakeloop resume {name} 'your message' --db {db}"
+    return f"{ALL} To give it a message: wakeloop resume {name} 'your message' --db {db}"
 
 
 @pytest.mark.parametrize("manner", [[], ["--json"], ["--quiet"], ["--output", "stream-json"]], ids=str)
@@ -128,7 +128,7 @@ def test_a_resume_that_has_nothing_to_do_says_so_and_changes_nothing(db: Path, m
 def test_a_resume_that_has_nothing_to_do_keeps_no_setting_and_says_so(db: Path) -> None:
     keep(db, "t-1", script=WORKED)
     before = wakeloop("config", "t-1")
-    unkept = f"{nothing('t-1', db)} What was set beside is not kept: set it with the message."
+    unkept = f"{nothing('t-1', db)} The settings you gave were not saved; give them with the message."
     assert wakeloop("resume", "t-1", "--max-requests", "9")[1].splitlines()[-1] == unkept
     assert wakeloop("config", "t-1") == before
 
@@ -273,10 +273,10 @@ def test_a_chat_that_sits_over_a_broken_run_does_not_run(db: Path) -> None:
     with suppress(KeyboardInterrupt):
         keep(db, "broken", script=[KeyboardInterrupt()])
     with open_to_write(DatabaseFile(db, named=True)) as store, store.hold("broken") as hold:
-        assert states() == ["broken off", "state: broken off"]
+        assert states() == ["interrupted", "state: interrupted"]
         with hold.mark_running():
             assert states() == ["running", "state: running"]
-        assert states() == ["broken off", "state: broken off"]
+        assert states() == ["interrupted", "state: interrupted"]
 
 
 def test_what_went_wrong_under_a_settled_list_is_in_the_list_of_threads(db: Path) -> None:
@@ -309,7 +309,7 @@ def test_threads_are_removed_whole_or_not_at_all(db: Path) -> None:
     assert rows(db, "t-1") > 2
     with open_to_write(DatabaseFile(db, named=True)) as store, store.hold("t-1"):
         ran = subprocess.run([*COMMAND, "rm", "t-1"], capture_output=True, text=True, check=False)
-        assert (ran.returncode, ran.stderr[:48]) == (1, "wakeloop: The thread 't-1' is in the hands of an")
+        assert (ran.returncode, ran.stderr[:51]) == (1, "wakeloop: Another process is using the thread 't-1'.")
     assert wakeloop("rm", "t-1", "t-3") == (0, "Removed t-1 (go t-1).\nRemoved t-3 (go t-3).\n", "")
     assert (rows(db, "t-1"), rows(db, "t-3")) == (0, 0)
     assert [one["thread"] for one in json.loads(wakeloop("threads", "--json")[1])] == ["t-2"]
@@ -368,7 +368,7 @@ def test_a_thread_is_taken_out(db: Path, tmp_path: Path) -> None:
     assert file.read_text() == out
     assert wakeloop("export", "t-1", "-o", str(file))[::2] == (
         2,
-        f"wakeloop: The file '{file}' is there already: name another with -o, or add --force.\n",
+        f"wakeloop: The file '{file}' already exists. Name another one with -o, or add --force.\n",
     )
     file.write_text("mine")
     assert wakeloop("export", "t-1", "-o", str(file), "--force") == (0, f"{file}\n", "")
@@ -475,7 +475,7 @@ def test_a_file_without_room_is_not_left_in_half_and_what_was_there_stays(db: Pa
     limited = ["sh", "-c", 'ulimit -f 80; exec "$@"', "sh", *COMMAND]  # blocks of 512 bytes
     for command in (["export", "t-1", "-o", "t.md"], ["report", "t-1", "--force", "-o", "page.html"]):
         ran = subprocess.run([*limited, *command], cwd=folder, capture_output=True, text=True, check=False)
-        told = f"wakeloop: The file '{command[-1]}' cannot be written: File too large.\n"
+        told = f"wakeloop: Cannot write the file '{command[-1]}': File too large.\n"
         assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", told)
     assert {file.name: file.read_text() for file in folder.iterdir()} == {"page.html": "mine"}
 

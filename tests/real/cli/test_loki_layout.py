@@ -92,12 +92,12 @@ def test_exit_and_info_of_an_agent(folder: Path, talk_with: Any) -> None:
     (folder / "config.yaml").write_text("model: openai:n\n")
     talk = talk_with(agent="clerk", model=None)
     assert does(talk, ".info agent") == [
-        "agent: clerk; there are: clerk",
+        "agent: clerk; available: clerk",
         "agent: clerk; model: openai:m",
     ]
     assert does(talk, ".exit agent") == ["agent: none; model: openai:n"]
     assert talk.spec.agent == ""
-    assert does(talk, ".info role")[0].startswith("role: none; there are: none in ")
+    assert does(talk, ".info role")[0].startswith("role: none; available: none in ")
 
 
 @pytest.mark.parametrize("line", [".model gpt", ".empty session", ".continue", ".macro x"])
@@ -123,7 +123,7 @@ def test_ids_begin_at_1_after_clear_todo(talk_with: Any, monkeypatch: pytest.Mon
         monkeypatch.setattr(f"wakeloop.{module}.make_model", lambda spec, stop: model)
     talk.run("go")
     assert [todo["id"] for todo in talk.snapshot.values["todos"]] == [1, 2]
-    assert does(talk, ".clear todo") == ["List and goal are empty."]
+    assert does(talk, ".clear todo") == ["List and goal cleared."]
     assert does(talk, ".todo add c") == ["list: 0/1 closed", "  [ ] 1 c"]
 
 

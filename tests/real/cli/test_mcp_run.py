@@ -207,7 +207,7 @@ def test_a_file_that_nobody_named_is_told_of_and_starts_nothing(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--mcp", "nothing.json"], "There is no file 'nothing.json' for --mcp."),
+        (["--mcp", "nothing.json"], "The file 'nothing.json' of --mcp does not exist."),
         (["--mcp", "bad.json"], r"\S+/bad.json, line 1: this is not JSON: Expecting value."),
         (
             ["--mcp", "one.json", "--model", "m"],

@@ -262,7 +262,7 @@ def test_a_run_ends_by_its_requests_and_says_how_to_go_on(run: Any) -> None:
         "Out of budget with 2 open: max_requests of this activation is spent.",
         "thread mine: 0 wakes, 4 requests, 60 tokens, 133% of max_requests",
         "2 calls failed",
-        "To go on: wakeloop resume mine",
+        "To continue: wakeloop resume mine",
         "To raise the budget: wakeloop resume mine --max-requests 6",
     ]
 
@@ -357,7 +357,7 @@ def test_a_chat_says_how_to_raise_a_budget_of_its_thread(
     assert (code, len(server.requests)) == (2, 3)
     assert err.startswith("max_cost needs prices: add them to ")
     said = out.splitlines()
-    assert said[1] == "max_tokens is 30 in this thread (else null)."
+    assert said[1] == "max_tokens is 30 in this thread (default: null)."
     assert unseconded(said[-3]) == "0 wakes, 3 requests, 45 tokens, 150% of max_tokens"
     assert [said[-4], *said[-2:]] == [
         "Out of budget with 2 open: max_tokens of this activation is spent.",

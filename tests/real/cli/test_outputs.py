@@ -53,7 +53,7 @@ def test_quiet_tells_of_another_end_and_how_to_go_on(does) -> None:
     assert (code, out) == (3, "Later.\n")
     assert err.splitlines() == [
         "Idle with 1 open: it does not continue by itself (auto_continue off, or no budget).",
-        "To go on: wakeloop resume mine",
+        "To continue: wakeloop resume mine",
     ]
 
 

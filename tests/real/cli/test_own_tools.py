@@ -63,9 +63,9 @@ class Kept:
     """No tool."""
 '''
 
-CANNOT = "The module '{}' for --tools cannot be used: "
+CANNOT = "The module '{}' of --tools cannot be used: "
 NOW = (
-    "mine:now for --tools is no list of tools: Not a tool: 'noon'. Pass a LangChain tool, a callable or a "
+    "mine:now of --tools is not a list of tools: Not a tool: 'noon'. Pass a LangChain tool, a callable or a "
     "provider's dict. It was called for its tools; one that is a tool itself needs @tool."
 )
 
@@ -109,23 +109,23 @@ def test_a_tool_a_list_or_what_a_callable_returns(folder: Path, name: str, says:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("gone:x", "There is no module 'gone' for --tools, in '{}' or elsewhere."),
-        ("mine.sub:x", "There is no module 'mine.sub' for --tools, in '{}' or elsewhere."),
-        ("mine:weight", "The module 'mine' for --tools has no 'weight'; did you mean 'weigh'?"),
-        ("mine:xyz", "The module 'mine' for --tools has no 'xyz'."),
+        ("gone:x", "Cannot find the module 'gone' of --tools in '{}' or on sys.path."),
+        ("mine.sub:x", "Cannot find the module 'mine.sub' of --tools in '{}' or on sys.path."),
+        ("mine:weight", "The module 'mine' of --tools has no 'weight'. Did you mean 'weigh'?"),
+        ("mine:xyz", "The module 'mine' of --tools has no 'xyz'."),
         (
             "broken:x",
             f"{CANNOT.format('broken')}ModuleNotFoundError: No module named 'nothing' (broken.py, line 2).",
         ),
         ("wrong:x", f"{CANNOT.format('wrong')}SyntaxError: '(' was never closed (wrong.py, line 1)."),
         ("ends:x", f"{CANNOT.format('ends')}SystemExit: 3 (ends.py, line 1)."),
-        ("mine:fails", "mine:fails for --tools cannot be used: LookupError: no key (mine.py, line 38)."),
+        ("mine:fails", "mine:fails of --tools cannot be used: LookupError: no key (mine.py, line 38)."),
         (
             "mine:number",
-            "mine:number for --tools is no list of tools: `tools` must be a list of tools, got an int.",
+            "mine:number of --tools is not a list of tools: `tools` must be a list of tools, got an int.",
         ),
         ("mine:now", NOW),
-        ("mine:Kept", "mine:Kept for --tools is no list of tools: tools holds the class Kept itself"),
+        ("mine:Kept", "mine:Kept of --tools is not a list of tools: tools holds the class Kept itself"),
     ],
 )
 def test_what_is_none_is_one_sentence(folder: Path, name: str, says: str) -> None:

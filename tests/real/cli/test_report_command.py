@@ -41,7 +41,7 @@ def test_a_file_that_is_there_is_kept_unless_it_is_meant(db: Path) -> None:
     code, out, err = wakeloop("report", "a")
     assert (code, out) == (2, "")
     assert err == (
-        "wakeloop: The file 'report-a.html' is there already: name another with -o, or add --force.\n"
+        "wakeloop: The file 'report-a.html' already exists. Name another one with -o, or add --force.\n"
     )
     assert Path("report-a.html").read_text() == "mine"
     assert wakeloop("report", "a", "--force")[0] == 0
@@ -52,9 +52,9 @@ def test_a_file_that_is_there_is_kept_unless_it_is_meant(db: Path) -> None:
     ("words", "code", "told"),
     [
         (["nobody"], 2, "There is no thread 'nobody'"),
-        (["a", "-o", "nowhere/page.html"], 1, "The file 'nowhere/page.html' cannot be written: No such file"),
-        (["a", "-o", ".", "--force"], 1, "The file '.' cannot be written: Is a directory"),
-        (["a", "-o", "/dev/full", "--force"], 1, "The file '/dev/full' cannot be written: No space left"),
+        (["a", "-o", "nowhere/page.html"], 1, "Cannot write the file 'nowhere/page.html': No such file"),
+        (["a", "-o", ".", "--force"], 1, "Cannot write the file '.': Is a directory"),
+        (["a", "-o", "/dev/full", "--force"], 1, "Cannot write the file '/dev/full': No space left"),
         (["a", "--db", "none.sqlite"], 2, "There is no thread 'a'"),
         (["--db", "none.sqlite"], 2, "There are no threads in "),
     ],
@@ -90,7 +90,7 @@ def test_the_demo_writes_its_own_page_and_writes_it_anew(shell: Shell, files) ->
     for _ in range(2):
         done = shell("demo", ".")
         assert done.returncode == 0, done.stderr
-        assert done.stdout.endswith("\nThe thread as a page: wakeloop-report.html\n")
+        assert done.stdout.endswith("\nReport: wakeloop-report.html\n")
         thread = done.stdout.split()[1]
         assert title(str(page)) == f"{thread} – wakeloop"
         assert "wakeloop-report.html" not in page.read_text()  # no listing shows it to the model
@@ -98,4 +98,4 @@ def test_the_demo_writes_its_own_page_and_writes_it_anew(shell: Shell, files) ->
     page.mkdir()
     done = shell("demo", ".")
     assert done.returncode == 1
-    assert done.stdout.endswith("cannot be written: Is a directory.\n")
+    assert done.stdout.endswith(": Is a directory.\n")

@@ -311,7 +311,7 @@ def test_a_message_instead_of_an_answer(shell: Shell, serve) -> None:
     asked = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "shell")
     done = shell("run", "never mind", "--thread", thread_of(asked.stdout))
     assert done.returncode == 0
-    assert "It waited for an answer" in done.stdout
+    assert "The thread was waiting for an answer" in done.stdout
     assert not (shell.folder / "ran.txt").exists()
 
 
@@ -335,7 +335,7 @@ def test_ctrl_c_during_a_request_asks_for_no_other(shell: Shell, serve) -> None:
     assert process.returncode == 130
     assert time.monotonic() - began < 5
     assert err == ""
-    assert f"To go on: wakeloop resume {thread_of(out)}" in out
+    assert f"To continue: wakeloop resume {thread_of(out)}" in out
     assert len(server.requests) == 2
 
 
@@ -361,7 +361,7 @@ def test_sigterm_comes_to_rest_after_the_step(shell: Shell, serve) -> None:
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 143, (out, err)
-    assert "coming to rest" in out
+    assert "SIGTERM: stopping" in out
     assert len(server.requests) == 2
     assert shell("resume", thread_of(out)).returncode == 0
     assert len(server.requests) == 4

@@ -238,7 +238,7 @@ def test_send_waits_for_a_failure(shared: World) -> None:
 def test_half_a_character_in_the_name_of_a_thread_is_a_sentence(shared: World, args: list[str]) -> None:
     words = [args[0], *args[1:], "a\udcff"] if "list" not in args else ["todo", "a\udcff", "list"]
     code, out, err = shared.here(*words)
-    assert (code, out, err) == (2, "", "wakeloop: 'a\\udcff' is not UTF-8: type it again.\n")
+    assert (code, out, err) == (2, "", "wakeloop: 'a\\udcff' is not valid UTF-8. Type it again.\n")
 
 
 def test_an_answer_names_its_question(shared: World) -> None:
@@ -469,7 +469,7 @@ def test_what_is_sent_before_a_server_waits_for_one(world: World) -> None:
 def test_a_server_says_that_it_switches_auto_continue_on(world: World) -> None:
     server = world.serve("--preset", "loki", begin=False)
     assert server.stdout is not None
-    said = "auto_continue is switched on; loki leaves it off unless a level of configuration says otherwise."
+    said = "auto_continue is on. The preset loki leaves it off; set auto_continue=false to switch it off."
     assert server.stdout.readline() == f"main: {said}\n"
     assert server.stdout.readline().startswith("Serving main, ada; ")
 
@@ -511,7 +511,7 @@ def test_a_run_keeps_its_thread_while_others_end(world: World) -> None:
     until(lambda: world.mind.held, server)
     assert world.here("send", "job", "hello", "--wait")[:2] == (0, "m: hello\n")
     ran = world.shell("resume", "long")
-    told = "wakeloop: The thread 'long' is in the hands of another process: wait for it, or stop it.\n"
+    told = "wakeloop: Another process is using the thread 'long'. Wait for it, or stop it.\n"
     assert (ran.returncode, ran.stderr.partition("To try")[0]) == (1, told)
     world.mind.go.set()
     until(lambda: world.settled("long"), server)
@@ -599,15 +599,15 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (["send", "a\nb", "Hello"], ODD),
         (["send", "a\udcff", "Hello"], ODD),
         (["send", "x", " "], "The text is empty: write what to send."),
-        (["send", "x", "a\udcff"], "The text is not UTF-8: type it again, or give it on stdin."),
+        (["send", "x", "a\udcff"], "The text is not valid UTF-8. Type it again, or pass it on stdin."),
         (["send", "x", "a", "--id", "b\udcff"], "The event's id contains a lone surrogate"),
         (["send", "x", "a", "--answers", "b\udcff"], "The event's correlation_id contains a lone surrogate"),
-        (["cron", "add", "x", "* * * * *", "a\udcff"], "The text is not UTF-8: type it again"),
-        (["cron", "remove", "a\udcff"], "The text is not UTF-8: type it again"),
-        (["todo", "a", "add", "b\udcff"], "'b\\udcff' is not UTF-8: type it again."),
-        (["run", "x", "--model", "m\udcff"], "'m\\udcff' is not UTF-8: type it again."),
-        (["run", "x", "--model", "m", "--base-url", "u\udcff"], "'u\\udcff' is not UTF-8: type it again."),
-        (["run", "x", "--model", "m", "--set", "prompts=\udcff"], "'prompts=\\udcff' is not UTF-8"),
+        (["cron", "add", "x", "* * * * *", "a\udcff"], "The text is not valid UTF-8. Type it again"),
+        (["cron", "remove", "a\udcff"], "The text is not valid UTF-8. Type it again"),
+        (["todo", "a", "add", "b\udcff"], "'b\\udcff' is not valid UTF-8. Type it again."),
+        (["run", "x", "--model", "m\udcff"], "'m\\udcff' is not valid UTF-8. Type it again."),
+        (["run", "x", "--model", "m", "--base-url", "u\udcff"], "'u\\udcff' is not valid UTF-8. Type it again."),
+        (["run", "x", "--model", "m", "--set", "prompts=\udcff"], "'prompts=\\udcff' is not valid UTF-8"),
         (
             ["send", "x", "Hello", "--kind", "whisper"],
             f"Invalid event: kind must be one of {KINDS}, not 'whisper'.",
@@ -629,7 +629,7 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
             ["ps", "--db", "nowhere/threads.db"],
             "There is no folder 'nowhere' for the database: make it first.",
         ),
-        (["ps", "--db", "."], "The database '.' is a folder, not a file: name another file with --db."),
+        (["ps", "--db", "."], "The database '.' is a folder, not a file. Name another file with --db."),
     ],
 )
 def test_wrong_usage_is_one_sentence(world: World, args: list[str], sentence: str) -> None:
@@ -651,7 +651,7 @@ def test_a_database_of_another_program_is_left_alone(world: World, args: list[st
     with closing(sqlite3.connect(db)) as connection:
         connection.execute("CREATE TABLE bookmarks (x)")
     before = db.read_bytes()
-    said = f"The database {world.db!r} belongs to another program: name another file with --db."
+    said = f"The database {world.db!r} belongs to another program. Name another file with --db."
     assert world.here(*args) == (2, "", f"wakeloop: {said}\n")
     assert db.read_bytes() == before
     assert [p.name for p in db.parent.glob("threads*")] == ["threads.sqlite"]
@@ -700,7 +700,7 @@ def test_a_missing_extra_is_named(world: World, name: str) -> None:
     assert (ran.returncode, ran.stdout) == (1, "")
     assert (
         ran.stderr
-        == "wakeloop: This command needs the extra sessions: pip install 'wakeloop[cli,sessions]'.\n"
+        == "wakeloop: This command needs the extra 'sessions'. Run: pip install 'wakeloop[cli,sessions]'\n"
     )
 
 

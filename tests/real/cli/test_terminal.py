@@ -108,5 +108,5 @@ def test_ctrl_c_twice_during_a_request(shell: Shell, serve) -> None:
     terminal.until("waiting for the model")
     terminal.types("\x03\x03")
     assert terminal.ends() == 130
-    assert "To go on:\r\nwakeloop resume t-" in ESCAPES.sub("", terminal.raw)
+    assert "To continue:\r\nwakeloop resume t-" in ESCAPES.sub("", terminal.raw)
     assert terminal.raw.count("\x1b[?25l") == terminal.raw.count("\x1b[?25h")

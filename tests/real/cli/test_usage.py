@@ -37,14 +37,14 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             2,
             "'max_wake_cycles' cannot be 'many'",
         ),
-        (["run", "x", "--model", "m", "--set", "max_wake_cycles"], 2, "--set takes key=value"),
+        (["run", "x", "--model", "m", "--set", "max_wake_cycles"], 2, "--set expects key=value"),
         (["run", "x", "--model", "m", "--preset", "nope"], 2, "Unknown preset 'nope'"),
-        (["run", "x", "--model", "m", "--tools", "web"], 2, "There are no tools 'web'"),
-        (["run", "x", "--model", "m", "--root", "nowhere"], 2, "does not exist or is not a folder"),
+        (["run", "x", "--model", "m", "--tools", "web"], 2, "Unknown tools 'web'. --tools takes"),
+        (["run", "x", "--model", "m", "--root", "nowhere"], 2, "is not a folder"),
         (
             ["run", "x", "--model", "m", "--system", "nothing.txt"],
             2,
-            "for --system cannot be read: No such file",
+            "of --system: No such file",
         ),
         (["run", "x", "--model", "m", "--thread", "-a b"], 2, "A thread id may contain letters"),
         (["run", "x", "--model", "anthropic:m", "--base-url", "http://x"], 2, "names another provider"),
@@ -58,18 +58,18 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             )
             for url in ("http://[::1", "x", "http://host:port/v1", "localhost:11434")
         ),
-        (["serve", "--demo", "nowhere"], 2, "does not exist or is not a folder: name another with --demo."),
+        (["serve", "--demo", "nowhere"], 2, "is not a folder. Name another one with --demo."),
         (["bench", "report", "nowhere"], 2, "nowhere cannot be read: No such file"),
-        (["bench", "report", ".", "--intro", "nowhere.md"], 2, "for --intro cannot be read: No such file"),
+        (["bench", "report", ".", "--intro", "nowhere.md"], 2, "of --intro: No such file"),
         (["resume", "nobody"], 2, "There is no thread 'nobody'"),
         (["show", "nobody"], 2, "There is no thread 'nobody'"),
         (["todo", "nobody", "add", "x"], 2, "There is no thread 'nobody'"),
         (["todo", "nobody", "fly"], 2, "Unknown action 'fly'"),
         (["todo", "nobody", "block", "1"], 2, "needs an id and a reason"),
         (["todo", "nobody", "clear", "1"], 2, "takes no arguments"),
-        (["demo", "nowhere"], 2, "does not exist or is not a folder: name another folder."),
+        (["demo", "nowhere"], 2, "is not a folder. Name another one."),
         (["demo", ".", "--preset", "nope"], 2, "Unknown preset 'nope'"),
-        (["demo", "."], 2, "There is no Python"),
+        (["demo", "."], 2, "has no Python"),
     ],
 )
 def test_wrong_usage_is_one_sentence(db: Path, args: list[str], code: int, says: str) -> None:
@@ -125,7 +125,7 @@ def test_an_old_schema_is_one_sentence(db: Path) -> None:
     for command in (["threads"], ["resume", "t"]):
         code, _, err = wakeloop(*command)
         assert code == 1
-        assert "is of another version (checkpoints)" in err
+        assert "was written by another version (checkpoints)" in err
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -137,7 +137,7 @@ def test_a_place_that_may_only_be_read(db: Path) -> None:
     finally:
         db.parent.chmod(0o700)
     assert code == 1
-    assert "cannot be made" in err
+    assert "Cannot create the database" in err
 
 
 def test_a_name_with_a_colon_of_its_own(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_a_damaged_thread_is_named_and_hides_no_other(db: Path) -> None:
     assert {row["thread"]: row["state"] for row in listed} == {first: "damaged", second: "dormant"}
     code, out, err = wakeloop("show", first)
     assert (code, out) == (1, "")
-    assert err == f"wakeloop: The thread '{first}' cannot be read: what is stored of it is damaged.\n"
+    assert err == f"wakeloop: Cannot read the thread '{first}': its stored data is damaged.\n"
 
 
 @pytest.mark.parametrize("newest", [True, False])
@@ -267,7 +267,7 @@ def test_of_a_thread_with_a_torn_row_all_else_is_shown(db: Path, newest: bool) -
     code, out, _ = wakeloop("export", name)
     assert (code, sentence in out, out.count("- [x]")) == (0, True, len(items))
     assert wakeloop("todo", name, "list")[1].splitlines()[1:] == items
-    told = f"wakeloop: The thread '{name}' cannot be read: what is stored of it is damaged.\n"
+    told = f"wakeloop: Cannot read the thread '{name}': its stored data is damaged.\n"
     assert wakeloop("resume", name) == (1, "", told)
 
 
@@ -299,11 +299,11 @@ def unreadable(db: Path) -> None:
 
 
 STATES: list[tuple[Callable[[Path], object], int, str]] = [
-    (Path.mkdir, 2, "is a folder, not a file: name another file with --db."),
-    (os.mkfifo, 2, "is a device or a pipe, not a file: name another file with --db."),
-    (another_version, 1, "is of another version (checkpoints): name a new file with --db."),
-    (another_program, 2, "belongs to another program: name another file with --db."),
-    (unreadable, 2, "cannot be opened (Permission denied): name another file with --db."),
+    (Path.mkdir, 2, "is a folder, not a file. Name another file with --db."),
+    (os.mkfifo, 2, "is a device or a pipe, not a file. Name another file with --db."),
+    (another_version, 1, "was written by another version (checkpoints). Name a new file with --db."),
+    (another_program, 2, "belongs to another program. Name another file with --db."),
+    (unreadable, 2, "cannot be opened (Permission denied). Name another file with --db."),
     (
         lambda db: db.write_bytes(b"this is no database " * 100),
         1,

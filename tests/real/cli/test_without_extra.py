@@ -23,4 +23,4 @@ def test_the_script_says_what_to_install(missing: str, tmp_path: Path) -> None:
         check=False,
     )
     assert ran.returncode == 1
-    assert ran.stderr == f"wakeloop: The command line needs {missing}: pip install 'wakeloop[cli]'.\n"
+    assert ran.stderr == f"wakeloop: The command line needs {missing}. Run: pip install 'wakeloop[cli]'\n"

@@ -1,1 +1,1 @@
-"""A conversation with one thread, line by line."""
+"""Chat with a thread, line by line."""

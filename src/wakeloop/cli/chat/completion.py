@@ -1,4 +1,4 @@
-"""What Tab offers behind what was typed."""
+"""Tab completion in a chat."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ KEYS = sorted(key for key in (*LoopSettings.model_fields, *ALIASES) if is_thread
 
 @dataclass(frozen=True)
 class Names:
-    """What there is to name: roles, agents, threads, ids of items."""
+    """Names to complete: roles, agents, threads, item ids."""
 
     roles: Sequence[str] = ()
     agents: Sequence[str] = ()
@@ -27,7 +27,7 @@ class Names:
 
 
 def complete(before: str, names: Callable[[], Names]) -> list[str]:
-    """The words that may stand where the cursor is; `before` is the line up to there."""
+    """Return the completions at the cursor; `before` is the line up to it."""
     if not before.startswith("."):
         return []
     words = before.split(" ")
@@ -35,7 +35,7 @@ def complete(before: str, names: Callable[[], Names]) -> list[str]:
 
 
 def candidates(words: Sequence[str], names: Callable[[], Names]) -> Iterable[str]:
-    """Every word that may stand in the last one's place."""
+    """Return all words that fit in the position of the last one."""
     match words[:-1]:
         case []:
             return [f".{name}" for name in COMMANDS]
@@ -49,7 +49,7 @@ def candidates(words: Sequence[str], names: Callable[[], Names]) -> Iterable[str
 
 
 def takes_id(action: str, before: int) -> bool:
-    """Whether an action takes an id behind so many words."""
+    """Whether an action takes an item id after this many words."""
     if action in (TodoAction.BLOCK, TodoAction.EDIT):
         return before == 0
     return action in (
@@ -61,28 +61,28 @@ def takes_id(action: str, before: int) -> bool:
     )
 
 
-def no_candidates(names: Callable[[], Names]) -> Iterable[str]:  # noqa: ARG001 - as all of FIRST
-    """Nothing to offer."""
+def no_candidates(names: Callable[[], Names]) -> Iterable[str]:  # noqa: ARG001 - same signature as all
+    """Offer nothing."""
     return ()
 
 
 FIRST_ARGUMENTS: Mapping[str, Callable[[Callable[[], Names]], Iterable[str]]] = MappingProxyType(
     {
-        ".set": lambda names: KEYS,  # noqa: ARG005 - as all of them
+        ".set": lambda names: KEYS,  # noqa: ARG005 - same signature as all
         ".unset": lambda names: KEYS,  # noqa: ARG005
         ".clear": lambda names: ("todo",),  # noqa: ARG005
         ".exit": lambda names: LEAVABLE,  # noqa: ARG005
         ".info": lambda names: TOPICS,  # noqa: ARG005
         ".todo": lambda names: list(TodoAction),  # noqa: ARG005
-        ".role": lambda names: (*names().roles, "null"),
-        ".agent": lambda names: (*names().agents, "null"),
+        ".role": lambda names: (*names().roles, "none"),
+        ".agent": lambda names: (*names().agents, "none"),
         ".session": lambda names: names().threads,
     }
 )
 
 
 def setting_values(given: str) -> list[str]:
-    """The values of a setting that has but a few."""
+    """Return the values of a setting that has only a few."""
     field = LoopSettings.model_fields.get(ALIASES.get(given, given))
     if field is None:
         return []
@@ -92,13 +92,13 @@ def setting_values(given: str) -> list[str]:
 
 
 class ChatCompleter(Completer):
-    """The same for prompt_toolkit."""
+    """Completer for prompt_toolkit."""
 
     def __init__(self, names: Callable[[], Names]) -> None:
         self.names = names
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002 - the interface's
-        """Offer words, each in the place of the one at the cursor."""
+        """Offer words, each as a replacement for the word at the cursor."""
         before = document.text_before_cursor
         last = before.split(" ")[-1]
         return [Completion(word, -len(last)) for word in complete(before, self.names)]

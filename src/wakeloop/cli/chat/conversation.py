@@ -1,4 +1,4 @@
-"""One thread in hand: spec, list, own values, runs."""
+"""One chat thread: its spec, list, overrides and runs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,8 +17,8 @@ from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.locks import ThreadLock
 from wakeloop.cli.offline_graph import build_offline_graph
-from wakeloop.cli.run_job import graph_input
 from wakeloop.cli.run_spec import RunSpec
+from wakeloop.cli.run_thread import graph_input
 from wakeloop.cli.spec_builder import LevelStack, build_spec, build_stack, settings_from_spec
 from wakeloop.cli.store import DatabaseFile, Store, open_to_write
 from wakeloop.cli.views import choose_view
@@ -35,7 +35,7 @@ from wakeloop.todos.items import Todo
 
 @dataclass
 class Conversation:
-    """One thread, held by this process; `ask` puts each shell command to the person."""
+    """A thread that this process has locked; with `ask`, the user approves each shell command."""
 
     database: DatabaseFile
     store: Store
@@ -50,45 +50,43 @@ class Conversation:
 
     @property
     def config(self) -> RunnableConfig:
-        """Where the graph finds the thread."""
+        """The config with which the graph finds the thread."""
         return {"configurable": {"thread_id": self.thread}}
 
     @computed_once
     def graph(self) -> Graph:
-        """The graph that is looked at and edited, never run."""
+        """The graph to read and edit the thread, never run."""
         return build_offline_graph(self.store.saver)
 
     @property
     def snapshot(self) -> StateSnapshot:
-        """How the thread is stored."""
+        """The stored state of the thread."""
         return self.graph.get_state(self.config)
-
-    # -- settings --------------------------------------------------------------------------------------
 
     @property
     def base(self) -> LoopSettings:
-        """The settings beneath the thread's own."""
+        """The settings without the thread's overrides."""
         return settings_from_spec(self.spec)
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """The thread's own values, as they were set."""
+        """The settings that this thread overrides."""
         return dict(self.snapshot.values.get("todo_settings") or {})
 
     @property
     def settings(self) -> LoopSettings:
-        """The settings that the next activation has."""
+        """The settings of the next activation."""
         return apply_overrides(self.base, check_overrides(self.base, self.overrides))
 
     @property
     def is_overridden(self) -> bool:
-        """Whether an agent file overrides all settings."""
+        """Whether an agent file fixes all settings."""
         return isinstance(self.base, AgentFileSettings)
 
     def override(self, own: Mapping[str, Any]) -> None:
-        """Write the thread's own values, the whole dict; the thread must have ended.
+        """Replace the thread's overrides; the thread must have ended.
 
-        Raises `ModelError` where they call for todo tools and the model cannot call any.
+        Raises `ModelError` if they require todo tools and the model cannot call tools.
         """
         self.refuse_unfinished()
         base = self.base
@@ -101,9 +99,9 @@ class Conversation:
         self.graph.update_state(self.config, {"todo_settings": dict(own)}, as_node=LAST_NODE)
 
     def reconfigure(self, given: Mapping[str, Any]) -> None:
-        """Take another role or agent; what cannot be built changes nothing."""
+        """Switch role or agent; if the new agent cannot be built, nothing changes."""
         spec = build_spec(self.spec, given)
-        self.external.stop = Event()  # the last run's may be set
+        self.external.stop = Event()  # that of the last run may be set
         build_agent_graph(spec, self.external, ask=self.ask, stop=self.external.stop)
         self.spec = spec
         if self.snapshot.values:
@@ -111,18 +109,16 @@ class Conversation:
 
     @property
     def depends_on_auto_continue(self) -> bool:
-        """Whether the todo tools are there only while auto_continue is on."""
+        """Whether the todo tools exist only while auto_continue is on."""
         return get_dialect(self.base.dialect).needs_auto_continue
 
     @property
     def stack(self) -> LevelStack:
-        """The levels beneath the thread's own values."""
+        """The configuration levels below the thread's overrides."""
         return build_stack(self.spec, {})
 
-    # -- the thread ------------------------------------------------------------------------------------
-
     def hold(self, thread: str) -> None:
-        """Keep other processes from a thread, and let go of the one before."""
+        """Lock a thread, then release the one before."""
         if thread == self.hold_on_thread.thread:
             return
         with ExitStack() as taken:
@@ -132,7 +128,7 @@ class Conversation:
         self.hold_on_thread, self.thread = hand, thread
 
     def switch_to(self, thread: str) -> bool:
-        """Go to another thread, with its own spec; a new one takes this one's. False for a new one."""
+        """Switch to a thread and its spec; return False for a new one, which keeps the current spec."""
         self.hold(thread)
         known = self.store.find(thread)
         self.request = known.request if known else ""
@@ -141,39 +137,39 @@ class Conversation:
         return known is not None
 
     def remember_spec(self) -> None:
-        """Note how the thread's agent is made."""
+        """Store the spec of the thread's agent."""
         self.store.remember(self.thread, self.spec, self.request)
 
     def refuse_unfinished(self) -> None:
-        """Refuse what only an ended thread can take."""
+        """Raise `CommandError` unless the last run has ended."""
         snapshot = self.snapshot
         if snapshot.interrupts:
-            raise usage_error("The thread waits for your answer: give it, or .stop, and then try again.")
+            raise usage_error(
+                "The thread is waiting for your answer. Answer it or type .stop, then try again."
+            )
         if is_unfinished(snapshot):
             raise usage_error(
-                "The last run has not finished: .resume goes on, .stop ends it; .clear todo ends it too."
+                "The last run has not finished. Type .resume to continue it, or .stop to end it."
             )
 
     def edit(self, changes: Mapping[str, Any]) -> list[Todo]:
-        """Edit the list by hand, and return it."""
+        """Edit the list and return it."""
         self.refuse_unfinished()
         self.remember_spec()
         return update_todos(build_offline_graph(self.store.saver, self.spec), self.config, **changes)
 
     def stop(self) -> bool:
-        """End a run that waits or was broken off; False where there is none."""
+        """End a run that waits or was interrupted; return False if there is none."""
         return end_run(self.graph, self.config)
 
-    # -- runs ------------------------------------------------------------------------------------------
-
     def run(self, message: str | None, ahead: Callable[[], str] = str) -> tuple[Outcome, View]:
-        """Send a message, or the answer that the thread waits for; or go on without one.
+        """Send a message or the answer to a question; None continues without one.
 
-        `ahead` tells what is typed meanwhile.
+        `ahead` returns what the user has typed during the run.
         """
         self.request = self.request or message or ""
         stop = self.external.stop = Event()
-        job = RunSpec(
+        run = RunSpec(
             self.database, self.thread, self.spec, self.request, message, resumes=True, ask=self.ask
         )
         graph = build_agent_graph(self.spec, self.external, ask=self.ask, stop=stop)
@@ -185,26 +181,22 @@ class Conversation:
         ):
             agent = graph.compile(checkpointer=store.saver, name="wakeloop")
             before = agent.get_state(self.config)
-            view = choose_view(job, before)
-            view.screen.typed = ahead
-            outcome = execute(agent, graph_input(job, before), self.config, view, leave_open, stop)
+            view = choose_view(run, before)
+            view.screen.ahead = ahead
+            outcome = execute(agent, graph_input(run, before), self.config, view, leave_open, stop)
         self.abandoned = self.abandoned or outcome.abandoned
         return outcome, view
 
 
 def leave_open(interrupts: Sequence[Interrupt]) -> None:
-    """Leave a question open: the next line answers it."""
-
-
-# -- a run that is left ----------------------------------------------------------------------------------
+    """Leave questions open: the next entry answers them."""
 
 
 @contextmanager
 def cut_off_abandoned_run(store: Store) -> Iterator[None]:
-    """Let a run that is left behind do nothing more: no write to its thread, no further request.
+    """Keep an abandoned run from doing more: no write to its thread, no further request.
 
-    It may be in the midst of a request or of a tool: its connection is closed, and its client sends nothing
-    more, since it is told to stop.
+    It may still be in a request or a tool. Its connection is closed, and its client was told to stop.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""What each dot command does to a conversation, and says."""
+"""Dot commands of a chat."""
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -7,7 +7,7 @@ from wakeloop.cli.chat import parsing, thread_settings
 from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.parsing import Command
 from wakeloop.cli.failures import usage_error
-from wakeloop.cli.run_job import AUTO_CONTINUE_NOTE
+from wakeloop.cli.run_thread import AUTO_CONTINUE_NOTE
 from wakeloop.cli.show import describe_thread, format_todos
 from wakeloop.cli.show_config import build_view, format_view
 from wakeloop.cli.store import ThreadRecord
@@ -22,55 +22,55 @@ DotCommand = Callable[[Conversation, Command], Iterable[str]]
 
 
 def set_override(talk: Conversation, command: Command) -> Iterable[str]:
-    """Override a setting in this thread, or tell what holds."""
+    """Override a setting in this thread, or show the current value."""
     own = talk.overrides
     if talk.is_overridden:
         raise usage_error(
-            f"The agent {talk.spec.agent!r} overrides all settings: its values hold, not a thread's."
+            f"The agent {talk.spec.agent!r} fixes all settings, so a thread cannot override them."
         )
     if not command.rest:
-        yield from [thread_settings.describe_value(talk.base, own, key) for key in own] or [
-            "This thread overrides nothing."
-        ]
+        if not own:
+            yield "This thread overrides nothing."
+        for key in own:
+            yield thread_settings.describe_value(talk.base, own, key)
         return
     key, text = parsing.split_key_value(command.rest)
     if text is not None:
         own = thread_settings.set_value(talk.base, own, key, text)
         talk.override(own)
     yield thread_settings.describe_value(talk.base, own, key)
-    if (
-        text is not None
-        and thread_settings.resolve_key(key) == "auto_continue"
-        and talk.depends_on_auto_continue
-    ):
-        yield "The todo tools " + ("come" if talk.settings.auto_continue else "go") + " with your next text."
+    if text is None or thread_settings.resolve_key(key) != "auto_continue":
+        return
+    if talk.depends_on_auto_continue:
+        change = "adds" if talk.settings.auto_continue else "removes"
+        yield f"Your next message {change} the todo tools."
 
 
 def remove_override(talk: Conversation, command: Command) -> Iterable[str]:
-    """Take an override away."""
+    """Remove an override."""
     if not command.rest:
-        raise usage_error(".unset needs the key of a setting.")
+        raise usage_error(".unset needs the name of a setting.")
     own = thread_settings.remove_value(talk.overrides, command.rest)
     talk.override(own)
     yield thread_settings.describe_value(talk.base, own, command.rest)
 
 
 def clear_todos(talk: Conversation, command: Command) -> Iterable[str]:
-    """Empty list and goal, and end the run that was not over."""
+    """Clear list and goal, and end an unfinished run."""
     if command.rest != "todo":
-        raise usage_error(".clear takes todo: .clear todo empties the list and its goal.")
+        raise usage_error(".clear takes one argument: .clear todo clears the list and its goal.")
     if not talk.settings.auto_continue:
         raise usage_error(
-            "auto_continue is off, so that there is no chain to end; .todo remove takes items away."
+            "auto_continue is off, so there is no chain to end. Use .todo remove to remove items."
         )
     if talk.stop():
-        yield "The run is ended."
+        yield "Run ended."
     talk.edit({"clear": True})
-    yield "List and goal are empty."
+    yield "List and goal cleared."
 
 
 def show_info(talk: Conversation, command: Command) -> Iterable[str]:
-    """Show the list, every setting, or the thread."""
+    """Show the list, the settings, the role or agent, or the thread."""
     what, snapshot = parsing.parse_topic(command), talk.snapshot
     if what == "config":
         yield from format_view(build_view(talk.stack, talk.overrides, talk.thread))
@@ -95,7 +95,7 @@ def edit_todos(talk: Conversation, command: Command) -> Iterable[str]:
 
 
 def switch_role(talk: Conversation, command: Command) -> Iterable[str]:
-    """Take a role, or leave it."""
+    """Choose or leave a role."""
     if not command.rest:
         return list_available("role", talk.spec.role)
     talk.reconfigure({"role": command.rest})
@@ -103,7 +103,7 @@ def switch_role(talk: Conversation, command: Command) -> Iterable[str]:
 
 
 def switch_agent(talk: Conversation, command: Command) -> Iterable[str]:
-    """Load an agent file, or leave it; the list is cleared."""
+    """Load or leave an agent file; this clears the list."""
     if not command.rest:
         yield from list_available("agent", talk.spec.agent)
         return
@@ -114,27 +114,27 @@ def switch_agent(talk: Conversation, command: Command) -> Iterable[str]:
     if before.get("todos") or before.get("todo_goal"):
         gone = pluralize(len(before.get("todos") or ()), "item")
         talk.edit({"clear": True})
-        yield f"Loading or leaving an agent clears the list: {gone} gone."
+        yield f"Loading or leaving an agent clears the list: {gone} removed."
 
 
 def list_available(kind: str, now: str) -> list[str]:
-    """Which role or agent there is now, and which there are."""
+    """Return the current role or agent, and the available ones."""
     there = ", ".join(list_names(config_folder(), f"{kind}s")) or f"none in {config_folder() / kind}s"
-    return [f"{kind}: {now or 'none'}; there are: {there}"]
+    return [f"{kind}: {now or 'none'}; available: {there}"]
 
 
 def describe_choice(kind: str, now: str, talk: Conversation) -> Iterable[str]:
-    """Who answers from now on."""
+    """Say which role or agent and which model answer from now on."""
     yield f"{kind}: {now or 'none'}; model: {clean_line(talk.spec.model_title)}"
     if talk.spec.switched_on:
         yield AUTO_CONTINUE_NOTE
     picture = build_view(talk.stack, talk.overrides, talk.thread)
     if picture.ignored:
-        yield f"The agent overrides all settings; ignored levels: {', '.join(picture.ignored)}."
+        yield f"The agent fixes all settings; ignored levels: {', '.join(picture.ignored)}."
 
 
 def switch_thread(talk: Conversation, command: Command) -> Iterable[str]:
-    """Go to another thread."""
+    """Switch to another thread."""
     if not command.rest:
         return [f"thread: {talk.thread}"]
     name, _ = find_or_new(talk.store, command.rest)
@@ -145,12 +145,12 @@ def switch_thread(talk: Conversation, command: Command) -> Iterable[str]:
 
 
 def stop_run(talk: Conversation, command: Command) -> Iterable[str]:
-    """End a run that waits or was broken off."""
+    """End a run that waits or was interrupted."""
     parsing.refuse_argument(command)
-    return ["The run is ended." if talk.stop() else "Nothing waits, and nothing was broken off."]
+    return ["Run ended." if talk.stop() else "There is no run to end."]
 
 
-def list_commands(talk: Conversation, command: Command) -> Iterable[str]:  # noqa: ARG001 - as all of them
+def list_commands(talk: Conversation, command: Command) -> Iterable[str]:  # noqa: ARG001 - same signature as all
     """List the commands."""
     return parsing.help_lines()
 

@@ -1,4 +1,4 @@
-"""Where lines come from: a person at a terminal, or a pipe."""
+"""Chat input from a terminal or a pipe."""
 
 import os
 import sys
@@ -27,25 +27,25 @@ CONTINUATION = "  "  # before each further row of an entry
 
 
 class ChatInput(Protocol):
-    """What is typed, entry by entry."""
+    """Source of entries."""
 
     is_person: bool
 
     def read_entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:
-        """Return one entry, a line or several; raises `EOFError` at the end. `beside` stands below it."""
+        """Return an entry of one or more lines. Raises `EOFError` at the end. `beside` is shown below it."""
 
     def capture_ahead(self) -> AbstractContextManager[None]:
-        """Keep what a person types meanwhile for the next entries."""
+        """Keep what is typed during a run for the next entries."""
 
     def typed_ahead(self) -> str:
-        """What was typed so far, to be shown."""
+        """Return what was typed ahead so far."""
 
     def discard_ahead(self) -> bool:
-        """Throw away what a person has typed ahead; tells whether there was anything."""
+        """Discard what was typed ahead; return whether there was anything."""
 
 
 class TerminalInput:
-    """A person: history, completion, several lines."""
+    """Input of a person: with history, completion and multi-line entries."""
 
     is_person = True
 
@@ -61,12 +61,12 @@ class TerminalInput:
                 prompt_continuation=CONTINUATION,
                 enable_suspend=True,
             )
-            for kept in (open_history(where), InMemoryHistory())  # what was answered is nobody's history
+            for kept in (open_history(where), InMemoryHistory())  # answers do not belong into the history
         )
         self.typed = TypeAhead(self.texts.app.input)
 
     def read_entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:
-        """Read one entry; Ctrl-C clears it."""
+        """Read an entry; Ctrl-C clears it."""
         session = self.answers if answer else self.texts
         session.bottom_toolbar = beside or None
         while True:
@@ -80,28 +80,28 @@ class TerminalInput:
             return typed
 
     def capture_ahead(self) -> AbstractContextManager[None]:
-        """Keep what is typed meanwhile."""
+        """Capture keys for the next entry."""
         return self.typed.capture()
 
     def typed_ahead(self) -> str:
-        """What was typed so far."""
+        """Return the captured text."""
         return self.typed.text
 
     def discard_ahead(self) -> bool:
-        """Throw away what was typed ahead, also keys that a former prompt has read."""
+        """Discard captured keys, including keys that an earlier prompt has read."""
         return self.typed.discard()
 
 
 class PipeInput:
-    """Lines of a pipe or a file."""
+    """Input from a pipe or a file."""
 
     is_person = False
 
     def __init__(self, source: TextIO | None = None) -> None:
         self.source, self.begun = source or sys.stdin, False
 
-    def read_entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:  # noqa: ARG002 - unseen
-        """Read a line, or all lines up to the closing marks."""
+    def read_entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:  # noqa: ARG002 - not shown
+        """Read a line, or all lines up to the closing fence."""
         typed = read_line(self.source)
         if not self.begun:
             self.begun, typed = True, typed.removeprefix(BYTE_ORDER_MARK)
@@ -112,20 +112,20 @@ class PipeInput:
         return typed
 
     def capture_ahead(self) -> AbstractContextManager[None]:
-        """Leave them where they are."""
+        """Do nothing: the lines wait in the pipe."""
         return nullcontext()
 
     def typed_ahead(self) -> str:
-        """Nothing to be shown."""
+        """Return nothing."""
         return ""
 
     def discard_ahead(self) -> bool:
-        """Keep all lines: nobody has typed them, and who wrote them knows their order."""
+        """Keep all lines: a script was written with their order in mind."""
         return False
 
 
 def interrupt_prompt(error: BaseException) -> bool:
-    """End a prompt with an error, the terminal put back; False where there is none."""
+    """End the open prompt with an error and restore the terminal; return False if none is open."""
     app = get_app_or_none()
     if app is None or not app.is_running or app.loop is None:
         return False
@@ -134,7 +134,7 @@ def interrupt_prompt(error: BaseException) -> bool:
 
 
 def key_bindings() -> KeyBindings:
-    """Enter sends what is complete, Alt-Enter begins a new line."""
+    """Bind Enter to send a complete entry, and Alt-Enter to start a new line."""
     keys = KeyBindings()
 
     @keys.add("enter", filter=~is_searching)
@@ -154,13 +154,13 @@ def key_bindings() -> KeyBindings:
 
 
 def overflows_screen(text: str, size: Size) -> bool:
-    """Whether a text has no room on the screen: prompt_toolkit draws what it shows of it twice at its end."""
+    """Whether text is too tall for the screen; prompt_toolkit would then draw it twice at its end."""
     room = max(size.columns - len(CONTINUATION), 1)
     return sum(1 + count_columns(line) // room for line in text.expandtabs().split("\n")) >= size.rows - 1
 
 
 def open_history(path: Path) -> History:
-    """What was typed before, in a file for its owner alone; in memory where no file can be kept."""
+    """Open the history file, readable only by its owner; use memory if it cannot be created."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))

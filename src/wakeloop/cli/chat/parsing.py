@@ -1,4 +1,4 @@
-"""What a typed line means: text, or a dot command."""
+"""Parse chat entries: text and dot commands."""
 
 import re
 from dataclasses import dataclass
@@ -13,68 +13,69 @@ FENCE = '"""'
 COMMAND_PATTERN = re.compile(r"\.([A-Za-z]\w*)(?:\s+(.*))?", re.DOTALL)
 COMMANDS = MappingProxyType(
     {
-        "set": ("KEY VALUE", "override a setting in this thread; null takes the override away"),
-        "unset": ("KEY", "take an override away, whatever the setting's values are"),
-        "clear": ("todo", "empty list and goal, and end what was going on"),
-        "info": ("[todo|config|session|role|agent]", "show the list, every setting, the thread, who answers"),
+        "set": ("KEY VALUE", "override a setting in this thread; null removes the override"),
+        "unset": ("KEY", "remove an override"),
+        "clear": ("todo", "empty list and goal, and end an unfinished run"),
+        "info": (
+            "[todo|config|session|role|agent]",
+            "show the list, the settings, the thread, the role or agent",
+        ),
         "todo": ("[ACTION ...]", "edit the list: " + ", ".join(TodoAction)),
-        "role": ("[NAME|null]", "take a role, or leave it"),
-        "agent": ("[NAME|null]", "load an agent file, or leave it; the list is cleared"),
-        "session": ("[THREAD]", "go to another thread; a new one is begun"),
-        "resume": ("", "go on: ask again what was asked, finish a broken run, take up the list"),
-        "stop": ("", "end what waits or was broken off; your next text begins anew"),
+        "role": ("[NAME|none]", "choose a role; 'none' disables it"),
+        "agent": ("[NAME|none]", "load an agent file and clear the list; 'none' disables it"),
+        "session": ("[THREAD]", "switch to another thread, or start a new one"),
+        "resume": ("", "repeat a question, finish an interrupted run, or continue the list"),
+        "stop": ("", "end a run that waits or was interrupted; your next message starts fresh"),
         "help": ("", "list these commands"),
-        "exit": ("[role|agent]", "leave; the thread is kept; or leave a role or an agent"),
+        "exit": ("[role|agent]", "leave the chat, or only a role or an agent"),
     }
 )
-BARE_COMMANDS = ("exit", "help")  # commands without a dot
+BARE_COMMANDS = ("exit", "help")  # commands that also work without a dot
 TOPICS = ("todo", "config", "session", "role", "agent")
 LEAVABLE = ("role", "agent")
 LOKI_COMMANDS = MappingProxyType(  # loki's own commands
     {
         **dict.fromkeys(("model", "prompt", "rag", "sources", "starter", "edit", "vault"), (
-            "a role, an agent or an option of chat chooses the model and its words; .info config shows them."
+            "Choose the model and prompts with a role, an agent or an option of wakeloop chat."
         )),
-        **dict.fromkeys(("empty", "compress", "save"), "a thread is kept as it is; .session begins another."),
-        **dict.fromkeys(("continue", "regenerate"), ".resume goes on."),
-        **dict.fromkeys(("file", "macro", "copy", "delete", "update"), "type what you want as a text."),
+        **dict.fromkeys(("empty", "compress", "save"), "Threads are saved; .session starts another."),
+        **dict.fromkeys(("continue", "regenerate"), "Use .resume to continue."),
+        **dict.fromkeys(("file", "macro", "copy", "delete", "update"), "Write what you want as a message."),
     }
 )  # fmt: skip
 KEY_HELP = (
-    f"Enter sends, Alt-Enter begins a new line, Tab completes; {FENCE} opens and closes several lines.",
-    "Ctrl-C stops a run or clears the line, Ctrl-D leaves. Put a space before a text that begins with a dot.",
-    "exit and quit leave, help lists these; a / before a command will do as well.",
+    f"Enter sends, Alt-Enter starts a new line, Tab completes; {FENCE} opens and closes several lines.",
+    "Ctrl-C stops a run or clears the line, Ctrl-D leaves. Put a space before text that starts with a dot.",
+    "exit and quit leave, help lists these commands. A / works in place of the dot.",
 )
 
 
 @dataclass(frozen=True)
 class Command:
-    """A dot command: its name, and what stands behind it."""
+    """A dot command: its name and its argument."""
 
     name: str
     rest: str = ""
 
 
 def parse_entry(typed: str) -> str | Command:
-    """Tell a dot command from text. Raises `CommandError` for a command that there is not."""
+    """Parse an entry into a dot command or text. Raises `CommandError` for an unknown command."""
     if found := COMMAND_PATTERN.fullmatch(normalize_command(typed.rstrip())):
         name, rest = found[1].lower(), (found[2] or "").strip()
         if name not in COMMANDS:
-            raise usage_error(
-                f"There is no command .{name}; {LOKI_COMMANDS.get(name) or suggest_command(name)}"
-            )
+            raise usage_error(f"Unknown command .{name}. {LOKI_COMMANDS.get(name) or suggest_command(name)}")
         if name == "exit" and rest in LEAVABLE:
             return Command(rest, "null")
         if name == "exit" and rest:
             raise usage_error(
-                f".exit takes role, agent or nothing, not {rest!r}; .session THREAD goes to another."
+                f".exit takes role, agent or nothing, got {rest!r}. Use .session THREAD to switch threads."
             )
         return Command(name, rest)
     return strip_fence(typed)
 
 
 def normalize_command(typed: str) -> str:
-    """The dot command that is meant by one as other programs have it; any other text as it is."""
+    """Rewrite `/name`, `exit`, `quit` and `help` as dot commands; return other text unchanged."""
     word, space, rest = typed.partition(" ")
     name = word.lower().removeprefix("/").removeprefix(".")
     if name == "quit":
@@ -88,19 +89,19 @@ def normalize_command(typed: str) -> str:
 
 
 def suggest_command(name: str) -> str:
-    """The command that may have been meant, or where they all are."""
+    """Return a hint: the nearest command, or where all are listed."""
     near = get_close_matches(name, COMMANDS, n=1)
-    return f"did you mean .{near[0]}?" if near else ".help lists them."
+    return f"Did you mean .{near[0]}?" if near else "See .help."
 
 
 def is_unclosed(typed: str) -> bool:
-    """Whether a text of several lines has been begun and not closed."""
+    """Whether a multi-line text is opened but not closed."""
     text = typed.strip()
     return text.startswith(FENCE) and (len(text) < 2 * len(FENCE) or not text.endswith(FENCE))
 
 
 def strip_fence(typed: str) -> str:
-    """A text without the marks around several lines."""
+    """Return text without the fence around several lines."""
     text = typed.strip()
     if not text.startswith(FENCE):
         return text
@@ -108,45 +109,45 @@ def strip_fence(typed: str) -> str:
 
 
 def help_lines() -> list[str]:
-    """Every command with what it takes and does."""
+    """Return the help: every command with its arguments and what it does."""
     heads = {name: f".{name} {takes}".rstrip() for name, (takes, _) in COMMANDS.items()}
     width = max(map(len, heads.values()))
     return [*(f"{heads[name]:{width}}  {does}" for name, (_, does) in COMMANDS.items()), *KEY_HELP]
 
 
-# -- what stands behind a command ------------------------------------------------------------------------
+# -- arguments of commands -------------------------------------------------------------------------------
 
 
 def split_key_value(rest: str) -> tuple[str, str | None]:
-    """Split `KEY VALUE`; None where there is no value."""
+    """Split `KEY VALUE`; the value is None if it is missing."""
     key, *value = rest.split(maxsplit=1)
     return key, value[0].strip() if value else None
 
 
 def refuse_argument(command: Command) -> None:
-    """Refuse what stands behind a command that takes nothing."""
+    """Refuse an argument of a command that takes none."""
     if command.rest:
-        raise usage_error(f".{command.name} takes nothing more, not {command.rest!r}.")
+        raise usage_error(f".{command.name} takes no argument, got {command.rest!r}.")
 
 
 def parse_topic(command: Command) -> str:
-    """What `.info` is to show."""
+    """Return the topic that `.info` shows."""
     if command.rest and command.rest not in TOPICS:
-        raise usage_error(f".info shows {', '.join(TOPICS)}, not {command.rest!r}.")
+        raise usage_error(f".info shows {', '.join(TOPICS)}, got {command.rest!r}.")
     return command.rest
 
 
 def parse_todo_edit(rest: str) -> dict[str, Any]:
-    """The arguments of `update_todos` for `.todo ACTION …`; none where the list is only to be shown."""
+    """Return the arguments of `update_todos` for `.todo ACTION …`; none if the list is only shown."""
     word, *behind = rest.split(maxsplit=1) or ["list"]
     text = behind[0].strip() if behind else ""
     try:
         action = TodoAction(word)
     except ValueError:
-        raise usage_error(f"There is no action {word!r}; .todo takes {', '.join(TodoAction)}.") from None
+        raise usage_error(f"Unknown action {word!r}. .todo takes {', '.join(TodoAction)}.") from None
     if action in (TodoAction.LIST, TodoAction.CLEAR):
         if text:
-            raise usage_error(f".todo {action} takes nothing more, not {text!r}.")
+            raise usage_error(f".todo {action} takes no argument, got {text!r}.")
         return {"clear": True} if action is TodoAction.CLEAR else {}
     if action is TodoAction.ADD:
         words = [line.strip() for line in strip_fence(text).splitlines() if line.strip()]
@@ -156,6 +157,6 @@ def parse_todo_edit(rest: str) -> dict[str, Any]:
         words = text.split()
     takes, least, arguments = ACTION_ARGUMENTS[action]
     if len(words) < least:
-        takes = "a text; a new line begins a new item" if action is TodoAction.ADD else takes
+        takes = "a text; each line is a new item" if action is TodoAction.ADD else takes
         raise usage_error(f".todo {action} needs {takes}.")
     return {action.value: arguments(words)}

@@ -1,4 +1,4 @@
-"""Reads, runs, shows, and reads again."""
+"""The chat loop: read, run, print, repeat."""
 
 import shlex
 import signal
@@ -30,7 +30,7 @@ from wakeloop.cli.final_state import MOST_ITEMS, exit_code
 from wakeloop.cli.finish_run import exit_now, forget_unanswered
 from wakeloop.cli.output_formats import at_a_terminal
 from wakeloop.cli.questions import format_question, resolve_answer
-from wakeloop.cli.run_job import AUTO_CONTINUE_NOTE, explain_at_rest, is_at_rest
+from wakeloop.cli.run_thread import AUTO_CONTINUE_NOTE, explain_at_rest, is_at_rest
 from wakeloop.cli.store import DatabaseFile, ThreadRecord, open_to_write
 from wakeloop.config.levels import config_folder, list_names
 from wakeloop.display.formatting import (
@@ -46,15 +46,15 @@ from wakeloop.display.screen import Kind, Line, Screen
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.thread.thread_status import is_unfinished, read_session
 
-DROPPED = "What you typed meanwhile is dropped"
+DROPPED = "Discarded what you typed meanwhile"
 
 
 def run_chat(
     thread: str, known: ThreadRecord | None, spec: AgentSpec, database: DatabaseFile, *, ask: bool
 ) -> int:
-    """Talk with a thread until the input ends; returns the exit code."""
+    """Chat with a thread until the input ends, and return the exit code."""
     with ExternalTools() as outside:
-        build_agent_graph(spec, outside, ask=ask, stop=Event())  # what cannot be built leaves no trace
+        build_agent_graph(spec, outside, ask=ask, stop=Event())  # raises before anything is stored
         with open_to_write(database) as store:
             talk = Conversation(database, store, "", spec, known.request if known else "", ask, outside)
             with talk.held_thread, exit_on_sigterm(interrupt_prompt):
@@ -62,12 +62,12 @@ def run_chat(
                 code = Repl(talk, choose_input(talk), new_thread="" if known else thread).run_to_exit()
                 if talk.abandoned:
                     outside.close()
-                    exit_now(code)  # a request or a tool is still at work in this process
+                    exit_now(code)  # a request or a tool is still running in this process
                 return code
 
 
 def choose_input(talk: Conversation) -> ChatInput:
-    """A terminal where a person sits at one, else plain lines."""
+    """Return terminal input if both ends are terminals, else a pipe."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return PipeInput()
     folder = config_folder()
@@ -84,15 +84,16 @@ def choose_input(talk: Conversation) -> ChatInput:
 
 
 def make_printer(out: TextIO) -> View:
-    """Writes lines between the runs."""
+    """Return the view that prints lines between runs."""
     return LiveView(Screen(), out) if supports_live_view(out) else PlainView(Screen(), out)
 
 
 @dataclass
 class Repl:
-    """The loop over one conversation; `worst` is the exit code of what went wrong, for a script.
+    """The loop of one chat.
 
-    `begun` is the thread that this conversation is the first of.
+    `worst_code` is the exit code for a script in which something failed. `new_thread` is the id of a thread
+    that this chat creates, else "".
     """
 
     talk: Conversation
@@ -105,11 +106,11 @@ class Repl:
         self.out, self.err = make_printer(sys.stdout), make_printer(sys.stderr)
 
     def say(self, kind: Kind, text: str) -> None:
-        """Write a line."""
+        """Print a line."""
         self.out.say(Line(kind, text))
 
     def run_to_exit(self) -> int:
-        """Take entries until the last, a signal, or Ctrl-C in a script; returns the exit code."""
+        """Handle entries until the last one, a signal, or Ctrl-C in a script; return the exit code."""
         try:
             return self.read_entries()
         except SystemExit:
@@ -118,7 +119,7 @@ class Repl:
             return INTERRUPTED
 
     def read_entries(self) -> int:
-        """Take entries until the last."""
+        """Handle entries until the last one; return the exit code."""
         which = f"Thread {self.talk.thread} ({clean_line(self.talk.spec.model_title)}); "
         self.say("note", ("" if at_a_terminal() else which) + ".help lists the commands.")
         for told in unused_mcp_notes(self.talk.spec):
@@ -141,23 +142,23 @@ class Repl:
                     raise
             except BrokenPipeError:
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever it is, the person gets a sentence
+            except Exception as error:  # noqa: BLE001 - users get a sentence, whatever it is
                 self.report_error(error)
 
     def prompt(self, *, waits: bool) -> str:
-        """What stands before the cursor."""
+        """Return the prompt before the cursor."""
         spec = self.talk.spec
         return "answer> " if waits else f"{spec.agent or spec.role}> "
 
     def report_error(self, error: Exception) -> None:
-        """Say what went wrong, in a sentence."""
+        """Print what went wrong, in a sentence."""
         self.err.say(Line("error", format_error(error)))
         if is_model_error(error):
             self.err.say(Line("way", f"To diagnose it: {self.talk.spec.doctor_command}"))
         self.worst_code, self.failed = max(self.worst_code, error_exit_code(error)), True
 
     def finish(self) -> int:
-        """Say how to come back, and return the exit code; a thread that was begun in vain is not kept."""
+        """Say how to return, and return the exit code; forget a new thread without a successful run."""
         talk = self.talk
         if (
             self.failed
@@ -168,11 +169,11 @@ class Repl:
         if self.source.is_person and self.talk.snapshot.values:
             where = ["--db", str(self.talk.database.path)] if self.talk.database.named else []
             words = ["wakeloop", "chat", "--thread", self.talk.thread, *where]
-            self.say("way", f"To go on: {shlex.join(words)}")
+            self.say("way", f"To continue: {shlex.join(words)}")
         return self.final_exit_code()
 
     def final_exit_code(self) -> int:
-        """The exit code: a person's is 0; a script's tells of what was refused, failed, or is still open."""
+        """Return the exit code: 0 for a person; for a script, the worst of errors and open items."""
         if self.source.is_person:
             return SETTLED
         if self.worst_code != SETTLED:
@@ -180,10 +181,8 @@ class Repl:
         snapshot = self.talk.snapshot
         return exit_code(read_session(snapshot)) if snapshot.values else SETTLED
 
-    # -- one entry -------------------------------------------------------------------------------------
-
     def handle_entry(self, typed: str) -> bool:
-        """Take one entry; True where it is the last."""
+        """Handle an entry; return True if it is the last one."""
         if not typed.strip():
             return False
         refuse_non_utf8(typed)
@@ -203,12 +202,12 @@ class Repl:
         return entry.name == "exit"
 
     def resolve_answer(self, typed: str) -> str | None:
-        """The text, or what a person's editor makes of the plan that waits; None puts the question again."""
+        """Return the text, or the plan from the user's editor; None repeats the question."""
         waits = self.talk.snapshot.interrupts if self.source.is_person else ()
         return resolve_answer(waits[0].value, typed, self.err.say) if waits else typed
 
     def run_dot_command(self, command: parsing.Command) -> None:
-        """Take a dot command, and say how another thread stands that it went to."""
+        """Run a dot command; if it switched threads, report the state of the new one."""
         thread = self.talk.thread
         for text in DOT_COMMANDS[command.name](self.talk, command):
             self.say("item", text)
@@ -216,7 +215,7 @@ class Repl:
             self.report_state()
 
     def resume(self) -> None:
-        """Go on without a text: show the question again, finish a run, or take up what is open."""
+        """Repeat the question, finish the run, or continue the list."""
         snapshot = self.talk.snapshot
         if snapshot.interrupts:
             self.report_state()
@@ -226,11 +225,11 @@ class Repl:
             self.run_thread(None)
 
     def run_thread(self, message: str | None) -> None:
-        """Run the thread and say how it ended; Ctrl-C ends the run for good."""
+        """Run the thread and report how it ended; Ctrl-C ends the run for good."""
         with self.source.capture_ahead():
             outcome, view = self.talk.run(message, self.source.typed_ahead)
         if outcome.stopped == signal.SIGTERM:
-            self.say("note", f"The run is kept for wakeloop resume {self.talk.thread}.")
+            self.say("note", f"To finish the run: wakeloop resume {self.talk.thread}")
             raise SystemExit(TERMINATED)
         if outcome.stopped is not None:
             self.talk.stop()
@@ -240,10 +239,8 @@ class Repl:
         if outcome.stopped is not None and not self.source.is_person:
             raise KeyboardInterrupt
 
-    # -- how the thread stands -------------------------------------------------------------------------
-
     def report_end(self, outcome: Outcome, view: View) -> None:
-        """Say how a run ended, with the list where it was drawn, and what it took."""
+        """Report how a run ended and what it used, with the list if the live view showed it."""
         snapshot = self.talk.snapshot
         session, todos = read_session(snapshot), snapshot.values.get("todos") or []
         if isinstance(view, LiveView):
@@ -252,7 +249,7 @@ class Repl:
             if len(todos) > MOST_ITEMS:
                 self.say("item", f"  … and {len(todos) - MOST_ITEMS} more: .todo")
         if outcome.stopped is not None:
-            self.say("end", f"Stopped, {session['open']} open; your next text begins anew.")
+            self.say("end", f"Stopped with {session['open']} open; your next message starts fresh.")
         elif not snapshot.interrupts and (todos or session["reason"] != "settled"):
             self.say("end", format_ending(session))
         self.say("note", view.screen.summary)
@@ -264,15 +261,18 @@ class Repl:
             self.report_state()
 
     def report_state(self) -> None:
-        """Say how a thread stands that is taken up: its list, what it waits for, what was broken off."""
+        """Report the state of the thread: its question, its interrupted run, or its list."""
         snapshot = self.talk.snapshot
         if snapshot.interrupts:
             for line in format_question(snapshot.interrupts[0]):
                 self.out.say(line)
             if self.source.discard_ahead():
-                self.say("note", f"{DROPPED}: it was typed before the question.")
-            self.say("note", ".stop leaves the question unanswered and ends the run.")
+                self.say("note", f"{DROPPED}, because it came before the question.")
+            self.say("note", "Type .stop to end the run without an answer.")
         elif is_unfinished(snapshot):
-            self.say("note", "Its last run was broken off: .resume finishes it, a text begins anew.")
+            self.say(
+                "note",
+                "The last run was interrupted. Type .resume to finish it, or a message to start fresh.",
+            )
         elif todos := snapshot.values.get("todos"):
             self.say("item", f"list: {format_progress(todos)}")

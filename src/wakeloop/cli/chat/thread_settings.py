@@ -1,4 +1,4 @@
-"""A thread's own values: what .set makes of them."""
+"""Settings of one thread, as `.set` changes them."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -16,10 +16,10 @@ NULL_WORDS = ("null", *(word for word, value in YAML_WORDS.items() if value is N
 
 
 def set_value(base: LoopSettings, own: Mapping[str, Any], given: str, text: str) -> dict[str, Any]:
-    """Return a thread's values with one more, or one less where the value is null.
+    """Return the thread's overrides with a new value; null removes the override.
 
-    Where null is a value of the setting itself (`continuation_prompt`) it is set. Raises `SettingsError` or
-    `CommandError` for a key or value that a thread may not have.
+    If null is a valid value of the setting (`continuation_prompt`), it is set instead. Raises `SettingsError`
+    or `CommandError` for a key or a value that a thread cannot override.
     """
     key = resolve_key(given)
     if text in NULL_WORDS and not accepts_null(key):
@@ -34,48 +34,46 @@ def set_value(base: LoopSettings, own: Mapping[str, Any], given: str, text: str)
 
 
 def remove_value(own: Mapping[str, Any], given: str) -> dict[str, Any]:
-    """Return a thread's values without one of them."""
+    """Return the thread's overrides without one of them."""
     key = resolve_key(given)
     return {name: value for name, value in resolve_aliases(own).items() if name != key}
 
 
 def resolve_key(given: str) -> str:
-    """The setting's own name; one that a thread may not change is refused."""
+    """Return the name of a setting or alias; refuse one that a thread cannot override."""
     if canonical_key(given) in NON_SETTINGS:
         raise usage_error(
-            f"{given!r} is no setting of the loop: it is chosen by a role, an agent, or an option of chat."
+            f"{given!r} cannot be set in a thread. Choose it with a role, an agent or a chat option."
         )
     if way := explain_loki_key(given):
         raise usage_error(way)
     key = ALIASES.get(given, given)
     check_setting_name(key)
     if not is_thread_setting(key):
-        raise usage_error(
-            f"{given!r} is fixed in a thread: set it by a role, an agent, or an option of chat."
-        )
+        raise usage_error(f"{given!r} is fixed in a thread. Set it in a role, an agent or a chat option.")
     return key
 
 
 def accepts_null(key: str) -> bool:
-    """Whether null is a value of a setting."""
+    """Whether null is a valid value of a setting."""
     return type(None) in get_args(LoopSettings.model_fields[key].annotation)
 
 
 def accepts_any_text(key: str) -> bool:
-    """Whether a setting is any text, so that its value is not read as JSON."""
+    """Whether a setting takes any string, so that its value is not parsed as JSON."""
     annotation = LoopSettings.model_fields[key].annotation
     return annotation == str | None
 
 
 def parse_text(text: str) -> str:
-    """A text as it stands, or a JSON text without its quotes."""
+    """Return a string as typed; a JSON string loses its quotes."""
     value = parse_value(text)
     return value if isinstance(value, str) else text
 
 
 def describe_value(base: LoopSettings, own: Mapping[str, Any], given: str) -> str:
-    """What holds for a key now, in a sentence."""
+    """Return a sentence with the current value of a setting."""
     key = resolve_key(given)
     if key in own:
-        return f"{key} is {to_json(own[key])} in this thread (else {to_json(getattr(base, key))})."
+        return f"{key} is {to_json(own[key])} in this thread (default: {to_json(getattr(base, key))})."
     return f"{key} is {to_json(getattr(base, key))}; this thread does not override it."

@@ -1,4 +1,4 @@
-"""What is typed while a run goes on: seen, and read later."""
+"""Type-ahead: keys typed during a run, for the next prompt."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,13 +13,13 @@ from prompt_toolkit.keys import Keys
 
 from wakeloop.cli.questions import discard_typed_input, suppress_echo
 
-POLL_SECONDS = 0.05  # seconds between two looks for the end
+POLL_SECONDS = 0.05  # between two checks for the end of the run
 ENTER_KEYS = (Keys.ControlM, Keys.ControlJ)
 ENTER_MARK = " ⏎ "
 
 
 class TypeAhead:
-    """Keys that the next prompts take as if they were typed there."""
+    """Captures keys during a run and hands them to the next prompts."""
 
     def __init__(self, source: Input) -> None:
         self.source = source
@@ -27,17 +27,17 @@ class TypeAhead:
 
     @property
     def text(self) -> str:
-        """What they come to, on one line."""
+        """The captured keys as one line of text."""
         return keys_to_text(self.keys)
 
     @contextmanager
     def capture(self) -> Iterator[None]:
-        """Read keys as long as this lasts, and leave them to the prompts that follow."""
+        """Capture keys while this lasts, and hand them to the next prompts."""
         with suppress_echo(sys.stdin, by_key=True) as possible:
             if not possible:
                 yield
                 return
-            self.keys = get_typeahead(self.source)  # the prompt before has read them
+            self.keys = get_typeahead(self.source)  # keys that the last prompt has read already
             over = Event()
             reader = Thread(target=self.read_keys, args=(over,), name="wakeloop-keys", daemon=True)
             reader.start()
@@ -50,14 +50,14 @@ class TypeAhead:
                 self.keys = []
 
     def read_keys(self, over: Event) -> None:
-        """Take keys until it is over, or the terminal is gone."""
-        with suppress(OSError, ValueError):  # it is closed
+        """Read keys until the run is over or the terminal is gone."""
+        with suppress(OSError, ValueError):  # the terminal was closed
             while not (over.is_set() or self.source.closed):
                 if select([self.source.fileno()], [], [], POLL_SECONDS)[0]:
                     self.keys += self.source.read_keys()
 
     def discard(self) -> bool:
-        """Throw away what was typed ahead; tells whether there was anything."""
+        """Discard what was typed ahead; return whether there was anything."""
         waits = bool(select([self.source.fileno()], [], [], 0)[0]) if sys.platform != "win32" else False
         dropped = bool(self.keys + get_typeahead(self.source)) or waits
         self.keys.clear()
@@ -66,7 +66,7 @@ class TypeAhead:
 
 
 def keys_to_text(keys: Sequence[KeyPress]) -> str:
-    """What keys come to: characters, without those that were taken back."""
+    """Return the text that keys produce; backspace deletes, Enter becomes a mark."""
     text = ""
     for one in keys:
         if one.key in ENTER_KEYS:

@@ -1,1 +1,1 @@
-"""The command `wakeloop`: its options, its sentences."""
+"""Commands of the command line."""

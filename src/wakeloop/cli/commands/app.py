@@ -1,4 +1,4 @@
-"""The command `wakeloop`: its commands, and nothing slow."""
+"""The wakeloop command line application."""
 
 import signal
 import sys
@@ -41,17 +41,17 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help starts four times as fast
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 settled, 3 ended with open items, 4 waiting for an answer, 2 wrong usage, "
-    "1 failure, 130 after Ctrl-C, 143 after SIGTERM.",
+    epilog="Exit codes: 0 settled, 1 failure, 2 wrong usage, 3 ended with open items, 4 waiting for an "
+    "answer, 130 after Ctrl-C, 143 after SIGTERM.",
 )
 for command in SETUP + THREADS + SESSIONS:
     app.command(cls=FittedCommand)(command)
 app.add_typer(bench)
 
 
-def print_version(wanted: bool) -> None:
-    """Print the version and end."""
-    if wanted:
+def print_version(requested: bool) -> None:
+    """Print the version and exit."""
+    if requested:
         from importlib.metadata import version as version_of
 
         typer.echo(f"wakeloop {version_of('wakeloop')}")
@@ -61,7 +61,7 @@ def print_version(wanted: bool) -> None:
 @app.callback()
 def wakeloop(
     context: typer.Context,
-    show_version: Annotated[  # noqa: ARG001 - its callback has ended the process
+    show_version: Annotated[  # noqa: ARG001 - its callback exits
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
@@ -71,23 +71,23 @@ def wakeloop(
 
 
 def main() -> None:
-    """Run the command."""
+    """Run the command line and exit with its code."""
     replace_closed_streams()
     if not sys.warnoptions:
-        warnings.simplefilter("ignore")  # of libraries, to developers
+        warnings.simplefilter("ignore")  # warnings of libraries are for developers
     try:
         code = app(standalone_mode=False)
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except OSError as error:  # of the help, which no command writes
+    except OSError as error:  # raised while printing help, outside every command
         sys.exit(f"wakeloop: {format_error(error)}")
     except Exception as error:
-        if not hasattr(error, "format_message"):  # Typer's own, of what was typed
+        if not hasattr(error, "format_message"):  # not one of Typer's usage errors
             raise
         print_usage_error(error)
         code = USAGE
     if code == INTERRUPTED:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends: another has nothing to stop
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process exits: another Ctrl-C has nothing to stop
     sys.exit(code)
 
 

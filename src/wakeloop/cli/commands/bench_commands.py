@@ -1,4 +1,4 @@
-"""The commands of the bench: a run, report, profile."""
+"""Benchmark commands: run, report, profile."""
 
 import sys
 from pathlib import Path
@@ -13,18 +13,18 @@ from wakeloop.display.terminal_output import write_text
 bench = typer.Typer(
     name="bench",
     cls=FittedGroup,
-    help="Measure agents, tasks and models: what is finished, and for what.",
+    help="Measure how much agents finish on tasks, and what it costs.",
     invoke_without_command=True,
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-Run = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run, its --out.")]
+Run = Annotated[Path, typer.Argument(metavar="DIR", help="Folder with the results of a run (its --out).")]
 
 
-def repeatable_option(name: str, metavar: str, told: str) -> typer.models.OptionInfo:
-    """An option that may be repeated."""
-    option: typer.models.OptionInfo = typer.Option(name, metavar=metavar, help=f"{told}; may be repeated.")
+def repeatable_option(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
+    """Return an option that can be repeated."""
+    option: typer.models.OptionInfo = typer.Option(name, metavar=metavar, help=f"{text}. Repeatable.")
     return option
 
 
@@ -33,48 +33,52 @@ def repeatable_option(name: str, metavar: str, told: str) -> typer.models.Option
 def run(
     context: typer.Context,
     study: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="quick, effect, or a study of your own.")
+        str, typer.Option(metavar="NAME|FILE", help="Study to run: quick, effect, or a file of your own.")
     ] = "quick",
     models: Annotated[
-        list[str] | None, repeatable_option("--model", "MODEL", "openai:NAME, NAME@URL, weak:stop=0.3")
+        list[str] | None, repeatable_option("--model", "MODEL", "Model: openai:NAME, NAME@URL, weak:stop=0.3")
     ] = None,
     agents: Annotated[
-        list[str] | None, repeatable_option("--agent", "NAME", "An agent, in place of the study's")
+        list[str] | None, repeatable_option("--agent", "NAME", "Agent to measure instead of the study's")
     ] = None,
     tasks: Annotated[
-        list[str] | None, repeatable_option("--task", "TASK", "FAMILY:PARTS, *:PARTS, @KIND, or a folder")
+        list[str] | None,
+        repeatable_option("--task", "TASK", "Task: FAMILY:PARTS, *:PARTS, @KIND, or a folder"),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs per combination.")] = None,
     base_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Address of an OpenAI-like server; else $OPENAI_BASE_URL."),
+        typer.Option(metavar="URL", help="URL of an OpenAI-compatible server. Default: $OPENAI_BASE_URL."),
     ] = None,
     prices: Annotated[
         str | None,
-        typer.Option(metavar="IN,CACHED,OUT", help="What a million tokens cost; else tokens are counted."),
+        typer.Option(
+            metavar="IN,CACHED,OUT", help="Prices per million tokens. Without them, only tokens are counted."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where results are kept, to go on with; else bench-STUDY."),
+        typer.Option(
+            metavar="DIR", help="Folder for results, which a later run continues. Default: bench-STUDY."
+        ),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Cells at once.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Cells to run at the same time.")] = 2,
     max_cost: Annotated[
-        float | None, typer.Option(min=0, metavar="COST", help="End when all cells together have cost this.")
+        float | None,
+        typer.Option(min=0, metavar="COST", help="Stop when all cells together have cost this much."),
     ] = None,
     timeout: Annotated[
         float,
-        typer.Option(
-            min=1, metavar="SECONDS", help="How long a request may take; then its cell is run again later."
-        ),
+        typer.Option(min=1, metavar="SECONDS", help="Longest request; its cell is retried later."),
     ] = 180,
     estimate: Annotated[
-        bool, typer.Option("--estimate", help="Say what it would take, and run nothing.")
+        bool, typer.Option("--estimate", help="Estimate requests, tokens and time without running anything.")
     ] = False,
 ) -> None:
-    """Run a study, or go on with it: what is finished is not run again, whatever ended it."""
+    """Run a study, or continue one: finished cells are not run again."""
     if context.invoked_subcommand is not None:
         return
-    if sys.stderr.isatty():  # what it needs takes a moment to import, and an estimate plays some cells
+    if sys.stderr.isatty():  # imports take a moment, and an estimate runs some cells
         write_text(f"{'Estimating' if estimate else 'Starting'} the study {study} …", sys.stderr)
     from wakeloop.cli.bench_study import format_estimate, run_study, select_study
 
@@ -91,21 +95,23 @@ def run(
 @report_errors()
 def report(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="DIR…", help="Folders of runs, or files of their rows.")
+        list[Path], typer.Argument(metavar="DIR…", help="Folders with results, or files with their rows.")
     ],
     page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the page there; else print it.")
+        Path | None, typer.Option(metavar="FILE", help="Write the page to a file instead of printing it.")
     ] = None,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw plots there.")] = None,
-    rows: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the rows there, compressed.")] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw plots into this folder.")] = None,
+    rows: Annotated[Path | None, typer.Option(metavar="DIR", help="Save the rows there, compressed.")] = None,
     details: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write what is said model by model there, not on the page."),
+        typer.Option(metavar="DIR", help="Write the details per model there instead of on the page."),
     ] = None,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "What was measured",
-    intro: Annotated[Path | None, typer.Option(metavar="FILE", help="Text under the title.")] = None,
+    intro: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File with text to put below the title.")
+    ] = None,
 ) -> None:
-    """Print the tables of a run as Markdown: where wakeloop loses first."""
+    """Print the results of runs as Markdown, where wakeloop loses first."""
     from wakeloop.cli.agent_spec import read_option_file
     from wakeloop.cli.bench_study import build_report
 
@@ -123,10 +129,10 @@ def report(
 def profile(
     run: Run,
     file: Annotated[
-        Path, typer.Option(metavar="FILE", help="The profile; what it says of other models stays.")
+        Path, typer.Option(metavar="FILE", help="Profile to write; its entries for other models stay.")
     ] = Path("wakeloop-profile.json"),
 ) -> None:
-    """Write for which models and lengths the list pays: what settings="auto" reads."""
+    """Write for which models and lengths the list pays off; settings="auto" reads it."""
     from wakeloop.cli.bench_study import write_model_profile
 
     print_lines(write_model_profile(run, file))

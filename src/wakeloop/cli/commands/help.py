@@ -1,4 +1,4 @@
-"""Help and wrong usage that fit the terminal."""
+"""Help and usage errors that fit the terminal."""
 
 import io
 import re
@@ -10,39 +10,42 @@ from typer.core import TyperCommand, TyperGroup
 
 from wakeloop.display.terminal_output import INDENT, find_width, wrap_text, write_text
 
-MAX_COLUMNS = 78  # columns of help: longer lines are hard to read
-UNBROKEN = 10_000  # columns in which nothing is broken
-TERM = re.compile(r"(  \S.*?) {2,}(\S.*)")  # an option or a command, and what it is
-TERM_INDENT = " " * 6  # before what is said of a term that has a line for itself
+MAX_COLUMNS = 78  # longer lines are hard to read
+UNBROKEN = 10_000  # columns, wide enough that click breaks no line
+TERM = re.compile(r"(  \S.*?) {2,}(\S.*)")  # an option or a command, and its help
+TERM_INDENT = " " * 6  # indents the help below a term that fills its own line
 
 
 class FittedCommand(TyperCommand):
-    """A command whose help fits."""
+    """A command whose help fits the terminal."""
 
     def get_help(self, ctx: Any) -> str:
-        """Its help, in the columns of the terminal."""
+        """Return the help, wrapped to the terminal."""
         return fit_help(super().get_help, ctx, sys.stdout)
 
 
 class FittedGroup(TyperGroup):
-    """A group of commands whose help fits."""
+    """A group of commands whose help fits the terminal."""
 
     def get_help(self, ctx: Any) -> str:
-        """Its help, in the columns of the terminal."""
+        """Return the help, wrapped to the terminal."""
         return fit_help(super().get_help, ctx, sys.stdout)
 
 
-def fit_help(made: Callable[[Any], str], context: Any, out: TextIO) -> str:
-    """A text of help, broken between words where it is for a terminal."""
+def fit_help(render: Callable[[Any], str], context: Any, out: TextIO) -> str:
+    """Return help text, wrapped between words when it goes to a terminal."""
     if (columns := find_width(out)) is None:
-        return made(context)
+        return render(context)
     context.terminal_width = UNBROKEN
     width = min(columns, MAX_COLUMNS)
-    return "\n".join(row for line in made(context).split("\n") for row in wrap_help_line(line, width))
+    rows: list[str] = []
+    for line in render(context).split("\n"):
+        rows += wrap_help_line(line, width)
+    return "\n".join(rows)
 
 
 def wrap_help_line(line: str, width: int) -> Iterator[str]:
-    """A line of help as rows: what is said of a term hangs behind it, or below where there is no room."""
+    """Wrap a line of help; the help of a term hangs next to it, or below when there is no room."""
     found = TERM.fullmatch(line)
     text = found[2] if found else line.lstrip()
     begins = len(line) - len(text)
@@ -54,9 +57,9 @@ def wrap_help_line(line: str, width: int) -> Iterator[str]:
 
 
 def print_usage_error(error: Any) -> None:
-    """Say what was typed wrong."""
+    """Print what is wrong with the command line as typed."""
     if context := getattr(error, "ctx", None):
         context.terminal_width = UNBROKEN
-    told = io.StringIO()
-    error.show(told)
-    write_text(told.getvalue().rstrip("\n"), sys.stderr)
+    message = io.StringIO()
+    error.show(message)
+    write_text(message.getvalue().rstrip("\n"), sys.stderr)

@@ -1,4 +1,4 @@
-"""The options of the command, as its help shows them."""
+"""Options of the command line and their help."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,7 +13,7 @@ from wakeloop.cli.output_formats import OutputFormat
 
 
 def complete_thread(context: typer.Context, incomplete: str) -> list[str]:
-    """The threads whose ids begin so, for a shell that completes."""
+    """Return the ids of threads that start like this, for shell completion."""
     from wakeloop.cli.store import DatabaseFile, open_to_read
 
     with suppress(Exception), open_to_read(DatabaseFile.of(context.params.get("db"))) as store:
@@ -25,16 +25,16 @@ Thread = Annotated[
     str,
     typer.Argument(
         metavar="THREAD",
-        help="Id of the thread, as wakeloop threads shows it, or how it begins.",
+        help="Thread id, as 'wakeloop threads' lists it, or its beginning.",
         autocompletion=complete_thread,
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 LastThread = Annotated[
     str | None,
     typer.Argument(
         metavar="THREAD",
-        help="Id of the thread, or how it begins; else the last.",
+        help="Thread id or its beginning. Default: the latest thread.",
         autocompletion=complete_thread,
     ),
 ]
@@ -43,99 +43,117 @@ ThreadOption = Annotated[
     typer.Option(
         "--thread",
         metavar="THREAD",
-        help="Thread to continue, or the id of a new one.",
+        help="Thread to continue, or the id for a new one.",
         autocompletion=complete_thread,
     ),
 ]
 Db = Annotated[
     Path | None,
     typer.Option(
-        "--db", envvar="WAKELOOP_DB", metavar="FILE", help="SQLite file of the threads.", readable=False
-    ),  # what cannot be read is told where it is read
+        "--db",
+        envvar="WAKELOOP_DB",
+        metavar="FILE",
+        help="SQLite file that stores the threads.",
+        # typer's own check would say less than the error of the reader
+        readable=False,
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout and nothing else.")]
 OutputOption = Annotated[
     OutputFormat | None,
     typer.Option(
         "--output",
-        help="Lines; the final state as JSON; or each event as a line of JSON, and then the final state.",
+        help="What to print: text, the final state as JSON, or every event as a line of JSON.",
     ),
 ]
 QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print the answer alone; what went wrong is on stderr.")
+    bool, typer.Option("--quiet", "-q", help="Print only the answer; errors go to stderr.")
 ]
 Model = Annotated[
     str | None,
-    typer.Option(metavar="MODEL", help="openai:NAME, NAME or PROVIDER:NAME; else $WAKELOOP_MODEL."),
+    typer.Option(metavar="MODEL", help="Model to use, as PROVIDER:NAME. Default: $WAKELOOP_MODEL."),
 ]
 BaseUrl = Annotated[
-    str | None, typer.Option(metavar="URL", help="Address of an OpenAI-like server; else $OPENAI_BASE_URL.")
+    str | None,
+    typer.Option(metavar="URL", help="URL of an OpenAI-compatible server. Default: $OPENAI_BASE_URL."),
 ]
 System = Annotated[
     Path | None, typer.Option(metavar="FILE", help="File with the system prompt.", readable=False)
 ]
-Preset = Annotated[str | None, typer.Option(metavar="NAME", help="Named settings to begin with.")]
+Preset = Annotated[str | None, typer.Option(metavar="NAME", help="Preset to start from.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as max_wake_cycles=5; may be repeated."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Set max_wake_cycles=5 or the like. Repeatable."),
 ]
 Root = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder that the tools are confined to; else the current one."),
+    typer.Option(metavar="DIR", help="Folder that the tools may use. Default: the current folder."),
 ]
 Tools = Annotated[
     str | None,
-    typer.Option(metavar="NAMES", help="files (the default), shell, MODULE:NAME for your own; none."),
+    typer.Option(
+        metavar="NAMES",
+        help="Tools: files, shell, or MODULE:NAME for your own. Default: files; 'none' disables it.",
+    ),
 ]
 Mcp = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="MCP servers to start, in a file like .mcp.json; none leaves them."),
+    typer.Option(metavar="FILE", help="Start the MCP servers of a file like .mcp.json; 'none' disables it."),
 ]
 Role = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Role from the configuration folder; null leaves it.")
+    str | None,
+    typer.Option(metavar="NAME", help="Role from the configuration folder; 'none' disables it."),
 ]
 Agent = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Agent file, which overrides all settings; null leaves it.")
+    str | None,
+    typer.Option(metavar="NAME", help="Agent file, which replaces all settings; 'none' disables it."),
 ]
 MaxRequests = Annotated[
     str | None,
-    typer.Option(metavar="N", help="Requests that a message may take; else 500; null is no limit."),
+    typer.Option(metavar="N", help="Most model requests per message. Default: 500; 'none' disables it."),
 ]
 MaxTokens = Annotated[
-    str | None, typer.Option(metavar="N", help="Tokens that a message may take, in and out; else no limit.")
+    str | None,
+    typer.Option(metavar="N", help="Most tokens per message, input and output; 'none' disables it."),
 ]
 MaxCost = Annotated[
     str | None,
-    typer.Option(metavar="SUM", help="What a message may cost, by prices: in the configuration."),
+    typer.Option(metavar="SUM", help="Most cost per message; prices come from the configuration."),
 ]
 MaxSeconds = Annotated[
     str | None,
-    typer.Option(metavar="N", help="Seconds in model and tools that a message may take; else no limit."),
+    typer.Option(metavar="N", help="Most seconds per message in models and tools; 'none' disables it."),
 ]
 Verify = Annotated[
     str | None,
     typer.Option(
-        metavar="COMMAND", help="Checks each item that is to be done: exit code 0 accepts it; none leaves it."
+        metavar="COMMAND",
+        help="Check each item before it is completed: exit code 0 accepts it; 'none' disables it.",
     ),
 ]
 Todos = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="The list to work through: a text a line, or .json or .yaml items.",
+        help="Todo list to work through: one item per line, or a .json or .yaml file.",
         readable=False,
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Run shell commands and MCP calls without asking for each.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Run shell commands and MCP calls without asking.")]
 Database = Annotated[
     str | None,
     typer.Option(
-        "--db", envvar="WAKELOOP_DB", metavar="FILE|URL", help="SQLite file of the threads, or postgresql://…"
+        "--db",
+        envvar="WAKELOOP_DB",
+        metavar="FILE|URL",
+        help="SQLite file that stores the threads, or postgresql://…",
     ),
 ]
-Session = Annotated[str, typer.Argument(metavar="THREAD", help="AGENT:NAME, or NAME for the agent main.")]
+Session = Annotated[
+    str, typer.Argument(metavar="THREAD", help="Session, as AGENT:NAME; NAME alone uses the agent main.")
+]
 
-AgentOptions = Mapping[str, Any]  # what was typed of an agent's options
+AgentOptions = Mapping[str, Any]  # the options of an agent that were typed, parsed
 AGENT_OPTIONS = {
     "model": Model,
     "base_url": BaseUrl,
@@ -156,21 +174,23 @@ AGENT_OPTIONS = {
 
 
 def takes_agent_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Put these options of an agent in the place of a command's `given`, which is what was typed."""
+    """Add these agent options to a command, which gets them parsed as its argument `given`."""
     typed = [Parameter(n, Parameter.KEYWORD_ONLY, default=None, annotation=AGENT_OPTIONS[n]) for n in names]
 
-    def taking(command: Callable[..., None]) -> Callable[..., None]:
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def taken(**values: Any) -> None:
+        def wrapper(**values: Any) -> None:
             from wakeloop.cli.agent_spec import parse_options
 
             given = parse_options(**{name: values.pop(name) for name in names})
             command(given=given, **values)
 
-        all_of_them = signature(command).parameters.values()
-        shown = [new for old in all_of_them for new in (typed if old.name == "given" else [old])]
-        taken.__dict__["__signature__"] = Signature(shown)
-        taken.__annotations__ = {one.name: one.annotation for one in shown}
-        return taken
+        parameters: list[Parameter] = []
+        for parameter in signature(command).parameters.values():
+            parameters += typed if parameter.name == "given" else [parameter]
+        # typer reads the signature and the annotations of the wrapper, not those of the command
+        wrapper.__dict__["__signature__"] = Signature(parameters)
+        wrapper.__annotations__ = {one.name: one.annotation for one in parameters}
+        return wrapper
 
-    return taking
+    return decorate

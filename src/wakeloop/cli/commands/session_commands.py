@@ -1,4 +1,4 @@
-"""The commands of sessions: serve, send, ps, cron, drain."""
+"""Session commands: serve, send, ps, cron, drain."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,23 +24,21 @@ def serve(
     given: AgentOptions,
     demo: Annotated[
         Path | None,
-        typer.Option("--demo", metavar="DIR", help="Serve the offline stand-in, which audits DIR."),
+        typer.Option("--demo", metavar="DIR", help="Serve the offline demo agent, which audits DIR."),
     ] = None,
-    delay: Annotated[
-        float, typer.Option(min=0, help="Seconds that each reply of the offline stand-in takes.")
-    ] = 0.0,
+    delay: Annotated[float, typer.Option(min=0, help="Seconds per reply of the demo agent.")] = 0.0,
     grace: Annotated[
         float | None,
         typer.Option(
             min=1,
             metavar="SECONDS",
-            help="How long a server on Postgres is missed before another takes over its runs; 10.",
+            help="Seconds without a heartbeat before another server takes over on Postgres. Default: 10.",
         ),
     ] = None,
     db: Database = None,
     yes: Yes = False,
 ) -> None:
-    """Host sessions: what is sent to them wakes them, and they survive this process."""
+    """Host sessions, which wake up for messages and survive restarts."""
     from wakeloop.cli.sessions.serve import serve_sessions
     from wakeloop.cli.sessions.storage import SessionStorage
 
@@ -50,33 +48,34 @@ def serve(
 @report_errors()
 def send(
     thread: Session,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from stdin.")],
-    kind: Annotated[str, typer.Option(metavar="KIND", help="human, or kick, cron and the like.")] = "human",
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Message to send; - reads stdin.")],
+    kind: Annotated[str, typer.Option(metavar="KIND", help="Kind of event: human, kick, cron, …")] = "human",
     key: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Id of the event; one that was sent is dropped.")
+        str | None,
+        typer.Option("--id", metavar="ID", help="Event id; an id that was sent before is ignored."),
     ] = None,
     answers: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Id of the question that this answers, as wakeloop ps shows it."),
+        typer.Option(metavar="ID", help="Id of the question to answer, as 'wakeloop ps' shows it."),
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Stay until the session's run has ended.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the session's run has ended.")] = False,
     db: Database = None,
     json: Json = False,
 ) -> None:
-    """Send a session a message: it wakes it, or answers what it asked."""
+    """Send a session a message, or the answer to its question."""
     from wakeloop.cli.launch import read_stdin
     from wakeloop.cli.sessions.send import send_event
     from wakeloop.cli.sessions.storage import SessionStorage
 
-    said = read_stdin() if text == "-" else text
-    lines, code = send_event(SessionStorage(db), thread, said, kind, key, answers, wait=wait, json=json)
+    message = read_stdin() if text == "-" else text
+    lines, code = send_event(SessionStorage(db), thread, message, kind, key, answers, wait=wait, json=json)
     print_lines(lines, whole=json)
     raise typer.Exit(code)
 
 
 @report_errors()
 def ps(db: Database = None, json: Json = False) -> None:
-    """List the sessions: state, reason, open items, wakes, what they wait for."""
+    """List sessions: state, reason, open items, wakes, pending questions."""
     from wakeloop.cli.sessions.ps import list_sessions
     from wakeloop.cli.sessions.storage import SessionStorage
 
@@ -87,12 +86,13 @@ def ps(db: Database = None, json: Json = False) -> None:
 def cron(
     action: Annotated[str, typer.Argument(metavar="ACTION", help="add, list or remove.")],
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="…", help="THREAD, five fields and a text; or an id.")
+        list[str] | None,
+        typer.Argument(metavar="…", help="For add: THREAD, five cron fields, TEXT. For remove: an id."),
     ] = None,
     db: Database = None,
     json: Json = False,
 ) -> None:
-    """Wake sessions by the clock (UTC)."""
+    """Wake sessions on a schedule (UTC)."""
     from wakeloop.cli.sessions.cron import manage_schedules as schedules
     from wakeloop.cli.sessions.storage import SessionStorage
 
@@ -101,10 +101,10 @@ def cron(
 
 @report_errors()
 def drain(
-    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the workers.")] = 60.0,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the servers.")] = 60.0,
     db: Database = None,
 ) -> None:
-    """Ask every wakeloop serve of this database to come to rest; nothing is lost."""
+    """Stop every server of this database after its current step; nothing is lost."""
     from wakeloop.cli.sessions.drain import drain_workers
     from wakeloop.cli.sessions.storage import SessionStorage
 

@@ -1,4 +1,4 @@
-"""The commands of the first minute: init, doctor."""
+"""Setup commands: init, doctor."""
 
 import typer
 
@@ -8,7 +8,7 @@ from wakeloop.cli.commands.options import BaseUrl, Db, Model
 
 @report_errors()
 def init() -> None:
-    """Find keys, servers on this machine and their models; ask, and write config.yaml."""
+    """Find API keys and local model servers, ask which model to use, and write config.yaml."""
     from wakeloop.cli.init import run_init
 
     raise typer.Exit(run_init())
@@ -16,7 +16,7 @@ def init() -> None:
 
 @report_errors()
 def doctor(model: Model = None, base_url: BaseUrl = None, db: Db = None) -> None:
-    """Say what is found, what answers, and whether the model calls tools (one small request)."""
+    """Check keys, servers and models, and report what works. Sends one small request."""
     from wakeloop.cli.agent_spec import parse_options
     from wakeloop.cli.doctor import run_doctor
     from wakeloop.cli.store import DatabaseFile

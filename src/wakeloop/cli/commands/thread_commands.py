@@ -1,4 +1,4 @@
-"""The commands of one thread, and those about threads."""
+"""Thread commands: run, resume, chat, show, and others."""
 
 from pathlib import Path
 from typing import Annotated
@@ -34,7 +34,7 @@ from wakeloop.cli.output_formats import OutputOptions
 def run(
     *,
     request: Annotated[
-        str, typer.Argument(metavar="REQUEST", help="What is to be done; - reads it from stdin.")
+        str, typer.Argument(metavar="REQUEST", help="What the agent shall do; - reads stdin.")
     ],
     given: AgentOptions,
     todos: Todos = None,
@@ -45,7 +45,7 @@ def run(
     quiet: QuietOption = False,
     yes: Yes = False,
 ) -> None:
-    """Work on a request until its list is settled."""
+    """Run a request until its todo list is settled."""
     from wakeloop.cli.launch import read_stdin, run_request
     from wakeloop.cli.store import DatabaseFile
 
@@ -69,7 +69,7 @@ def resume(
     quiet: QuietOption = False,
     yes: Yes = False,
 ) -> None:
-    """Go on with a thread, with the options that it was begun with."""
+    """Resume a thread with its original options."""
     from wakeloop.cli.launch import resume_thread
     from wakeloop.cli.store import DatabaseFile
 
@@ -82,12 +82,12 @@ def resume(
 def chat(
     *,
     thread: ThreadOption = None,
-    last: Annotated[bool, typer.Option("--continue", "-c", help="Take the last thread.")] = False,
+    last: Annotated[bool, typer.Option("--continue", "-c", help="Continue the latest thread.")] = False,
     given: AgentOptions,
     db: Db = None,
     yes: Yes = False,
 ) -> None:
-    """Talk with one thread, line by line. Without a terminal it reads lines from stdin."""
+    """Chat with a thread, line by line. Without a terminal, read lines from stdin."""
     from wakeloop.cli.launch import prepare_chat
     from wakeloop.cli.store import DatabaseFile
 
@@ -106,7 +106,7 @@ def config(
         str | None,
         typer.Option(
             metavar="THREAD",
-            help="What holds in this thread, with its own values.",
+            help="Show the values of this thread, with its overrides.",
             autocompletion=complete_thread,
         ),
     ] = None,
@@ -115,7 +115,7 @@ def config(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Show every value that holds, and where it comes from."""
+    """Show every configuration value and where it comes from."""
     from wakeloop.cli.agent_spec import parse_options
     from wakeloop.cli.show_config import show_config
     from wakeloop.cli.store import DatabaseFile
@@ -132,7 +132,7 @@ def threads(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """List the threads, those that changed last first."""
+    """List threads, latest first."""
     from wakeloop.cli.store import DatabaseFile
     from wakeloop.cli.thread_list import list_threads
 
@@ -146,7 +146,7 @@ def show(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Show how a thread stands: list, answer, history."""
+    """Show the state, list, answer or history of a thread."""
     from wakeloop.cli.show import show_thread
     from wakeloop.cli.store import DatabaseFile
 
@@ -160,7 +160,7 @@ def todo(
         str | None,
         typer.Argument(
             metavar="ACTION",
-            help="list, add, done, start, block, cancel, reopen, remove, edit or clear; else list.",
+            help="list, add, done, start, block, cancel, reopen, remove, edit or clear. Default: list.",
         ),
     ] = None,
     words: Annotated[
@@ -169,7 +169,7 @@ def todo(
     ] = None,
     db: Db = None,
 ) -> None:
-    """Edit by hand the list of a thread that has ended."""
+    """Edit the todo list of a thread that is not running."""
     from wakeloop.cli.edit_todos import edit_todos
     from wakeloop.cli.store import DatabaseFile
 
@@ -182,12 +182,14 @@ def report(
     thread: LastThread = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The page; else report-THREAD.html. - is stdout."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="File to write; - is stdout. Default: report-THREAD.html."
+        ),
     ] = None,
     force: Force = False,
     db: Db = None,
 ) -> None:
-    """Write a thread as a page of HTML: its list over time, and its conversation."""
+    """Write a thread as an HTML page: its list over time and its conversation."""
     from wakeloop.cli.report import write_report
     from wakeloop.cli.store import DatabaseFile
 
@@ -199,12 +201,12 @@ def rm(
     threads: Annotated[
         list[str],
         typer.Argument(
-            metavar="THREAD…", help="Ids of the threads, or how each begins.", autocompletion=complete_thread
+            metavar="THREAD…", help="Thread ids or their beginnings.", autocompletion=complete_thread
         ),
     ],
     db: Db = None,
 ) -> None:
-    """Remove threads, with all that is stored of them."""
+    """Remove threads and all their stored data."""
     from wakeloop.cli.manage_threads import remove_threads
     from wakeloop.cli.store import DatabaseFile
 
@@ -214,10 +216,10 @@ def rm(
 @report_errors()
 def rename(
     thread: Thread,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The new id.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="New id.")],
     db: Db = None,
 ) -> None:
-    """Give a thread another id."""
+    """Rename a thread."""
     from wakeloop.cli.manage_threads import rename_thread
     from wakeloop.cli.store import DatabaseFile
 
@@ -228,13 +230,13 @@ def rename(
 def export(
     thread: LastThread = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="A file; else it is printed.")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write instead of printing.")
     ] = None,
     force: Force = False,
     db: Db = None,
-    json: Annotated[bool, typer.Option("--json", help="As JSON instead of Markdown.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Export as JSON instead of Markdown.")] = False,
 ) -> None:
-    """Take a thread out as Markdown: its list and its conversation."""
+    """Export a thread as Markdown."""
     from wakeloop.cli.atomic_write import write_atomically
     from wakeloop.cli.manage_threads import export_thread
     from wakeloop.cli.store import DatabaseFile
@@ -249,13 +251,15 @@ def export(
 def graph(
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="A file: .svg, .mmd or .txt; else it is printed."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="File to write instead of printing: .svg, .mmd or .txt."
+        ),
     ] = None,
     force: Force = False,
-    ascii_: Annotated[bool, typer.Option("--ascii", help="Print it as plain text.")] = False,
-    shown: Annotated[bool, typer.Option("--open", help="Show it in a browser, as an SVG.")] = False,
+    ascii_: Annotated[bool, typer.Option("--ascii", help="Draw with plain characters.")] = False,
+    shown: Annotated[bool, typer.Option("--open", help="Open it in a browser, as an SVG.")] = False,
 ) -> None:
-    """Draw the graph, without a network: as Mermaid text, plain text, or an SVG."""
+    """Draw the agent graph as Mermaid, plain text or SVG."""
     from wakeloop.cli.offline_graph import draw_graph
 
     print_lines(draw_graph(out, force=force, ascii_=ascii_, shown=shown).splitlines(), whole=not ascii_)
@@ -266,18 +270,16 @@ def graph(
 def demo(
     *,
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder to audit; else the current one.")
+        Path, typer.Argument(metavar="DIR", help="Folder to audit. Default: the current folder.")
     ] = Path(),
     given: AgentOptions,
-    delay: Annotated[
-        float, typer.Option(min=0, help="Seconds that each reply of the offline model takes.")
-    ] = 0.0,
+    delay: Annotated[float, typer.Option(min=0, help="Seconds per reply of the offline model.")] = 0.0,
     db: Db = None,
     json: Json = False,
     output: OutputOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Audit a folder's files with an offline stand-in for a model. The report is written into the folder."""
+    """Audit a folder with an offline stand-in for a model, and write a report into it."""
     from wakeloop.cli.launch import run_demo
     from wakeloop.cli.store import DatabaseFile
 

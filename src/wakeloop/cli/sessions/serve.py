@@ -16,7 +16,7 @@ from wakeloop.cli.agent_spec import AgentSpec, resolve_folder
 from wakeloop.cli.execution import handle_signals
 from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
 from wakeloop.cli.failures import SETTLED, CommandError
-from wakeloop.cli.run_job import AUTO_CONTINUE_NOTE
+from wakeloop.cli.run_thread import AUTO_CONTINUE_NOTE
 from wakeloop.cli.sessions.ps import format_status
 from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage
 from wakeloop.cli.spec_builder import build_spec
@@ -87,7 +87,7 @@ def print_greeting(specs: Mapping[str, AgentSpec]) -> None:
 def build_specs(given: Mapping[str, Any], demo: Path | None, delay: float) -> dict[str, AgentSpec]:
     """Return the served agents by name: `main` from the options, and one for each agent file."""
     if demo is not None:
-        root = resolve_folder(demo, "name another with --demo")
+        root = resolve_folder(demo, "Name another one with --demo")
         return {DEFAULT_AGENT: build_spec(AgentSpec(root=root, demo=True, delay=delay), given)}
     specs = {DEFAULT_AGENT: build_spec(None, given)}
     for name in list_names(config_folder(), "agents"):

@@ -1,0 +1,170 @@
+"""Run a thread: build the agent, lock the thread, run it."""
+
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langgraph.graph import StateGraph
+from langgraph.types import Command, StateSnapshot
+
+from wakeloop.cli.agent import build_agent_graph
+from wakeloop.cli.budget_hints import describe_budget, merge_typed_settings
+from wakeloop.cli.execution import Graph, Outcome, View, execute
+from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
+from wakeloop.cli.failures import usage_error
+from wakeloop.cli.final_state import exit_code, resume_command
+from wakeloop.cli.finish_run import finish_run, print_result, report_failure
+from wakeloop.cli.offline_graph import build_offline_graph
+from wakeloop.cli.output_formats import at_a_terminal
+from wakeloop.cli.questions import make_question_handler
+from wakeloop.cli.run_spec import RunSpec
+from wakeloop.cli.store import open_to_read, open_to_write
+from wakeloop.cli.stored_state import read_state
+from wakeloop.cli.views import choose_view
+from wakeloop.display.formatting import format_ending
+from wakeloop.display.screen import Line
+from wakeloop.display.terminal_text import clean_line
+from wakeloop.loop.ledger import read_notes
+from wakeloop.settings import resolve_aliases
+from wakeloop.thread.thread_status import is_unfinished, read_session
+
+AUTO_CONTINUE_NOTE = (
+    "auto_continue is on. The preset loki leaves it off; set auto_continue=false to switch it off."
+)
+
+
+def run_thread(run: RunSpec) -> int:
+    """Run a thread, report its end, and return the exit code."""
+    if run.resumes and run.message is None and (code := report_at_rest(run)) is not None:
+        return code
+    with ExternalTools(run.stop) as outside:
+        # built before anything is written, so that an agent that cannot be built leaves no trace
+        graph = build_agent_graph(run.spec, outside, ask=run.ask, stop=run.stop)
+        return run_locked(run, graph, outside)
+
+
+def report_at_rest(run: RunSpec) -> int | None:
+    """Report that a thread has nothing left to do, and leave it as it is; None if there is work."""
+    with open_to_read(run.database) as store:
+        read_state(store.saver, run.thread)  # raises if the thread is damaged
+        before = build_offline_graph(store.saver).get_state(run.config)
+        if store.is_held(run.thread) or not is_at_rest(before):
+            return None
+    session, view = read_session(before), choose_view(run, before)
+    view.say(Line("end", format_ending(session)))
+    way = f"To give it a message: {resume_command(run.thread, run.database, 'your message')}"
+    unsaved = (
+        " The settings you gave were not saved; give them with the message." if run.typed_settings else ""
+    )
+    view.say(Line("way", f"{explain_at_rest(session)} {way}{unsaved}"))
+    print_result(run, before, view, None)
+    return exit_code(session)
+
+
+def run_locked(run: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: ExternalTools) -> int:
+    """Lock the thread, run it, and report its end."""
+    with open_to_write(run.database) as store, store.hold(run.thread) as hold, hold.mark_running():
+        read_state(store.saver, run.thread)
+        agent = graph.compile(checkpointer=store.saver, name="wakeloop")
+        before = agent.get_state(run.config)
+        refuse_ignored_options(run, before)
+        new = store.find(run.thread) is None
+        store.remember(run.thread, run.spec, run.request)
+        view = choose_view(run, before)
+        try:
+            for line in opening_lines(run, before):
+                view.say(line)
+            outcome = execute_job(run, agent, before, view)
+        except KeyboardInterrupt:
+            outcome = Outcome(agent.get_state(run.config), signal.SIGINT)
+        except Exception as error:  # noqa: BLE001 - users get a sentence, whatever it is
+            return report_failure(run, agent, error, view, store if new else None)
+        return finish_run(run, agent, outcome, view, outside)
+
+
+def execute_job(run: RunSpec, agent: Graph, before: StateSnapshot, view: View) -> Outcome:
+    """Ask a pending question first, then run the thread with its input."""
+    ask = make_question_handler(view.say)
+    given = graph_input(run, before)
+    if given is None and before.interrupts:
+        answers = ask(before.interrupts)
+        if answers is None:
+            return Outcome(before)
+        given = Command(resume=answers)
+    return execute(agent, given, run.config, view, ask, run.stop)
+
+
+def graph_input(run: RunSpec, before: StateSnapshot) -> Any:
+    """Return the input of the graph.
+
+    It is a message, an answer, None to finish an unfinished run, or an empty input that continues the list.
+    """
+    if run.message is not None:
+        if run.resumes and before.interrupts:
+            return Command(resume={before.interrupts[0].id: run.message})
+        listed = {} if run.todos is None else {"todos": list(run.todos)}
+        return {"messages": [HumanMessage(run.message)], **listed, **input_settings(run, before)}
+    if is_unfinished(before):
+        return None
+    if not before.values and run.request:  # the process died before the first step was stored
+        return {"messages": [HumanMessage(run.request)]}
+    return {"messages": [], **input_settings(run, before)}
+
+
+def is_at_rest(before: StateSnapshot) -> bool:
+    """Whether an empty input would find nothing to do, and only reset all counters."""
+    values = before.values
+    if not values or is_unfinished(before) or values.get("todo_inbox"):
+        return False
+    messages = values.get("messages") or []
+    if messages and getattr(messages[-1], "id", None) != read_notes(values).get("tail"):
+        return False  # the last message has no answer yet
+    return bool(values.get("waiting_on")) or not (read_session(before)["open"] or values.get("owed_replies"))
+
+
+def explain_at_rest(session: Mapping[str, Any]) -> str:
+    """Return a sentence that says why there is nothing to continue."""
+    waits = session["state"] == "waiting"
+    reason = "the event it waits for has not arrived" if waits else "no item is open"
+    return f"Nothing to resume: the last run has ended and {reason}."
+
+
+def input_settings(run: RunSpec, before: StateSnapshot) -> dict[str, Any]:
+    """Return the thread's overrides as an input, if options typed now replace one of them."""
+    own = merge_typed_settings(run.typed_settings, before.values.get("todo_settings") or {})
+    return {"todo_settings": own} if own else {}
+
+
+def refuse_ignored_options(run: RunSpec, before: StateSnapshot) -> None:
+    """Refuse options that an unfinished run would ignore, because the thread overrides them."""
+    continues = is_unfinished(before) and (run.message is None or (run.resumes and before.interrupts))
+    own = resolve_aliases(before.values.get("todo_settings") or {})
+    if continues and (ignored := [key for key in run.typed_settings if key in own]):
+        raise usage_error(
+            f"The thread overrides {', '.join(ignored)} and its run has not ended. Leave the option out."
+        )
+
+
+def opening_lines(run: RunSpec, before: StateSnapshot) -> list[Line]:
+    """Return the first lines of a run: the thread, the notes, and what happens to unfinished work."""
+    which = "Continuing thread" if before.values else "Thread"
+    notes: list[str] = []
+    if not (run.output.shows_progress and at_a_terminal()):  # there, `announce_start` has said it
+        notes.append(f"{which} {run.thread} ({clean_line(run.spec.model_title)})")
+    notes += unused_mcp_notes(run.spec)
+    if run.spec.switched_on:
+        notes.append(AUTO_CONTINUE_NOTE)
+    if run.resumes:
+        overrides = before.values.get("todo_settings") or {}
+        overrides = merge_typed_settings(run.typed_settings, overrides) or overrides
+        if budget := describe_budget(read_session(before), run.spec, overrides, run.typed_settings):
+            notes.append(budget)
+    if run.message is not None and is_unfinished(before):
+        if not before.interrupts:
+            notes.append("The last run did not finish. Your message starts a new one; nothing is repeated.")
+        elif not run.resumes:
+            notes.append(
+                "The thread was waiting for an answer. Your message replaces it; nothing is repeated."
+            )
+    return [Line("note", note) for note in notes]
