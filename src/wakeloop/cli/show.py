@@ -42,15 +42,18 @@ def show_thread(database: DatabaseFile, named: str | None, *, history: bool, jso
         live = store.is_running(thread)
     messages = snapshot.values.get("messages") or ()
     if json:
-        whole = final_state(thread, snapshot)
-        asked = {"questions": whole["questions"]}  # not redacted, because whoever answers must see them
-        past = {"history": list(map(message_as_json, messages))} if history else {}
-        yield to_json_line(redact_json(whole | past, redact) | asked)
+        state = final_state(thread, snapshot)
+        questions = state["questions"]
+        if history:
+            state["history"] = [message_as_json(message) for message in messages]
+        # questions are not redacted, because whoever answers them must see them whole
+        yield to_json_line(redact_json(state, redact) | {"questions": questions})
         return
     yield from describe_thread(known, snapshot, database, live=live)
     if history:
         yield ""
-        yield from (redact(line) for message in messages for line in format_message(message))
+        for message in messages:
+            yield from map(redact, format_message(message))
     elif answer := final_state(thread, snapshot)["answer"].strip():
         yield f"answer: {redact(indent_continuation(answer))}"
 
@@ -62,8 +65,10 @@ def describe_thread(
     row, values = summarize_thread(known, snapshot, database, live=live), snapshot.values or {}
     session = read_session(snapshot)
     yield f"thread: {clean_line(known.id)}"
-    why = f" ({clean_line(str(row['reason']))})" if row["reason"] not in (None, row["state"]) else ""
-    yield f"state: {clean_line(str(row['state']))}{why}, changed {format_time(row['changed'])}"
+    reason = ""
+    if row["reason"] not in (None, row["state"]):
+        reason = f" ({clean_line(str(row['reason']))})"
+    yield f"state: {clean_line(str(row['state']))}{reason}, changed {format_time(row['changed'])}"
     yield f"  {clean_line(formatting.format_ending(session))}"
     if row["raise"]:
         yield f"  {row['raise']}"
@@ -72,7 +77,9 @@ def describe_thread(
         yield f"model: {clean_line(spec.model_title)}"
         yield f"tools: {clean_line(tools)}, in {quote_path(clean_line(spec.root))}"
         yield f"preset: {clean_line(spec.preset)}"
-        yield from (f"{kind}: {clean_line(name)}" for kind, name in spec.role_and_agent if name)
+        for kind, name in spec.role_and_agent:
+            if name:
+                yield f"{kind}: {clean_line(name)}"
         if spec.settings:
             yield f"settings: {clean_line(to_json_line(spec.settings))}"
     yield f"request: {redact(clean_line(row['request']))}"
@@ -87,16 +94,17 @@ def describe_thread(
         yield f"goal: {redact(clean_line(str(values['todo_goal'])))}"
     yield from format_todos(values.get("todos") or [])
     for one in snapshot.interrupts:
-        yield from (f"question: {line}" for line in formatting.format_interrupt(one.value))
+        for line in formatting.format_interrupt(one.value):
+            yield f"question: {line}"
         yield f"  its id: {clean_line(one.id)}"
 
 
 def format_todos(todos: Sequence[Any]) -> list[str]:
     """Return the list, one line per item."""
-    return [
-        f"list: {formatting.format_progress(todos)}",
-        *(f"  {redact(formatting.format_item(todo))}" for todo in todos),
-    ]
+    lines = [f"list: {formatting.format_progress(todos)}"]
+    for todo in todos:
+        lines.append(f"  {redact(formatting.format_item(todo))}")
+    return lines
 
 
 def format_message(message: BaseMessage) -> Iterator[str]:
@@ -116,9 +124,8 @@ def format_message(message: BaseMessage) -> Iterator[str]:
     if text.strip():
         yield f"{who}: " + indent_continuation(text.strip())
     if isinstance(message, AIMessage):
-        yield from (
-            f"  call: {formatting.format_call(made['name'], made['args'])}" for made in message.tool_calls
-        )
+        for call in message.tool_calls:
+            yield f"  call: {formatting.format_call(call['name'], call['args'])}"
 
 
 def message_as_json(message: BaseMessage) -> dict[str, Any]:
@@ -129,9 +136,9 @@ def message_as_json(message: BaseMessage) -> dict[str, Any]:
     if source := source_of(message):
         plain["source"] = source
     if isinstance(message, AIMessage) and message.tool_calls:
-        plain["tool_calls"] = [
-            {key: made[key] for key in ("id", "name", "args")} for made in message.tool_calls
-        ]
+        plain["tool_calls"] = []
+        for call in message.tool_calls:
+            plain["tool_calls"].append({"id": call["id"], "name": call["name"], "args": call["args"]})
     if isinstance(message, ToolMessage):
         plain |= {"name": message.name, "tool_call_id": message.tool_call_id, "status": message.status}
     return plain

@@ -41,17 +41,27 @@ def list_threads(database: DatabaseFile, *, everything: bool, json: bool) -> Ite
     if not rows:
         yield f"No threads yet in {quote_path(database.path)}."
         return
-    width, ids = find_width(sys.stdout), [clean_line(one.id) for one in known]
-    told = [format_cells(one, ids, width) for one in rows]
-    head = [name for name in COLUMNS if name != "TROUBLE" or any(line[name] for line in told)]
-    lines = [head, *([line[name] for name in head] for line in told)]
-    texts, spare = (
-        [head.index(name) for name in names if name in head] for names in (TEXT_COLUMNS, OPTIONAL_COLUMNS)
-    )
-    yield from format_columns(lines, width, texts, spare)
-    yield from (f"{one['thread']}: {one['raise']}" for one in rows if one["raise"])
+    yield from format_table(rows, [clean_line(one.id) for one in known])
+    for row in rows:
+        if row["raise"]:
+            yield f"{row['thread']}: {row['raise']}"
     if len(known) > len(shown):
         yield f"… and {pluralize(len(known) - len(shown), 'older one')}: --all"
+
+
+def format_table(rows: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> Iterator[str]:
+    """Format threads as a table that fits the terminal; `ids` are those of all threads."""
+    width = find_width(sys.stdout)
+    cells = [format_cells(row, ids, width) for row in rows]
+    columns = [*COLUMNS]
+    if not any(row["TROUBLE"] for row in cells):
+        columns.remove("TROUBLE")
+    lines = [columns]
+    for row in cells:
+        lines.append([row[name] for name in columns])
+    texts = [columns.index(name) for name in TEXT_COLUMNS]
+    optional = [columns.index(name) for name in OPTIONAL_COLUMNS if name in columns]
+    return format_columns(lines, width, texts, optional)
 
 
 def thread_row(store: Store, known: ThreadRecord, database: DatabaseFile) -> dict[str, Any]:
@@ -108,13 +118,18 @@ def summarize_thread(
 
 def first_request(messages: Sequence[BaseMessage]) -> str:
     """Return the first message of the user."""
-    return next((m.text for m in messages if is_user_message(m)), "")
+    for message in messages:
+        if is_user_message(message):
+            return message.text
+    return ""
 
 
 def last_message(messages: Sequence[BaseMessage]) -> str:
     """Return the last message of user or model; messages of the graph are skipped."""
-    spoken = (m.text for m in reversed(messages) if is_user_message(m) or is_model_reply(m))
-    return next((text for text in spoken if text.strip()), "")
+    for message in reversed(messages):
+        if (is_user_message(message) or is_model_reply(message)) and message.text.strip():
+            return message.text
+    return ""
 
 
 def format_cells(row: Mapping[str, Any], ids: Sequence[str], width: int | None) -> dict[str, str]:
@@ -141,9 +156,9 @@ def shorten_id(name: str, names: Sequence[str], most: int) -> str:
     """
     short = cut_text(name, most)
     begins = short.removesuffix("…")
-    if short == name or not any(other != name and other.startswith(begins) for other in names):
+    others = [other for other in names if other != name and other.startswith(begins)]
+    if short == name or not others:
         return short
-    others = [other for other in names if other != name]
     for wide in range(most, count_columns(name)):
         head, tail = cut_text(name, wide - wide // 2).removesuffix("…"), cut_left(name, wide // 2)
         others = [other for other in others if other.startswith(head) and other.endswith(tail)]
