@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.failures import redact
 from wakeloop.cli.final_state import final_state, sum_usage, to_json_line
 from wakeloop.cli.store import DatabaseFile, ThreadRecord, open_to_read
@@ -72,16 +73,8 @@ def describe_thread(
     yield f"  {clean_line(formatting.format_ending(session))}"
     if row["raise"]:
         yield f"  {row['raise']}"
-    if spec := known.spec:
-        tools = "the demo's own" if spec.demo else ", ".join(spec.tools) or "none"
-        yield f"model: {clean_line(spec.model_title)}"
-        yield f"tools: {clean_line(tools)}, in {quote_path(clean_line(spec.root))}"
-        yield f"preset: {clean_line(spec.preset)}"
-        for kind, name in spec.role_and_agent:
-            if name:
-                yield f"{kind}: {clean_line(name)}"
-        if spec.settings:
-            yield f"settings: {clean_line(to_json_line(spec.settings))}"
+    if known.spec:
+        yield from describe_spec(known.spec)
     yield f"request: {redact(clean_line(row['request']))}"
     usage = sum_usage(values.get("messages") or ())
     spent = pluralize(row["wakes"], "wake")
@@ -97,6 +90,19 @@ def describe_thread(
         for line in formatting.format_interrupt(one.value):
             yield f"question: {line}"
         yield f"  its id: {clean_line(one.id)}"
+
+
+def describe_spec(spec: AgentSpec) -> Iterator[str]:
+    """Describe an agent: model, tools, preset, role, settings."""
+    tools = "the demo's own" if spec.demo else ", ".join(spec.tools) or "none"
+    yield f"model: {clean_line(spec.model_title)}"
+    yield f"tools: {clean_line(tools)}, in {quote_path(clean_line(spec.root))}"
+    yield f"preset: {clean_line(spec.preset)}"
+    for kind, name in spec.role_and_agent:
+        if name:
+            yield f"{kind}: {clean_line(name)}"
+    if spec.settings:
+        yield f"settings: {clean_line(to_json_line(spec.settings))}"
 
 
 def format_todos(todos: Sequence[Any]) -> list[str]:

@@ -226,12 +226,13 @@ def create_database(database: DatabaseFile) -> None:
             database.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not database.path.parent.is_dir():
             raise usage_error(
-                f"There is no folder {str(database.path.parent)!r} for the database: make it first."
+                f"The folder {str(database.path.parent)!r} of the database does not exist. Create it first."
             )
         os.close(os.open(database.path, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
         raise CommandError(
-            f"The database {str(database.path)!r} cannot be made ({error.strerror}): name another with --db."
+            f"Cannot create the database {str(database.path)!r}: {error.strerror}. "
+            "Name another one with --db."
         ) from None
 
 
@@ -268,8 +269,8 @@ def check_tables(database: DatabaseFile, connection: sqlite3.Connection) -> set[
     for name in ours:
         if not COLUMNS[name] <= column_names(connection, name):
             raise CommandError(
-                f"The database {str(database.path)!r} is of another version ({name}): "
-                "name a new file with --db."
+                f"The database {str(database.path)!r} was written by another version ({name}). "
+                "Name a new file with --db."
             )
     return ours
 
@@ -289,7 +290,7 @@ def translate_errors(database: DatabaseFile) -> Iterator[None]:
         if is_disk_full(error):
             raise CommandError(format_disk_full(f"that holds the database {str(database.path)!r}")) from error
         if "readonly" in said or "read-only" in said:
-            said = "it is in a place that may only be read"
+            said = "it is read-only"
         raise CommandError(
             f"The database {str(database.path)!r} cannot be used: {said}. Name another file with --db."
         ) from error

@@ -156,8 +156,8 @@ def shorten_id(name: str, names: Sequence[str], most: int) -> str:
     """
     short = cut_text(name, most)
     begins = short.removesuffix("…")
-    others = [other for other in names if other != name and other.startswith(begins)]
-    if short == name or not others:
+    others = [other for other in names if other != name]
+    if short == name or not any(other.startswith(begins) for other in others):
         return short
     for wide in range(most, count_columns(name)):
         head, tail = cut_text(name, wide - wide // 2).removesuffix("…"), cut_left(name, wide // 2)

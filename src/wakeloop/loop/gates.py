@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from wakeloop.loop.case import Case
 from wakeloop.stream import Budget, EndReason, StopReason
+
+if TYPE_CHECKING:  # at run time it would import pydantic, which the command's help does without
+    from wakeloop.loop.case import Case
 
 
 class ExitCode(IntEnum):
@@ -49,7 +51,7 @@ class Gate(Ending):
     """
 
     name: StopReason
-    stops: Callable[[Case], bool]
+    stops: "Callable[[Case], bool]"
     guarded: bool = False
     bears_bad_reply: bool = False
     limit: str | None = None
@@ -58,42 +60,42 @@ class Gate(Ending):
 # -- when each gate stops --------------------------------------------------------------------------------
 
 
-def is_waiting(case: Case) -> bool:
+def is_waiting(case: "Case") -> bool:
     """Tell whether something else will wake the session: an answer, a peer, a subagent."""
     return case.waiting
 
 
-def is_settled(case: Case) -> bool:
+def is_settled(case: "Case") -> bool:
     """Tell whether nothing is open and no reply is owed."""
     return not (case.open or case.owed)
 
 
-def is_disabled(case: Case) -> bool:
+def is_disabled(case: "Case") -> bool:
     """Tell whether nothing ever wakes: it is switched off, or the budget is 0."""
     return not (case.settings.auto_continue and case.settings.max_wake_cycles)
 
 
-def is_draining(case: Case) -> bool:
+def is_draining(case: "Case") -> bool:
     """Tell whether the process was asked to stop."""
     return case.drained
 
 
-def is_near_step_limit(case: Case) -> bool:
+def is_near_step_limit(case: "Case") -> bool:
     """Tell whether too few supersteps are left for one more turn."""
     return case.steps_left < case.costs.wake
 
 
-def has_no_wakes_left(case: Case) -> bool:
+def has_no_wakes_left(case: "Case") -> bool:
     """Tell whether the activation's wakes are spent."""
     return case.wakes >= case.budget
 
 
-def repeats_reply(case: Case) -> bool:
+def repeats_reply(case: "Case") -> bool:
     """Tell whether the model gave the same text over the same list as at the last wake."""
     return case.settings.stop_on_repeat and case.repeated
 
 
-def is_stalled(case: Case) -> bool:
+def is_stalled(case: "Case") -> bool:
     """Tell whether too many wakes in a row made no progress."""
     limit = case.settings.max_idle_wakes
     return 0 < limit <= case.idle_wakes
@@ -234,7 +236,7 @@ LIMITS: Mapping[str, str] = MappingProxyType({gate.name: gate.limit for gate in 
 """The setting that limits each budget."""
 
 
-def find_first_gate(case: Case) -> StopReason | None:
+def find_first_gate(case: "Case") -> StopReason | None:
     """Return the name of the first gate that stops the run; None where the graph wakes the model."""
     for gate in GATES:
         if gate.stops(case):

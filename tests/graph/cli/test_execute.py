@@ -90,7 +90,7 @@ def test_ctrl_c_keeps_what_had_finished_and_asks_for_nothing_more() -> None:
     assert stop.is_set()
     assert len(model.requests) == 1
     assert outcome.snapshot.values["messages"][-1].content == "finished all the same"
-    assert "Ctrl-C again stops at once" in view.out.getvalue()  # type: ignore[attr-defined]
+    assert "Press Ctrl-C again to stop at once" in view.out.getvalue()  # type: ignore[attr-defined]
     assert exit_code(session_of(outcome.snapshot), outcome.stopped) == 130
     again = execute(agent, None, CONFIG, view, nobody)
     assert session_of(again.snapshot)["reason"] == "settled"
@@ -185,7 +185,7 @@ def test_ctrl_c_ends_a_run_whose_stream_outpaces_its_view(presses: Any, most: fl
     assert time.monotonic() - began < most
     assert (outcome.stopped, view.shown < 200, len(model.requests)) == (signal.SIGINT, True, 1)
     told = view.out.getvalue()  # type: ignore[attr-defined]
-    assert told.count("Ctrl-C again stops at once") == 1
+    assert told.count("Press Ctrl-C again to stop at once") == 1
 
 
 def test_one_sigterm_is_enough_for_a_step_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,11 +26,11 @@ call_model
   -> run_tools
   -> validate_todos
 run_tools
-  -> call_model          go on
+  -> call_model          continue
   -> finalization_guard  cut off
   -> nag                 nag due
 validate_todos
-  -> call_model          go on
+  -> call_model          continue
   -> finalization_guard  cut off
   -> nag                 nag due
   -> run_tools           plan stands
@@ -109,7 +109,9 @@ def test_the_command_prints_writes_and_opens(tmp_path: Path, monkeypatch: pytest
     assert wakeloop("graph", "-o", "-") == wakeloop("graph")
     told = "wakeloop: Cannot draw the graph as 'a.svg'. Name the file like a.txt; suffixes: .txt.\n"
     assert wakeloop("graph", "--ascii", "-o", str(drawn), "--force") == (2, "", told)
-    told = "wakeloop: Cannot draw the graph as 'a.png'. Name the file like a.svg; suffixes: .svg, .mmd, .txt.\n"
+    told = (
+        "wakeloop: Cannot draw the graph as 'a.png'. Name the file like a.svg; suffixes: .svg, .mmd, .txt.\n"
+    )
     assert wakeloop("graph", "-o", str(tmp_path / "a.png")) == (2, "", told)
     code, out, _ = wakeloop("graph", "--open")
     assert (code, opened[1:]) == (0, [Path(out.strip()).as_uri()])

@@ -40,7 +40,7 @@ def test_what_a_file_holds(name: str, text: str, items: Any, tmp_path: Path) -> 
         ("list.json", '[" "]', "is not a valid list"),
         ("list.json", '[{"content": "a", "status": "sideways"}]', "is not a valid list: .*sideways"),
         ("list.yaml", "a: [", "cannot be parsed"),
-        ("none.txt", None, "cannot be read: No such file"),
+        ("none.txt", None, "No such file"),
     ],
 )
 def test_a_wrong_file_is_refused_in_a_sentence(name: str, text: Any, why: str, tmp_path: Path) -> None:

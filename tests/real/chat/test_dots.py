@@ -107,7 +107,9 @@ def test_clear_ends_a_chain_that_was_broken_off(talk_with, plays) -> None:
     with pytest.raises(ConnectionError):
         talk.run("go")
     for line in (".set nag_after 1", ".todo done 1", ".agent null"):
-        with pytest.raises(CommandError, match=r"has not finished\. Type \.resume to continue it, or \.stop to end it"):
+        with pytest.raises(
+            CommandError, match=r"has not finished\. Type \.resume to continue it, or \.stop to end it"
+        ):
             does(talk, line)
     assert does(talk, ".clear todo") == ["Run ended.", "List and goal cleared."]
     assert talk.snapshot.next == ()

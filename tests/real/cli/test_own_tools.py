@@ -66,7 +66,7 @@ class Kept:
 CANNOT = "The module '{}' of --tools cannot be used: "
 NOW = (
     "mine:now of --tools is not a list of tools: Not a tool: 'noon'. Pass a LangChain tool, a callable or a "
-    "provider's dict. It was called for its tools; one that is a tool itself needs @tool."
+    "provider's dict. It was called to get the tools. If it is a tool itself, decorate it with @tool."
 )
 
 
@@ -122,7 +122,7 @@ def test_a_tool_a_list_or_what_a_callable_returns(folder: Path, name: str, says:
         ("mine:fails", "mine:fails of --tools cannot be used: LookupError: no key (mine.py, line 38)."),
         (
             "mine:number",
-            "mine:number of --tools is not a list of tools: `tools` must be a list of tools, got an int.",
+            "mine:number of --tools is not a list of tools: tools takes a list of tools, not an int.",
         ),
         ("mine:now", NOW),
         ("mine:Kept", "mine:Kept of --tools is not a list of tools: tools holds the class Kept itself"),
@@ -141,7 +141,7 @@ def test_a_chat_takes_them_up_after_a_run_that_was_stopped(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
     database = DatabaseFile(folder / "threads.sqlite", named=True)
     with open_to_write(database) as store, ExternalTools() as outside:
-        talk = Conversation(database, store, "t", AgentSpec(model="m", root=str(folder)), outside=outside)
+        talk = Conversation(database, store, "t", AgentSpec(model="m", root=str(folder)), external=outside)
         outside.stop.set()
         talk.reconfigure({"tools": ("mine:made_later",), "imports": str(folder)})
         assert talk.spec.tools == ("mine:made_later",)

@@ -606,7 +606,10 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (["cron", "remove", "a\udcff"], "The text is not valid UTF-8. Type it again"),
         (["todo", "a", "add", "b\udcff"], "'b\\udcff' is not valid UTF-8. Type it again."),
         (["run", "x", "--model", "m\udcff"], "'m\\udcff' is not valid UTF-8. Type it again."),
-        (["run", "x", "--model", "m", "--base-url", "u\udcff"], "'u\\udcff' is not valid UTF-8. Type it again."),
+        (
+            ["run", "x", "--model", "m", "--base-url", "u\udcff"],
+            "'u\\udcff' is not valid UTF-8. Type it again.",
+        ),
         (["run", "x", "--model", "m", "--set", "prompts=\udcff"], "'prompts=\\udcff' is not valid UTF-8"),
         (
             ["send", "x", "Hello", "--kind", "whisper"],
@@ -627,7 +630,7 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (["ps", "--db", "postgresql://root:hidden@[host/x"], ADDRESS),
         (
             ["ps", "--db", "nowhere/threads.db"],
-            "There is no folder 'nowhere' for the database: make it first.",
+            "The folder 'nowhere' of the database does not exist. Create it first.",
         ),
         (["ps", "--db", "."], "The database '.' is a folder, not a file. Name another file with --db."),
     ],
