@@ -1,4 +1,4 @@
-"""Runs a bench study: estimate, progress, report."""
+"""Bench studies on the terminal: estimate, progress, report."""
 
 import math
 import os

@@ -27,18 +27,18 @@ call_model
   -> validate_todos
 run_tools
   -> call_model          continue
-  -> finalization_guard  cut off
-  -> nag                 nag due
+  -> finalization_guard  run ends
+  -> nag                 reminder due
 validate_todos
   -> call_model          continue
-  -> finalization_guard  cut off
-  -> nag                 nag due
-  -> run_tools           plan stands
-  -> validate_todos      judged
+  -> finalization_guard  run ends
+  -> nag                 reminder due
+  -> run_tools           plan approved
+  -> validate_todos      plan needs approval
 nag
   -> call_model
 finalization_guard
-  -> __end__             a gate stops
+  -> __end__             stop
   -> call_model          ask again
   -> wake                open, within budget
 wake

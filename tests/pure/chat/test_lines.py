@@ -164,7 +164,7 @@ def test_set_merges_a_value_or_takes_it_away(
         ("dialect", "loki", "'dialect' is fixed in a thread"),
         ("max_items", "3", "'max_items' is fixed in a thread"),
         ("model", "m", "'model' cannot be set in a thread"),
-        ("prompts", '{"instructions": "x"}', "The prompt 'instructions' is fixed when the agent is built"),
+        ("prompts", '{"instructions": "x"}', "Prompt 'instructions' is fixed when the agent is built"),
         ("prompts", '{"nudge": "$nothing"}', "The prompt 'nudge' has the blank $nothing"),
     ],
 )

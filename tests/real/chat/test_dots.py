@@ -124,7 +124,7 @@ def test_clear_is_an_error_while_auto_continue_is_off(talk_with, plays) -> None:
     does(talk, ".set auto_continue false")
     with pytest.raises(CommandError, match="auto_continue is off"):
         does(talk, ".clear todo")
-    with pytest.raises(CommandError, match=r"\.clear takes todo"):
+    with pytest.raises(CommandError, match=r"\.clear takes one argument: \.clear todo"):
         does(talk, ".clear")
 
 
@@ -215,10 +215,10 @@ def test_roles_and_agents(talk_with, plays, config: Path) -> None:
     talk.run("plan")
     assert does(talk, ".agent ant") == [
         "agent: ant; model: m",
-        "The agent overrides all settings; ignored levels: role, base, thread.",
+        "The agent fixes all settings; ignored levels: role, base, thread.",
         "Loading or leaving an agent clears the list: 2 items removed.",
     ]
-    with pytest.raises(CommandError, match="The agent 'ant' overrides all settings: its values hold"):
+    with pytest.raises(CommandError, match="The agent 'ant' fixes all settings"):
         does(talk, ".set nag_after 1")
     assert (talk.settings.max_wake_cycles, talk.settings.max_idle_wakes) == (1, 0)
     assert does(talk, ".agent null") == ["agent: none; model: m"]
