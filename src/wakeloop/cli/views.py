@@ -70,5 +70,5 @@ def choose_view(run: RunSpec, before: StateSnapshot) -> View:
             else PlainView(screen, sys.stdout)
         )
     if run.output.format is OutputFormat.STREAM_JSON:
-        screen.heard = print_event
+        screen.listener = print_event
     return (QuietView if run.output.quiet else PlainView)(screen, sys.stderr)

@@ -182,7 +182,7 @@ class Conversation:
             agent = graph.compile(checkpointer=store.saver, name="wakeloop")
             before = agent.get_state(self.config)
             view = choose_view(run, before)
-            view.screen.ahead = ahead
+            view.screen.typed = ahead
             outcome = execute(agent, graph_input(run, before), self.config, view, leave_open, stop)
         self.abandoned = self.abandoned or outcome.abandoned
         return outcome, view
