@@ -1,4 +1,4 @@
-"""A clock for the nodes that read one: it stands still until it is told to go on."""
+"""A manual clock for the nodes that read one."""
 
 import threading
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Clock:
-    """Time that goes on only when it is told to, in each thread by itself."""
+    """A clock that advances only by `goes_on`, separately in each thread."""
 
     def __init__(self) -> None:
         self.local = threading.local()
@@ -19,12 +19,12 @@ class Clock:
 
 
 def timeless(events: Iterable[Any]) -> list[Any]:
-    """Events without when they happened."""
+    """Return events without their times."""
     return [{k: v for k, v in event.items() if k != "at"} for event in events]
 
 
 def by(clock: Clock, graph: Any) -> Clock:
-    """Let the nodes of an agent, compiled or not, read this clock."""
+    """Make the nodes of an agent, compiled or not, read this clock."""
     for name in ("call_model", "run_tools"):
         object.__setattr__(getattr(graph, "builder", graph).nodes[name].runnable, "clock", clock)
     return clock

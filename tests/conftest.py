@@ -1,4 +1,4 @@
-"""What every test stands on: no network, no keys, no traces."""
+"""Rules for all tests: no network, no keys, no traces."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ settings.register_profile("explore", deadline=None, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-# Jupyter's schemas bring it along; jsonschema, and so mcp, would read its grammar for 1.5 s of CPU.
+# Jupyter's schemas install it; jsonschema, and so mcp, would spend 1.5 s of CPU on its grammar.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 
 def pytest_configure() -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in a script's background
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in a script's background
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays to the end: it is not looked through again and again for what may go."""
+    """Freeze the collected items, so that the garbage collector does not scan them again and again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
@@ -67,7 +67,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def every_request(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Whatever a graph of this process asks a model, no server may refuse for its history: rule 13."""
+    """Check every request of this process against rule 13: no server may refuse its history."""
     asked: list[Any] = []
     if request.node.get_closest_marker("pure") is None:
         from wakeloop.model.request import Request
@@ -88,7 +88,7 @@ def every_request(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(autouse=True)
 def no_handler_stays() -> Iterator[None]:
-    """Processes inherit an ignored signal: for those of later tests Ctrl-C would be nothing."""
+    """Restore signal handlers: later tests' processes would inherit an ignored Ctrl-C."""
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     yield
     after = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
@@ -100,7 +100,7 @@ def no_handler_stays() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home of the test's own, none of the caller's keys; warnings are errors in its processes, too."""
+    """Give each test its own home and none of the caller's keys; subprocesses treat warnings as errors."""
     for name in os.environ:
         if name.startswith(("OPENAI_", "LANGCHAIN_", "LANGSMITH_", "LANGGRAPH_", "WAKELOOP_", "COLUMNS")):
             monkeypatch.delenv(name)

@@ -1,4 +1,4 @@
-"""The tracers that people use, with what they were told kept in memory."""
+"""Common tracers, with what they record kept in memory."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ OPENINFERENCE = "openinference.instrumentation.langchain"
 
 
 class Spans:
-    """What an instrumentation package has exported."""
+    """The spans that an instrumentation package exported."""
 
     def __init__(self) -> None:
         self.exporter = InMemorySpanExporter()
@@ -28,33 +28,33 @@ class Spans:
 
     @property
     def all(self) -> list[ReadableSpan]:
-        """In the order in which they began."""
+        """All spans, in the order in which they began."""
         return sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
 
     @property
     def tree(self) -> list[tuple[str, str]]:
-        """Each span's name behind its parent's."""
+        """The name of each span after its parent's."""
         names = {span.context.span_id: span.name for span in self.all}
         return [(names[s.parent.span_id] if s.parent else "", s.name) for s in self.all]
 
     def named(self, name: str) -> list[dict[str, Any]]:
-        """The attributes of the spans of this name."""
+        """Return the attributes of the spans of this name."""
         return [dict(span.attributes or {}) for span in self.all if span.name == name]
 
     def noted(self, name: str) -> list[dict[str, Any]]:
-        """What OpenInference has of our notes on the spans of this name."""
+        """Return our own metadata on the spans of this name, as OpenInference records it."""
         return [ours(json.loads(attributes["metadata"])) for attributes in self.named(name)]
 
 
 def ours(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Our own keys, without what was spent."""
+    """Return our own keys, without what was spent."""
     found = {k.removeprefix("wakeloop_"): v for k, v in metadata.items() if k.startswith("wakeloop_")}
     return {k: v for k, v in found.items() if not k.startswith(("spent", "nearest", "share"))}
 
 
 @contextmanager
 def instrumented(package: str) -> Iterator[Spans]:
-    """Let one of the instrumentation packages listen to all runs."""
+    """Instrument all runs with one of the packages."""
     spans = Spans()
     instrumentor = import_module(package).LangChainInstrumentor()
     instrumentor.instrument(tracer_provider=spans.provider)
@@ -65,12 +65,12 @@ def instrumented(package: str) -> Iterator[Spans]:
 
 
 class LangSmith:
-    """A server that takes LangSmith's runs: `runs` by id, as patched last; `sent` is all that it got."""
+    """A server for LangSmith's client: `runs` by id, with patches applied; `sent` is every body received."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
         self.runs: dict[str, dict[str, Any]] = {}
-        told = self
+        server = self
 
         class Handler(BaseHTTPRequestHandler):
             def log_message(self, *args: object) -> None:
@@ -79,8 +79,8 @@ class LangSmith:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 run = json.loads(body)
-                told.sent.append(body)
-                told.runs.setdefault(run.get("id") or self.path.rpartition("/")[2], {}).update(run)
+                server.sent.append(body)
+                server.runs.setdefault(run.get("id") or self.path.rpartition("/")[2], {}).update(run)
                 self.send_response(202)
                 self.send_header("Content-Length", "2")
                 self.end_headers()
@@ -91,13 +91,13 @@ class LangSmith:
         self.server = Loopback(Handler)
 
     def named(self, name: str) -> list[dict[str, Any]]:
-        """The metadata of the runs of this name, in the order in which they began."""
+        """Return the metadata of the runs of this name, in the order in which they began."""
         runs = sorted(self.runs.values(), key=lambda run: run["start_time"])
         return [run["extra"]["metadata"] for run in runs if run["name"] == name]
 
     @contextmanager
     def listening(self) -> Iterator["LangSmith"]:
-        """Trace as `LANGSMITH_TRACING=true` does, to this server, a request a run."""
+        """Trace to this server as `LANGSMITH_TRACING=true` would, without batching."""
         client = Client(
             api_url=f"http://127.0.0.1:{self.server.server_port}", api_key="k", auto_batch_tracing=False
         )

@@ -10,8 +10,8 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from lent import ask
 from rig import Rig, results
+from shared_tools import ask
 
 from wakeloop import create_todo_agent, preset, session_of
 from wakeloop.presets import PRESETS

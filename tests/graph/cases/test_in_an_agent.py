@@ -9,8 +9,8 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import wrap_model_call
 from langchain.agents.structured_output import ProviderStrategy
 from langgraph.checkpoint.memory import InMemorySaver
-from lent import City, look
 from rig import close, write
+from shared_tools import City, look
 from test_servers import TextAlone, photograph
 
 from wakeloop import ReplyError, answer_of, session_of

@@ -9,8 +9,8 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException, tool
 from langgraph.prebuilt import InjectedState
 from langgraph.types import Command
-from lent import ask
 from rig import Rig, close, marks, results, users, write
+from shared_tools import ask
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, wire_faults

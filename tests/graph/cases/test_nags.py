@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from lent import look
 from rig import Rig, close, marks, results, update, users, write
+from shared_tools import look
 
 from wakeloop import answer_of, preset
 from wakeloop.testing import calls, says

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from forms import FORMS, Chat, Form, Said
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from lent import City, look
 from rig import Rig, close, write
+from shared_tools import City, look
 
 from wakeloop import preset
 from wakeloop.testing import calls

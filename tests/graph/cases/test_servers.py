@@ -7,8 +7,8 @@ import pytest
 from forms import Chat, Item
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
-from lent import look
 from rig import Rig, close, marks, results, statuses, write
+from shared_tools import look
 from whole import whole
 
 from wakeloop import LoopSettings, answer_of, create_todo_agent, preset

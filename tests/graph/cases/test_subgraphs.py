@@ -7,8 +7,8 @@ from langchain_core.messages import AnyMessage
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command
-from lent import ask
 from rig import Rig, close, results, users, write
+from shared_tools import ask
 
 from wakeloop import answer_of, create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls

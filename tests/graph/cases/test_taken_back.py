@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import pytest
 from forms import FORMS, Anthropic, Said, all_ids, names_of
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from lent import look
 from rig import Rig, close, marks, results, write
+from shared_tools import look
 
 from wakeloop import answer_of
 from wakeloop.testing import calls, wire_faults

@@ -9,8 +9,8 @@ import pytest
 from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
-from lent import ask
 from rig import Rig, close, marks, results, statuses, update, users, write
+from shared_tools import ask
 
 from wakeloop import TodoState, answer_of, create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, says, walk

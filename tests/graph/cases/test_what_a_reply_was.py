@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import pytest
 from forms import FORMS, Anthropic, Chat, Form, Responses, Said
 from langchain_core.messages import AIMessage
-from lent import City, look
 from rig import Rig, close, marks, results, statuses, write
+from shared_tools import City, look
 
 from wakeloop import LoopSettings, ReplyError, answer_of, preset
 from wakeloop.testing import calls, says

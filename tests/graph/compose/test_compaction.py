@@ -4,7 +4,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from compacted import ITEMS, PLAN, REQUESTS, SUMMARIES, kept, play, sent, summaries, summarising, uncompacted
+from compaction_job import (
+    ITEMS,
+    PLAN,
+    REQUESTS,
+    SUMMARIES,
+    kept,
+    play,
+    sent,
+    summaries,
+    summarising,
+    uncompacted,
+)
 from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage
 from langchain_core.messages.utils import count_tokens_approximately, trim_messages
 from langgraph.graph.message import REMOVE_ALL_MESSAGES

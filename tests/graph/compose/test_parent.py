@@ -11,8 +11,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
-from lent import ask
 from rig import close, write
+from shared_tools import ask
 
 from wakeloop import (
     Todo,

@@ -10,8 +10,8 @@ from clocks import Clock, by, timeless
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
-from lent import look
 from rig import close, write
+from shared_tools import look
 
 from wakeloop import TodoState, answer_of, create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, wire_faults

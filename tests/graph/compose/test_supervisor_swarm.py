@@ -7,7 +7,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_handoff_tool, create_swarm
-from lent import ask
+from shared_tools import ask
 
 from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults

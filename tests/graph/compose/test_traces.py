@@ -8,8 +8,8 @@ from laid_over import laid, looks
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
-from lent import ask, look
 from opentelemetry.sdk.trace import TracerProvider
+from shared_tools import ask, look
 from tracing import OPENINFERENCE, OTEL, instrumented
 
 from wakeloop import create_todo_agent

@@ -12,7 +12,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Overwrite
-from lent import City
+from shared_tools import City
 
 from wakeloop import LoopSettings, WakeloopError, build_todo_graph, preset, session_of
 from wakeloop.testing import ScriptedModel, calls

@@ -14,7 +14,7 @@ from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.channels import UntrackedValue
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from lent import ask
+from shared_tools import ask
 
 from wakeloop import InputError, ReplyError, TodoState, create_todo_agent, session_of
 from wakeloop.middleware import WakeLoopMiddleware

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from solving import hold_to_account, laid_out, play
+from bench_solver import hold_to_account, laid_out, play
 
 from wakeloop.bench.families import FAMILIES
 from wakeloop.bench.family_builder import Expected, append_call, write_call

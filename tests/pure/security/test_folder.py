@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from confined import SECRET, call, confining
+from confined_folder import SECRET, call, confining
 from langchain_core.tools import ToolException
 
 from wakeloop.tools.files import FileLimits, file_tools

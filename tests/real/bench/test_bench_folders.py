@@ -7,8 +7,8 @@ import socket
 from pathlib import Path
 
 import pytest
+from bench_solver import laid_out, play
 from processes import is_gone
-from solving import laid_out, play
 
 from wakeloop.bench import task_folders
 from wakeloop.bench.task import Check, find_damage, is_complete, share_of

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from bench_solver import hold_to_account, laid_out, play
 from processes import is_gone
-from solving import hold_to_account, laid_out, play
 
 from wakeloop.bench.families import FAMILIES
 from wakeloop.bench.family_builder import read_text, write_call

@@ -13,8 +13,8 @@ import pytest
 from forms import Anthropic, Bedrock, Chat, Form, Responses, Said
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from lent import City, look
 from rig import Rig
+from shared_tools import City, look
 
 from wakeloop import ReplyError, preset
 from wakeloop.testing import calls

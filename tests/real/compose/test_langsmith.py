@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from lent import ask
+from shared_tools import ask
 from tracing import LangSmith, ours
 
 from wakeloop import create_todo_agent

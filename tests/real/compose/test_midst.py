@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compacted import (
+from compaction_job import (
     REQUESTS,
     SUMMARIES,
     THREAD,

@@ -7,9 +7,9 @@ import httpx
 import openai
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from lent import look
 from mocked import Mock, breaks, calls, fails, says
 from served import DOORS, THREAD, Serve, called, marks, results, said, through, user, users
+from shared_tools import look
 from strict_server import breach
 
 from wakeloop import ReplyError, answer_of, create_todo_agent, session_of

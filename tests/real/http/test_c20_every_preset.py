@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from lent import ask, look
 from served import THREAD, Serve, by_invoke, by_stream, called, marks, said, users
+from shared_tools import ask, look
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.presets import PRESETS

@@ -6,8 +6,8 @@ import pytest
 from langchain_core.messages import SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from lent import ask, look
 from served import DOORS, THREAD, Serve, called, marks, results, said, through, user, users
+from shared_tools import ask, look
 
 from wakeloop import answer_of, create_todo_agent
 from wakeloop.testing import prompt_faults, wire_faults

@@ -9,8 +9,8 @@ import pytest
 from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from lent import look
 from served import DOORS, SYNC, THREAD, Serve, by_invoke, called, marks, results, said, through, user
+from shared_tools import look
 from strict_server import event
 
 from wakeloop import ReplyError, answer_of, create_todo_agent, session_of

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from confined import call, confining
+from confined_folder import call, confining
 
 
 @pytest.fixture

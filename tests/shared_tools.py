@@ -1,4 +1,4 @@
-"""What many tests lend an agent: a tool that looks, one that asks the person, an answer's form."""
+"""Tools and a response format that many tests give an agent."""
 
 from langchain_core.tools import tool
 from langgraph.types import interrupt

@@ -1,4 +1,4 @@
-"""A solver and a do-nothing for the bench's tasks."""
+"""Checks a bench task with a perfect solver and an idle one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from wakeloop.bench.task import Call, Family, Task, find_damage, is_complete, sh
 
 
 def laid_out(task: Task, folder: Path) -> dict[str, Any]:
-    """The world at the beginning, and its tools by name."""
+    """Prepare a task's folder, and return its tools by name."""
     task.lay_out(folder)
     return {tool.name: tool for tool in task.tools(folder)}
 
 
 def play(tools: dict[str, Any], calls: tuple[Call, ...]) -> list[str]:
-    """Make the calls; the sentences of those that were refused."""
+    """Make the calls, and return the sentences of those that were refused."""
     refused = []
     for name, args in calls:
         try:
@@ -28,7 +28,7 @@ def play(tools: dict[str, Any], calls: tuple[Call, ...]) -> list[str]:
 
 
 def hold_to_account(family: Family, task: Task, folder: Path) -> None:
-    """A do-nothing gets nothing, a solver all of it, and each way to spoil it is seen as damage."""
+    """Check that an idle agent scores 0, a solver 1, and that each spoiling call counts as damage."""
     tools = laid_out(task, folder)
     asleep = task.checks(folder, "")
     assert [check.name for check in asleep if check.passed != check.kept] == []

@@ -1,4 +1,4 @@
-"""A folder that the file tools are confined to, beside another that nothing may reach."""
+"""A folder that the file tools are confined to, next to one that they must not reach."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ SECRET = "the secret of another folder"
 
 
 def confining(tmp_path: Path) -> Path:
-    """A root with a folder `sub` that another folder outside looks like, name for name."""
+    """Make a root with a folder `sub`, and an outside folder with files of the same names."""
     for base in (tmp_path / "root" / "sub", tmp_path / "outside"):
         (base / "deep").mkdir(parents=True)
         for name in ("a.txt", "deep/b.txt"):
@@ -20,7 +20,7 @@ def confining(tmp_path: Path) -> Path:
 
 
 def call(root: Path, name: str, **args: object) -> str:
-    """Call one of the tools; a refusal is its sentence."""
+    """Call one of the tools; return its result or the sentence of its refusal."""
     (tool,) = [tool for tool in file_tools(root) if tool.name == name]
     try:
         return str(tool.invoke(args))

@@ -1,4 +1,4 @@
-"""A long job whose conversation a hook shortens, and what it ends in where none does."""
+"""A long job, run with and without a hook that shortens its conversation."""
 
 import asyncio
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ COUNTERS = (
 
 
 class Summarised(TodoState):
-    """What langmem keeps between two requests is a channel of the thread."""
+    """A state with the channel in which langmem keeps its summary."""
 
     context: dict[str, Any]
 
