@@ -1,6 +1,7 @@
 """Report page: a timeline as values for the template."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -73,6 +74,11 @@ def split_messages(said: Sequence[MessageEntry]) -> list[Sequence[MessageEntry]]
     return [said[at : at + MESSAGES_PER_PART] for at in range(0, len(said), MESSAGES_PER_PART)] or [said]
 
 
+def _total(requests: Iterable[RequestUsage], name: str) -> Any:
+    """Sum a field of some requests; an unknown cost counts as 0."""
+    return sum(getattr(request, name) or 0 for request in requests)
+
+
 @dataclass(frozen=True)
 class Bar:
     """A bar: position and width in percent of the axis, height in percent of the tallest."""
@@ -122,24 +128,24 @@ class ReportPage:
 
     def facts(self, todos: Sequence[Any]) -> Iterator[tuple[str, str]]:
         """Yield facts about the whole thread, each with its name."""
-        requests, moments = self.picture.spends, self.picture.moments
+        requests = self.picture.spends
         state = formatting.format_ending(self.session)
         yield "State", "The stored thread is damaged." if self.session.get("state") == "damaged" else state
         yield "List", formatting.format_progress(todos) if todos else "none"
-        yield "Wakes", f"{sum(one.kind == 'wake' for one in moments):,}"
+        kinds = Counter(moment.kind for moment in self.picture.moments)
+        yield "Wakes", f"{kinds['wake']:,}"
         yield "Requests", f"{len(requests):,}"
-        read, written = sum(one.input for one in requests), sum(one.output for one in requests)
-        cached = sum(one.cached for one in requests)
+        read, written, cached = (_total(requests, name) for name in ("input", "output", "cached"))
         share = f", {cached:,} cached" if cached else ""
         yield "Tokens", f"{read + written:,} ({read:,} in{share}, {written:,} out)"
-        if costs := [one.cost for one in requests if one.cost is not None]:
-            partly = "" if len(costs) == len(requests) else f" of {pluralize(len(costs), 'request')}"
-            yield "Cost", f"{sum(costs):,.4f}{partly}"
+        priced = [one for one in requests if one.cost is not None]
+        if priced:
+            partly = "" if len(priced) == len(requests) else f" of {pluralize(len(priced), 'request')}"
+            yield "Cost", f"{_total(priced, 'cost'):,.4f}{partly}"
         yield "Time", formatting.format_elapsed(self.picture.ended - self.picture.began)
         if models := self.models():
             yield "Model", ", ".join(models)
-        failed = sum(one.kind == "failed" for one in moments)
-        if trouble := formatting.format_failures(failed, formatting.count_blocked(todos)):
+        if trouble := formatting.format_failures(kinds["failed"], formatting.count_blocked(todos)):
             yield "Trouble", trouble
         yield "Began", datetime.fromtimestamp(self.picture.began, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
@@ -179,9 +185,9 @@ class ReportPage:
     def tokens(self) -> Iterator[tuple[Bar, Bar]]:
         """Yield two bars per request, for its input and output tokens; very many requests share bars."""
         groups = self.group_requests()
-        most = max((sum(one.input + one.output for one in group) for _, _, group in groups), default=0)
+        most = max([_total(group, "input") + _total(group, "output") for _, _, group in groups], default=0)
         for x, width, group in groups:
-            read, written = sum(one.input for one in group), sum(one.output for one in group)
+            read, written = _total(group, "input"), _total(group, "output")
             if not read + written:
                 continue
             label = f"{self.since(group[0].at)}: {pluralize(read, 'token')} in, {written:,} out"
@@ -192,10 +198,10 @@ class ReportPage:
 
     def costs(self) -> Iterator[Bar]:
         """Yield a bar per request with the cost up to it."""
-        whole = sum(one.cost or 0 for one in self.picture.spends)
+        whole = _total(self.picture.spends, "cost")
         so_far, groups = 0.0, self.group_requests()
         for place, (x, _, group) in enumerate(groups):
-            so_far += sum(one.cost or 0 for one in group)
+            so_far += _total(group, "cost")
             end = groups[place + 1][0] if place + 1 < len(groups) else 100.0
             if whole:
                 label = f"{self.since(group[-1].at)}: {so_far:,.4f} so far"

@@ -116,8 +116,8 @@ class ThreadInput:
     @property
     def finished_subagents(self) -> list[str]:
         """The ids of the subagents whose results came in."""
-        done = (e for e in self.events if e.get("kind") == "subagent_done")
-        return [e["correlation_id"] for e in done if "correlation_id" in e]
+        done = [event for event in self.events if event.get("kind") == "subagent_done"]
+        return [event["correlation_id"] for event in done if "correlation_id" in event]
 
     @property
     def owed_replies(self) -> list[dict[str, Any]]:
@@ -166,13 +166,11 @@ class ThreadInput:
             HumanMessage(fix_surrogates(e["text"]), id=_make_event_id(e)) for e in self.human_events
         ]
         if self.other_events:
-            kinds = list(dict.fromkeys(str(e.get("kind")) for e in self.other_events))
-            marked = injected_kwargs(
-                "event", events=[str(e.get("id", "")) for e in self.other_events], kinds=kinds
-            )
-            written.append(
-                HumanMessage(text, id=HIDDEN + _make_event_id(self.other_events[0]), additional_kwargs=marked)
-            )
+            ids = [str(event.get("id", "")) for event in self.other_events]
+            kinds = list(dict.fromkeys(str(event.get("kind")) for event in self.other_events))
+            marked = injected_kwargs("event", events=ids, kinds=kinds)
+            key = HIDDEN + _make_event_id(self.other_events[0])
+            written.append(HumanMessage(text, id=key, additional_kwargs=marked))
         return written
 
 
