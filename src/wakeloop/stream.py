@@ -21,6 +21,7 @@ StopReason = Literal[
     "wake_budget",
     "repeated_reply",
     "stalled",
+    "too_many_open",
 ]
 EndReason = Literal[
     StopReason,
