@@ -64,8 +64,6 @@ class LoopSettings(NotebookSettings, BaseModel):
     """How many more wakes an activation can earn, one for each item it closes or blocks."""
     max_idle_wakes: int = Field(5, ge=0, le=MAX_NUMBER)
     """Wakes in a row without progress after which the run ends as `stalled`. 0 turns this off."""
-    max_open_items: int = Field(0, ge=0, le=MAX_NUMBER)
-    """Open items beyond which a run ends at the end of a turn; 0 is off."""
     stop_on_repeat: bool = False
     """Whether the run ends if a wake brings the same reply over the same list again."""
     continuation_prompt: str | None = None

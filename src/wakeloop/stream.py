@@ -21,7 +21,6 @@ StopReason = Literal[
     "wake_budget",
     "repeated_reply",
     "stalled",
-    "too_many_open",
 ]
 EndReason = Literal[
     StopReason,

@@ -101,12 +101,6 @@ def is_stalled(case: "Case") -> bool:
     return 0 < limit <= case.idle_wakes
 
 
-def has_too_many_open(case: "Case") -> bool:
-    """Tell whether more items are open than a run may leave to its wakes."""
-    limit = case.settings.max_open_items
-    return 0 < limit < case.open
-
-
 def _budget_gate(name: Budget, limit: str) -> Gate:
     """Return the gate of one budget of rule 19; which of them is spent is counted elsewhere."""
     return Gate(
@@ -187,12 +181,6 @@ GATES = (  # in the order in which they are asked
         meaning="`max_idle_wakes` wakes in a row without progress",
         guarded=True,
         bears_bad_reply=True,
-    ),
-    Gate(
-        name="too_many_open",
-        stops=has_too_many_open,
-        sentence="Idle with {open} open: more items than max_open_items.",
-        meaning="more than `max_open_items` items are open",
     ),
 )
 

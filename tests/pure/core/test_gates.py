@@ -25,7 +25,6 @@ STOPS: dict[str, dict[str, Any]] = {  # what alone makes each gate stop the run,
     "wake_budget": {"wakes": 25},
     "repeated_reply": {"repeated": True},
     "stalled": {"idle_wakes": 5},
-    "too_many_open": {"open": 4, "settings": settings(stop_on_repeat=True, max_open_items=3)},
 }
 GOES_ON: dict[str, Any] = {
     "open": 1,
