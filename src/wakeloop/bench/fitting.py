@@ -73,8 +73,8 @@ def fit_knobs(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
 
     In all replies but the first of a transcript it counts: stops (a text while items on its list are open, or
     after which the model continued to work when asked), stops right after a stop, repeated calls (same
-    arguments), and listings. In all replies: broken, cut and empty ones. In closed items: those closed without
-    a call of another tool since the last closing, those closed only when asked. In transcripts with calls:
+    arguments), listings. In all replies: broken, cut and empty ones. In closed items: those closed without a
+    call of another tool since the last closing, those closed only when asked. In transcripts with calls:
     no list, a repeated plan, a plan next to another call. What only the world knows (`spoil`, `cannot`,
     `on_failure`, `lenient`) and `wander` keep their defaults.
 

@@ -1,6 +1,6 @@
 """The plots of a study, as SVG."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from wakeloop.bench.journal import Row
 from wakeloop.bench.study import Study
 from wakeloop.errors import BenchError
 
-BUDGETS = [n / 10 for n in range(1, 41)]  # of the reference's spending
+BUDGETS = [n / 10 for n in range(1, 41)]  # multiples of the reference's spending
 
 
 def draw_plots(rows: Sequence[Row], study: Study, folder: Path) -> list[Path]:
@@ -31,54 +31,39 @@ def draw_plots(rows: Sequence[Row], study: Study, folder: Path) -> list[Path]:
 
 
 def plot_completion(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
-    """What each agent completes, model by model, with Wilson's intervals."""
+    """Plot what each agent completes, model by model, with Wilson's intervals."""
     models = [str(model) for (model,) in group_rows(rows, "model")]
     by_agent = group_rows(rows, "agent")
     picture, axes = plt.subplots(figsize=(1.6 + 1.3 * max(3, len(models)), 3.8))
     for number, ((agent,), some) in enumerate(by_agent.items()):
         groups = group_rows(some, "model")
-        found = {
-            place: of.compute_figures(groups[model,], study).completed
-            for place, model in enumerate(models)
-            if (model,) in groups
-        }
         shift = (number - (len(by_agent) - 1) / 2) * 0.8 / len(by_agent)
-        values = [100 * one.value for one in found.values()]
-        ends = [
-            [100 * (one.value - one.low) for one in found.values()],
-            [100 * (one.high - one.value) for one in found.values()],
-        ]
-        places = [place + shift for place in found]
-        axes.errorbar(
-            places, values, yerr=ends, fmt="o", label=str(agent), **_line_style(number, str(agent), study)
-        )
+        places, values, below, above = [], [], [], []
+        for place, model in enumerate(models):
+            if (model,) in groups:
+                completed = of.compute_figures(groups[model,], study).completed
+                places.append(place + shift)
+                values.append(100 * completed.value)
+                below.append(100 * (completed.value - completed.low))
+                above.append(100 * (completed.high - completed.value))
+        style = _line_style(number, str(agent), study)
+        axes.errorbar(places, values, yerr=[below, above], fmt="o", label=str(agent), **style)
     axes.set(ylabel="completed, %", ylim=(-3, 103), title=study.name)
     axes.set_xticks(range(len(models)), labels=models, rotation=20, ha="right")
     return _save(plt, picture, axes, file)
 
 
 def plot_spending(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
-    """What each agent completes for how much, over all models; 1 is what the reference spends on the task."""
-    budgets = {
-        model: of.average_budgets(group_rows(group, "agent").get((study.reference,), []), study)
-        for (model,), group in group_rows(rows, "model").items()
-    }
+    """Plot what each agent completes within a budget, over all models; 1 is what the reference spends."""
+    budgets = {}
+    for (model,), group in group_rows(rows, "model").items():
+        reference = group_rows(group, "agent").get((study.reference,), [])
+        budgets[model] = of.average_budgets(reference, study)
     picture, axes = plt.subplots(figsize=(6.4, 3.8))
     for number, ((agent,), some) in enumerate(group_rows(rows, "agent").items()):
-        groups = {model: group for (model,), group in group_rows(some, "model").items()}
-        shares = [
-            sum(
-                of.completed_within(group, study, budgets[model], times).value * len(group)
-                for model, group in groups.items()
-            )
-            / len(some)
-            for times in BUDGETS
-        ]
-        look = {
-            key: value
-            for key, value in _line_style(number, str(agent), study).items()
-            if key in ("color", "linewidth")
-        }
+        shares = [_share_within(some, study, budgets, times) for times in BUDGETS]
+        style = _line_style(number, str(agent), study)
+        look = {"color": style["color"], "linewidth": style["linewidth"]}
         axes.step(BUDGETS, [100 * share for share in shares], where="post", label=str(agent), **look)
     axes.set(
         xlabel=f"spent, in what {study.reference} spends",
@@ -87,6 +72,16 @@ def plot_spending(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Pa
         title=study.name,
     )
     return _save(plt, picture, axes, file)
+
+
+def _share_within(
+    rows: Sequence[Row], study: Study, budgets: Mapping[object, Mapping[of.TaskKey, float]], times: float
+) -> float:
+    """Return the share of an agent's rows that is completed within a multiple of each task's budget."""
+    completed = 0.0
+    for (model,), group in group_rows(rows, "model").items():
+        completed += of.completed_within(group, study, budgets[model], times).value * len(group)
+    return completed / len(rows)
 
 
 def _line_style(number: int, agent: str, study: Study) -> dict[str, Any]:
