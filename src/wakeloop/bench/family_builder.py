@@ -1,4 +1,4 @@
-"""How a family says what it is: parts, what is wanted."""
+"""Builds families of tasks from parts and expected files."""
 
 import json
 import re
@@ -33,16 +33,16 @@ _WORDS = [
     ),
 ]
 _MOST_SPOILS = 3
-RULE = re.compile(":?-+:?")  # what stands between head and rows of a Markdown table
+RULE = re.compile(":?-+:?")  # the line between head and rows of a Markdown table
 
 Comparison = Literal["text", "table", "lines", "rows", "json", "program"]
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a file is to hold, and how like it what is found has to be.
+    """What a file should contain, and how it is compared.
 
-    `text`: the same lines, white space at their ends aside; `table`: a Markdown table of the same cells;
+    `text`: the same lines, apart from white space at their ends; `table`: a Markdown table of the same cells;
     `lines`: the same lines in any order; `rows`: the same, below the same head; `json`: the same value;
     `program`: Python whose functions answer the `cases` right.
     """
@@ -52,9 +52,11 @@ class Expected:
     cases: tuple[tuple[str, str], ...] = ()
 
     def matches(self, found: str | None) -> bool:
-        """Whether a file of this text is as wanted; None is no file."""
-        if found is None or found == self.text:
-            return found is not None
+        """Tell whether a file with this text is as expected; None means that there is no file."""
+        if found is None:
+            return False
+        if found == self.text:
+            return True
         if self.like == "program":
             return answers_match(found, self.cases)
         return _comparable(found, self.like) == _comparable(self.text, self.like)
@@ -65,11 +67,11 @@ class Part:
     """One part of a job.
 
     Attributes:
-        files: What the world begins with for it.
-        wants: How files have to be in the end, by path; None is a file that must not be there.
-        calls: How it is done; without them the wanted files are written and the unwanted ones deleted.
-        told: What the last text has to name.
-        found: Nobody knows of it before the part before it is done.
+        files: The files that it needs at the beginning.
+        wants: What files have to be in the end, by path; None is a file that must not exist.
+        calls: How to do it; without them the wanted files are written and the unwanted ones deleted.
+        told: A name that the last text has to mention.
+        found: Whether it only shows once the part before it is done.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -79,36 +81,37 @@ class Part:
     found: bool = False
 
     def solution(self) -> tuple[Call, ...]:
-        """The calls that do it."""
+        """Return the calls that do this part."""
         if self.calls is not None:
             return self.calls
-        return tuple(
-            write_call(path, want.text) if want else delete_call(path) for path, want in self.wants.items()
-        )
+        made = []
+        for path, want in self.wants.items():
+            made.append(delete_call(path) if want is None else write_call(path, want.text))
+        return tuple(made)
 
 
 def write_call(path: str, content: str) -> Call:
-    """A call that writes a file."""
+    """Return a call that writes a file."""
     return Call("write_file", {"path": path, "content": content})
 
 
 def read_call(path: str) -> Call:
-    """A call that reads one."""
+    """Return a call that reads a file."""
     return Call("read_file", {"path": path})
 
 
 def delete_call(path: str) -> Call:
-    """A call that deletes one."""
+    """Return a call that deletes a file."""
     return Call("delete_file", {"path": path})
 
 
 def move_call(source: str, target: str) -> Call:
-    """A call that moves one."""
+    """Return a call that moves a file."""
     return Call("move_file", {"source": source, "target": target})
 
 
 def append_call(path: str, content: str) -> Call:
-    """A call that appends to one."""
+    """Return a call that appends to a file."""
     return Call("append_file", {"path": path, "content": content})
 
 
@@ -121,9 +124,10 @@ def single_parts(
     files: Mapping[str, str] | None = None,
     tools: Callable[[Path], Sequence[BaseTool]] = world_tools,
 ) -> Callable[[Callable[[Random, str], Part]], Family]:
-    """A family whose parts are drawn one by one, by a function of dice and a name; `files` are in all worlds.
+    """Make a family whose parts are drawn one by one, by a function of dice and a name.
 
-    The docstring says what it is about; `{}` in `label` is the part's name, `{list}` in `prompt` all names.
+    The function's docstring describes the family. `{}` in `label` is the part's name, `{list}` in `prompt`
+    all names; `files` are in every world.
     """
 
     def family(part: Callable[[Random, str], Part]) -> Family:
@@ -146,9 +150,9 @@ def connected_parts(
     tools: Callable[[Path], Sequence[BaseTool]] = world_tools,
     closed: str | None = None,
 ) -> Callable[[Callable[[Random, Sequence[str]], list[Part]]], Family]:
-    """A family whose parts hang together: drawn by a function of dice and all names.
+    """Make a family whose parts depend on each other: drawn by a function of dice and all names.
 
-    Into the folder `closed` nothing may be put that nobody asked for; "." is the whole world.
+    Nothing may be added to the folder `closed` that was not asked for; "." is the whole world.
     """
 
     def family(draw: Callable[[Random, Sequence[str]], list[Part]]) -> Family:
@@ -158,24 +162,30 @@ def connected_parts(
             rng = seeded_random(f"{name}/{seed}/{parts}")
             names = [f"{rng.choice(_WORDS)}-{number}" for number in rng.sample(range(100, 1000), parts)]
             drawn = draw(rng, names)
-            world = {**(files or {}), **{path: text for part in drawn for path, text in part.files.items()}}
-            wants = {path: want for part in drawn for path, want in part.wants.items()}
+            world = dict(files or {})
+            wants: dict[str, Expected | None] = {}
+            steps = []
+            for part_name, part in zip(names, drawn, strict=True):
+                world |= part.files
+                wants |= part.wants
+                steps.append(Step(label.format(part_name), part.solution(), part.found))
             told = [part.told for part in drawn if part.told]
+
+            def check(folder: Path) -> list[Check]:
+                checks = check_files(folder, world, wants)
+                if closed is not None:
+                    checks.append(check_nothing_added(folder, {*world, *wants}, closed))
+                return checks
+
             return Task(
                 family=name,
                 seed=seed,
                 parts=parts,
                 prompt=prompt.format(list=", ".join(names)),
                 files=world,
-                steps=tuple(
-                    Step(label.format(name), part.solution(), part.found)
-                    for name, part in zip(names, drawn, strict=True)
-                ),
+                steps=tuple(steps),
                 spoils=tuple(_draw_spoils(rng, world, wants)),
-                check=lambda folder: [
-                    *check_files(folder, world, wants),
-                    *([] if closed is None else [check_nothing_added(folder, {*world, *wants}, closed)]),
-                ],
+                check=check,
                 tools=tools,
                 final="All done." + "".join(f" Not possible: {word}." for word in told),
                 check_text=lambda text: [Check(f"says {word}", word in text) for word in told],
@@ -187,38 +197,47 @@ def connected_parts(
 
 
 def check_files(folder: Path, world: Mapping[str, str], wants: Mapping[str, Expected | None]) -> list[Check]:
-    """Whether files are as wanted, and those that nobody asked about as they were."""
-    whole = {path: Expected(text) for path, text in world.items() if path not in wants} | dict(wants)
-    return [
-        Check(f"{path} {'is gone' if want is None else 'is right'}", _matches(read_text(folder, path), want),
-              kept=path not in wants or _matches(world.get(path), want))
-        for path, want in whole.items()
-    ]  # fmt: skip
+    """Return a check for each file: wanted ones have to be right, all others unchanged."""
+    checks = []
+    for path, text in world.items():
+        if path not in wants:
+            is_right = Expected(text).matches(read_text(folder, path))
+            checks.append(Check(f"{path} is right", is_right, kept=True))
+    for path, want in wants.items():
+        name = f"{path} is gone" if want is None else f"{path} is right"
+        was_right = _matches(world.get(path), want)
+        checks.append(Check(name, _matches(read_text(folder, path), want), kept=was_right))
+    return checks
 
 
 def check_nothing_added(folder: Path, known: Collection[str], within: str = ".") -> Check:
-    """Whether no file has been added."""
-    found = {path.relative_to(folder).as_posix() for path in (folder / within).rglob("*") if path.is_file()}
-    where = "" if within == "." else f" to {within}"
-    return Check(f"no file was added{where}", found <= set(known), kept=True)
+    """Return the check that no file has been added."""
+    added = False
+    for path in (folder / within).rglob("*"):
+        added = added or (path.is_file() and path.relative_to(folder).as_posix() not in known)
+    name = "no file was added" if within == "." else f"no file was added to {within}"
+    return Check(name, not added, kept=True)
 
 
 def read_text(folder: Path, path: str) -> str | None:
-    """The text of a file, None if it is no readable one; a pipe would be waited for."""
+    """Return the text of a file, None if it is not a readable text file; reading a pipe would block."""
+    file = folder / path
     try:
-        return (folder / path).read_text(encoding="utf-8") if (folder / path).is_file() else None
+        return file.read_text(encoding="utf-8") if file.is_file() else None
     except (OSError, UnicodeError):
         return None
 
 
 def _matches(found: str | None, want: Expected | None) -> bool:
-    return found is None if want is None else want.matches(found)
+    if want is None:
+        return found is None
+    return want.matches(found)
 
 
 def _draw_spoils(
     rng: Random, world: Mapping[str, str], wants: Mapping[str, Expected | None]
 ) -> Iterator[Call]:
-    """What makes finished work worse: a file tidied up, a file brought back, a source thrown away."""
+    """Draw calls that damage finished work: a file is overwritten or restored, or its source deleted."""
     for path in rng.sample(sorted(wants), min(_MOST_SPOILS - 1, len(wants))):
         yield write_call(path, "Tidied up.\n")
     if sources := sorted(world.keys() - wants.keys()):
@@ -226,7 +245,7 @@ def _draw_spoils(
 
 
 def _comparable(text: str, like: Comparison) -> object:
-    """What of a text is compared."""
+    """Return the part of a text that is compared."""
     if like == "json":
         try:
             return json.dumps(json.loads(text), sort_keys=True)
@@ -234,8 +253,15 @@ def _comparable(text: str, like: Comparison) -> object:
             return text
     lines = [line.rstrip() for line in text.strip().splitlines()]
     if like == "table":
-        rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
-        return [["-" if RULE.fullmatch(cell) else cell for cell in row] for row in rows]
+        return [_table_cells(line) for line in lines]
     if like == "rows":
         return [*lines[:1], *sorted(lines[1:])]
     return sorted(lines) if like == "lines" else lines
+
+
+def _table_cells(line: str) -> list[str]:
+    """Return the cells of a row of a Markdown table; every rule below the head is alike."""
+    cells = []
+    for cell in line.strip().strip("|").split("|"):
+        cells.append("-" if RULE.fullmatch(cell.strip()) else cell.strip())
+    return cells
