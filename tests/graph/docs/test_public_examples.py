@@ -34,10 +34,10 @@ def public_objects() -> Iterator[tuple[str, Any]]:
 
 
 def examples_of(name: str, public: Any) -> list[doctest.DocTest]:
-    """The examples of an object and of its public methods, with nothing imported but `__name__`."""
-    found = doctest.DocTestFinder(exclude_empty=True).find(
-        public, name, module=False, globs={"__name__": name}
-    )
+    """The examples of an object and of its public methods; the names of its package are imported."""
+    package = import_module(name.rpartition(".")[0])
+    names = {"__name__": name} | {one: getattr(package, one) for one in package.__all__}
+    found = doctest.DocTestFinder(exclude_empty=True).find(public, name, module=False, globs=names)
     return [test for test in found if test.examples]
 
 

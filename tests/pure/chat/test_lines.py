@@ -165,7 +165,7 @@ def test_set_merges_a_value_or_takes_it_away(
         ("max_items", "3", "'max_items' is fixed in a thread"),
         ("model", "m", "'model' cannot be set in a thread"),
         ("prompts", '{"instructions": "x"}', "Prompt 'instructions' is fixed when the agent is built"),
-        ("prompts", '{"nudge": "$nothing"}', "The prompt 'nudge' has the blank $nothing"),
+        ("prompts", '{"nudge": "$nothing"}', "Prompt 'nudge' has an unknown blank $nothing"),
     ],
 )
 def test_set_refuses_in_a_sentence(key: str, text: str, says: str) -> None:
