@@ -16,8 +16,7 @@ from wakeloop.cli.agent_spec import AgentSpec, is_openai
 from wakeloop.cli.external_tools import ExternalTools, Group
 from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.cli.spec_builder import settings_from_spec
-from wakeloop.demo.job import demo_tools
-from wakeloop.demo.offline import OfflineAuditor
+from wakeloop.demo.job import OfflineAuditor, demo_tools
 from wakeloop.dialects import get_dialect
 from wakeloop.model.chat_models import create_model, create_openai_model
 from wakeloop.platform.traces import stream_event
@@ -114,7 +113,7 @@ def _refuse_tools(*_: Any, **__: Any) -> Any:
 def _create_model(spec: AgentSpec, stop: Event) -> BaseChatModel:
     """Create the model; an OpenAI-compatible one sends nothing more once `stop` is set."""
     if not spec.model:
-        return OfflineAuditor(delay=spec.delay)
+        return OfflineAuditor(Path(spec.root), delay=spec.delay)
     if not spec.base_url:
         check_model_name(spec.model)
     if is_openai(spec.model):

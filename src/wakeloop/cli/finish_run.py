@@ -22,7 +22,7 @@ from wakeloop.cli.final_state import (
 from wakeloop.cli.output_formats import OutputFormat
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import Store
-from wakeloop.demo.job import unwritten
+from wakeloop.demo.job import explain_missing_report
 from wakeloop.display.live_view import LiveView
 from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Line
@@ -53,7 +53,7 @@ def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside
     print_result(run, snapshot, view, None)
     code = exit_code(read_session(snapshot), outcome.stopped)
     if page is not None and code == SETTLED:
-        if why := unwritten(snapshot.values.get("messages") or ()):
+        if why := explain_missing_report(snapshot.values.get("messages") or ()):
             reason = clean_line(why.removeprefix("Error: "))
             view.say(Line("error", f"The report could not be written: {reason}"))
         code = FAILED if why or page.kind == "error" else code

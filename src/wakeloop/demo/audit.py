@@ -1,8 +1,8 @@
-"""The audit's tools, and which files there are to audit."""
+"""The demo's audit: which files, what is measured, the report."""
 
 import json
-import os
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated
@@ -10,125 +10,115 @@ from urllib.parse import unquote
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from wakeloop.demo.markdown import anchors
-from wakeloop.demo.measure import (
-    KINDS,
-    Finding,
-    Part,
-    Source,
-    count_lines,
-    dead_links,
-    longest,
-    markers,
-    source,
-)
-from wakeloop.text.characters import is_visible
+from wakeloop.text.characters import is_visible, pluralize
 from wakeloop.text.descriptions import describe
-from wakeloop.tools.folder import ConfinedFolder, TooBigError, quote_path
+from wakeloop.tools.folder import ConfinedFolder, quote_path
 
 REPORT = "wakeloop-report.md"
-PATTERN = ", ".join(f"*{suffix}" for suffix in KINDS)
+KINDS = (".py", ".md", ".ipynb")
 MOST_BYTES = 1_000_000
-GENERATED = re.compile(r"^::: ", re.MULTILINE)  # API documentation that is filled in when a site is built
-SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//")
+MOST_FINDINGS = 20
+LONGEST = 80  # characters of a finding
+MARKER = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b.*")
+ELSEWHERE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|/|#|$")  # another site, the site's root, this page
 
-AuditPath = Annotated[str, "Path of a Python, Markdown or notebook file, relative to the root folder."]
 
+@dataclass(frozen=True)
+class Measures:
+    """What was found in a file: its lines, open markers and dead links, each with its line."""
 
-def auditable(name: str) -> bool:
-    """Whether the audit takes a file of this name: a suffix it knows, and not its own report."""
-    path = PurePosixPath(name)
-    return path.suffix in KINDS and path.name != REPORT and is_visible(name)
+    lines: int
+    markers: tuple[str, ...] = ()
+    dead_links: tuple[str, ...] = ()
+    note: str = ""
 
 
 def audit_files(root: Path, limit: int = 12) -> list[Path]:
-    """The files below `root` that an audit takes: absolute, in the listing's order, at most `limit`."""
+    """Return at most `limit` files below `root` that an audit takes, as absolute paths."""
     folder = ConfinedFolder(root, frozenset({REPORT}))
     names, _ = folder.walk()
-    return [folder.root / name for name in names if auditable(name)][:limit]
+    return [folder.root / name for name in names if PurePosixPath(name).suffix in KINDS and is_visible(name)][
+        :limit
+    ]
 
 
 def audit_tools(root: Path) -> list[BaseTool]:
-    """measure_lines, measure_longest, measure_markers, measure_links, below `root`; results are JSON."""
+    """Return the tool `measure_file`, confined to `root`; its result is JSON."""
     tools = AuditTools(ConfinedFolder(root, frozenset({REPORT})))
-    methods = (tools.measure_lines, tools.measure_longest, tools.measure_markers, tools.measure_links)
-    return [StructuredTool.from_function(method) for method in methods]
+    return [StructuredTool.from_function(tools.measure_file)]
 
 
 @dataclass(frozen=True)
 class AuditTools:
-    """The tools as methods; what the model reads stands over each."""
+    """The audit's tool as a method, with the description that the model reads."""
 
     folder: ConfinedFolder
 
-    @describe("Count the lines of a Python, Markdown or notebook file.")
-    def measure_lines(self, path: AuditPath) -> str:
-        return written(count_lines(self.source(path)))
+    @describe("Count lines, open markers (TODO, FIXME, XXX, HACK) and dead links of a file.")
+    def measure_file(
+        self, path: Annotated[str, "Path of a .py, .md or .ipynb file, relative to the root folder."]
+    ) -> str:
+        """Return the measures of a file as JSON."""
+        if PurePosixPath(path).suffix not in KINDS:
+            raise ToolException(f"{quote_path(path)} is not a .py, .md or .ipynb file.")
+        return json.dumps(vars(measure_file(self.folder, path)), ensure_ascii=False)
 
-    @describe("Find the longest function (Python), section (Markdown), cell or function (notebook).")
-    def measure_longest(self, path: AuditPath) -> str:
-        return written(longest(self.source(path)))
 
-    @describe("Find open markers (TODO, FIXME, XXX, HACK) with their lines.")
-    def measure_markers(self, path: AuditPath) -> str:
-        return written(markers(self.source(path)))
-
-    @describe("Find Markdown links and images that lead to files or headings missing in the folder.")
-    def measure_links(self, path: AuditPath) -> str:
-        return written(dead_links(self.source(path), Links(self.folder, path).why_dead))
-
-    def source(self, path: str) -> Source:
-        """The file's parts; one that is too big has none and says so."""
-        kind = KINDS.get(PurePosixPath(path).suffix)
-        if kind is None:
-            raise ToolException(
-                f"{quote_path(path)} is neither a Python (.py), Markdown (.md) nor notebook (.ipynb) file."
-            )
+def measure_file(folder: ConfinedFolder, path: str) -> Measures:
+    """Measure a file. Raises ToolException if it cannot be read."""
+    data = folder.read(path, MOST_BYTES)
+    if b"\0" in data:
+        return Measures(0, note="it is binary, not text")
+    text = data.decode("utf-8", errors="replace")
+    if path.endswith(".ipynb"):
         try:
-            return source(path, self.folder.read(path, MOST_BYTES))
-        except TooBigError:
-            return Source(kind, (), f"it is bigger than {MOST_BYTES} bytes and was not measured")
+            text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return Measures(0, note="it is not a notebook")
+    lines = text.splitlines()
+    found = [(number, MARKER.search(line)) for number, line in enumerate(lines, 1)]
+    markers = [f"{number}: {match[0].strip()[:LONGEST]}" for number, match in found if match]
+    dead = list(_dead_links(folder, path, text)) if path.endswith(".md") else []
+    return Measures(len(lines), tuple(markers[:MOST_FINDINGS]), tuple(dead[:MOST_FINDINGS]))
 
 
-@dataclass(frozen=True)
-class Links:
-    """Where the links of the file `at` lead inside the folder."""
+def _dead_links(folder: ConfinedFolder, path: str, text: str) -> Iterator[str]:
+    """Yield links and images that lead to no file of the folder; headings are not followed."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - of the extra `cli`
 
-    folder: ConfinedFolder
-    at: str
-
-    def why_dead(self, target: str, part: Part) -> str:
-        """Why a link leads nowhere; "" if it does not, or leaves the folder and so is not followed."""
-        if not target or target.startswith("/") or SCHEME.match(target):
-            return ""
-        way, _, anchor = target.partition("#")
-        way = unquote(way.partition("?")[0])
-        anchor = unquote(anchor).lower()
-        if not way:
-            return self.missing_anchor(anchor, part.text) if anchor and not part.cell else ""
-        try:
-            real = self.folder.resolve(str(PurePosixPath(self.at).parent / way))
-        except ToolException:
-            return ""
-        if not os.path.exists(real):  # noqa: PTH110 - Path.exists raises for names too long
-            return "no such file or folder"
-        return self.missing_anchor(anchor, self.text_of(real)) if anchor and real.suffix == ".md" else ""
-
-    def missing_anchor(self, anchor: str, text: str | None) -> str:
-        """Why an anchor leads nowhere in a text; "" if it is there, or the text alone cannot tell."""
-        if text is None or GENERATED.search(text):
-            return ""
-        return "" if anchor in anchors(text) | {"top"} else "no such heading"
-
-    def text_of(self, real: Path) -> str | None:
-        """The text of a linked Markdown file, None where it cannot be read."""
-        try:
-            parts = source("linked.md", self.folder.read(self.folder.relative_name(real), MOST_BYTES)).parts
-        except ToolException:
-            return None
-        return parts[0].text if parts else ""
+    for block in MarkdownIt().parse(text):
+        for token in block.children or ():
+            target = str(token.attrs.get("href") or token.attrs.get("src") or "")
+            if ELSEWHERE.match(target) or not block.map:
+                continue
+            name = unquote(re.split(r"[#?]", target)[0])
+            try:
+                exists = folder.resolve(str(PurePosixPath(path).parent / name)).exists()
+            except (ToolException, OSError, ValueError):
+                continue  # outside the folder, or no path: nothing that can be said of it
+            if not exists:
+                yield f"{block.map[0] + 1}: {target[:LONGEST]}"
 
 
-def written(finding: Finding) -> str:
-    """A result as short JSON."""
-    return json.dumps(finding, ensure_ascii=False)
+def render_report(measured: Mapping[str, Measures | str]) -> str:
+    """Return the report as Markdown, from the measures of each file or the reason that there are none."""
+    rows = ["| file | lines | open markers | dead links |", "|---|--:|--:|--:|"]
+    findings = []
+    total = 0
+    for path, found in measured.items():
+        if isinstance(found, str):
+            findings.append(f"- {_code(path)}: {found}")
+            continue
+        total += found.lines
+        rows.append(f"| {_code(path)} | {found.lines} | {len(found.markers)} | {len(found.dead_links)} |")
+        findings += [f"- {_code(path)}: {found.note}"] if found.note else []
+        findings += [f"- {_code(path)}, line {marker}" for marker in map(_code, found.markers)]
+        findings += [f"- {_code(path)}, dead link in line {link}" for link in map(_code, found.dead_links)]
+    totals = f"{pluralize(len(measured), 'file')}, {pluralize(total, 'line')}."
+    listed = "\n".join(findings or ["None."])
+    return f"# Audit of this folder\n\n{chr(10).join(rows)}\n\n## Findings\n\n{listed}\n\n{totals}\n"
+
+
+def _code(text: str) -> str:
+    """Return a text as a code span that fits into a table's cell."""
+    return f"`{text.replace('`', chr(39)).replace('|', '/')}`"
