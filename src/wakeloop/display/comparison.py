@@ -82,7 +82,9 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         head, rows = self._table()
-        return html_table(head, [[clean_line(c) if isinstance(c, str) else c for c in row] for row in rows])
+        for row in rows:
+            row[:] = [clean_line(cell) if isinstance(cell, str) else cell for cell in row]
+        return html_table(head, rows)
 
 
 class Plot:
@@ -154,7 +156,9 @@ def compare(
         [('wakeloop', 1), ('loki', 1)]
     """
     pairs = presets.items() if isinstance(presets, Mapping) else [(_name_preset(one), one) for one in presets]
-    named = {name: preset(one) if isinstance(one, str) else one for name, one in pairs}
+    named: dict[str, LoopSettings] = {}
+    for name, one in pairs:  # all of them before the first run, so that a typo costs nothing
+        named[name] = preset(one) if isinstance(one, str) else one
     given = {"messages": [("user", task)]} if isinstance(task, str) else dict(task)
     tools, rows = [*tools], []
     for name, settings in named.items():

@@ -239,8 +239,10 @@ class _TimelineBuilder:
 
     def note_subagents(self, entries: Any, at: float) -> None:
         """Note the subagents that were started or have finished."""
-        finished = isinstance(entries, Mapping)
-        for entry in entries.get("drop", ()) if finished else entries or ():
+        finished = isinstance(entries, Mapping)  # the channel takes new ones as a list, ended ones as a drop
+        if finished:
+            entries = entries.get("drop", ())
+        for entry in entries or ():
             key = str(entry["id"] if isinstance(entry, Mapping) else entry)
             if not finished:
                 self.helpers.setdefault(key, SubagentSpan(key, at))
