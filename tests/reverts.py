@@ -113,7 +113,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c20": (
         "model/request.py",
-        "return make_legal(wire, head, lines)",
+        "return make_legal(wire, head, texts)",
         "return wire",
     ),
     "c21": (
@@ -206,7 +206,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c38": (
         "model/reply_watcher.py",
-        "if not (kinds or unparsed is not None or isinstance(error, OutputParserException)):",
+        "if not (kind or unparsed is not None or isinstance(error, OutputParserException)):",
         "if True:",
     ),
     "c39": (
@@ -246,7 +246,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c46": (
         "platform/response_bodies.py",
-        "if isinstance(first, BaseModel | Mapping) and (words := _find_message(first)):",
+        "if isinstance(first, BaseModel | Mapping):",
         "if False:",
     ),
     "c47": (

@@ -194,7 +194,9 @@ def _make_stored_message(raw: AIMessage, pairs: Sequence[Pair], known: Callable[
         update["content"] = content
     if not raw.id or known(raw.id) or fix_surrogates(raw.id) != raw.id:
         update["id"] = new_id()
-    reply = raw.model_copy(update=update) if update else raw
+    reply = raw
+    if update:
+        reply = raw.model_copy(update=update)
     reply = reply.model_copy(update=set_calls(reply, pairs))
     return remove_mark(with_legal_speaker(reply))  # type: ignore[return-value]
 

@@ -118,18 +118,20 @@ class ReplyWatcher(BaseCallbackHandler):
                 return UnreadableReply(_describe_cause(error))
         if is_unreadable_call(error):
             return UnreadableReply("the server could not read it")
-        return self._read_format_error(error, trace) if self.formats else None
+        if self.formats:
+            return self._read_format_error(error, trace)
+        return None
 
     def _read_format_error(self, error: BaseException, trace: TracebackType | None) -> UnreadableReply | None:
         """Return the reply that a client raised about instead of returning it, or None for another error."""
-        names = [parent.__name__ for parent in type(error).__mro__]
-        kinds = [_FORMAT_ERRORS[name] for name in names if name in _FORMAT_ERRORS]
+        kind = None
+        for parent in type(error).__mro__:
+            kind = kind or _FORMAT_ERRORS.get(parent.__name__)
         unparsed = find_unparsed_text(trace) if isinstance(error, ValueError) else None
-        if not (kinds or unparsed is not None or isinstance(error, OutputParserException)):
+        if not (kind or unparsed is not None or isinstance(error, OutputParserException)):
             return None
         message = self.message or _completion_text(error) or unparsed or AIMessage("")
-        kind = kinds[0] if kinds else reply_problem(message) or "unfit"
-        return UnreadableReply(_describe_cause(error), kind, message)
+        return UnreadableReply(_describe_cause(error), kind or reply_problem(message) or "unfit", message)
 
     def on_chat_model_start(self, *_: Any, **__: Any) -> None:
         """Forget what an earlier attempt streamed."""
@@ -205,7 +207,9 @@ def _describe_cause(cause: BaseException | str) -> str:
 def _completion_text(error: BaseException) -> AIMessage | None:
     """Return the text in openai's errors about how a reply ended."""
     choices = getattr(getattr(error, "completion", None), "choices", None)
-    text = getattr(getattr(choices[0], "message", None), "content", None) if choices else None
+    if not choices:
+        return None
+    text = getattr(getattr(choices[0], "message", None), "content", None)
     return AIMessage(text) if isinstance(text, str) else None
 
 

@@ -1,7 +1,6 @@
-"""One request in the making: what the model is sent."""
+"""Builds one request: system prompt, history, the caller's hook."""
 
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from typing import Any
 
 from langchain_core.messages import (
@@ -29,15 +28,16 @@ from wakeloop.text.marks import append_to_result, make_user_message, new_id
 from wakeloop.todos.items import Todo, count_open, select_for_nudge
 
 REMEMBERED_PROMPTS = 64
-UNSEEN = ("todo_ledger", "remaining_steps")  # what a hook is not given
+_HIDDEN_FROM_HOOK = ("todo_ledger", "remaining_steps")
 
 Systems = dict[Any, SystemMessage | None]
 
 
 class Request:
-    """What goes to the model, from the state and what `pre_model_hook` makes of it.
+    """What the model is sent, made of the state and what `pre_model_hook` returns.
 
-    `writes` are messages that are stored beside the reply, `update` the hook's other channels.
+    `seen` is the history as the hook changed it, or None. `kept` is the history as it will be stored.
+    `writes` are messages to store next to the reply, `update` the hook's other channels.
     """
 
     def __init__(
@@ -53,78 +53,93 @@ class Request:
         self.summaries = frozenset(ledger.get("summaries", ()))
 
     def fill_prompt(self, name: str, **blanks: Any) -> str:
-        """Return one of the package's texts, as these settings have it."""
+        """Return one of the package's prompts, with the overrides of these settings."""
         return fill_prompt(name, self.dialect.prompt_folder, self.settings.prompts, **blanks)
 
     def hook_state(self) -> dict[str, Any]:
-        """Return the state that `pre_model_hook` is given."""
-        return {key: value for key, value in self.state.items() if key not in UNSEEN}
+        """Return the state that `pre_model_hook` gets."""
+        return {key: value for key, value in self.state.items() if key not in _HIDDEN_FROM_HOOK}
 
     def apply_hook_result(self, result: Any, channels: frozenset[str]) -> None:
-        """Take over what the hook returned; the system messages that it wrote are no part of the prompt.
+        """Take over what the hook returned. System messages that it wrote are not part of the prompt.
 
-        Raises `SettingsError` for a key that is no channel: LangGraph would drop it in silence.
+        Raises `SettingsError` for a key that is not a channel, which LangGraph would drop silently.
         """
         if not isinstance(result, Mapping | None):
             raise SettingsError(
-                f"pre_model_hook returned {shorten(repr(result))}: what the model is to see goes into a "
-                "mapping, under llm_input_messages or messages."
+                f"pre_model_hook must return a mapping, got {shorten(repr(result))}: put the messages of the "
+                "request under llm_input_messages or messages."
             )
         result = dict(result or {})
-        if lost := sorted(map(str, result.keys() - channels - {"llm_input_messages"})):
+        unknown = sorted(map(str, result.keys() - channels - {"llm_input_messages"}))
+        if unknown:
             raise SettingsError(
-                f"pre_model_hook returned {shorten(repr(lost[0]))}, which is no channel of the thread: "
-                "what the model is to see goes under llm_input_messages or messages, anything else needs a "
-                "key of state_schema."
+                f"pre_model_hook returned {shorten(repr(unknown[0]))}, which is not a channel of the thread. "
+                "Put the messages for the model under llm_input_messages or messages, and declare other keys "
+                "in state_schema."
             )
         if "llm_input_messages" in result:
             self.seen = Messages(merge_messages([], [result.pop("llm_input_messages")]))
             result.pop("messages", None)
         elif "messages" in result:
-            given = result.pop("messages")
-            given = [_give_id(message) for message in (given if isinstance(given, list) else [given])]
-            if any(isinstance(message, RemoveMessage) for message in given):
-                note_pairs(self.messages, self.ledger, self.settings, self.dialect.tool_names)
-            self.writes += given
-            self.kept = self.seen = merge_messages(self.messages, [given])
-            own = {m.id for m in self.messages} - self.summaries
-            new = [m.id or "" for m in self.seen if isinstance(m, SystemMessage) and m.id not in own]
-            if new or self.summaries:
-                self.ledger["summaries"] = new
+            self._apply_hook_messages(result.pop("messages"))
         self.update |= result
 
+    def _apply_hook_messages(self, messages: Any) -> None:
+        """Store the messages of the hook, and note which system messages are its summaries."""
+        if not isinstance(messages, list):
+            messages = [messages]
+        written = [_give_id(message) for message in messages]
+        if any(isinstance(message, RemoveMessage) for message in written):
+            # idle rounds are counted by calls and results that the hook may be about to remove
+            note_pairs(self.messages, self.ledger, self.settings, self.dialect.tool_names)
+        self.writes += written
+        self.kept = self.seen = merge_messages(self.messages, [written])
+        own = {message.id for message in self.messages} - self.summaries
+        summaries = []
+        for message in self.seen:
+            if isinstance(message, SystemMessage) and message.id not in own:
+                summaries.append(message.id or "")
+        if summaries or self.summaries:
+            self.ledger["summaries"] = summaries
+
     def add_reminder(self, idle: int) -> None:
-        """Tell of idle rounds where that is due: behind the last result, and stored beside the reply."""
-        if needs_idle_reminder(idle, self.ledger, self.settings):
-            text = self.fill_prompt("repeating", **describe_repeats(self.messages, idle))
-            last = next(m for m in reversed(self.messages) if isinstance(m, ToolMessage))
-            self.writes.append(append_to_result(last, text))
-            self.messages = self.kept = merge_messages(self.messages, [self.writes])
-            self.state = {**self.state, "messages": self.messages}
+        """Append a reminder of idle rounds to the last result, if it is time for one, and store it."""
+        if not needs_idle_reminder(idle, self.ledger, self.settings):
+            return
+        text = self.fill_prompt("repeating", **describe_repeats(self.messages, idle))
+        last = next(message for message in reversed(self.messages) if isinstance(message, ToolMessage))
+        self.writes.append(append_to_result(last, text))
+        self.messages = self.kept = merge_messages(self.messages, [self.writes])
+        self.state = {**self.state, "messages": self.messages}
 
     def is_list_hidden(self, seen: Sequence[AnyMessage]) -> bool:
-        """Tell whether the last showing of the list is gone, or what was added behind it.
+        """Tell whether the model cannot see the list as it was last shown, or what was added since.
 
-        Without such a showing, whether anything is.
+        If the list was never shown, tell whether any message is missing.
         """
-        there, shown = {m.id for m in seen}, self.ledger.get("shown")
+        present, shown = {message.id for message in seen}, self.ledger.get("shown")
         if not shown:
-            return any(m.id not in there for m in self.messages)
-        if shown not in there or self.dialect.replaces:
-            return shown not in there
+            return any(message.id not in present for message in self.messages)
+        if shown not in present or self.dialect.replaces:
+            return shown not in present
         listed, _ = select_for_nudge(self.todos, self.settings.nudge_items)
-        lost = find_unseen_lines(self.dialect, seen, listed, shown)
-        return bool(lost) and lost != find_unseen_lines(self.dialect, self.messages, listed, shown)
+        unseen = find_unseen_lines(self.dialect, seen, listed, shown)
+        return bool(unseen) and unseen != find_unseen_lines(self.dialect, self.messages, listed, shown)
 
     def show_list_again(self, seen: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
-        """Show the list once more at the tail: in the last tool result, or as a user message of its own."""
+        """Show the list at the end once more: in the last tool result, or as a user message."""
         listing = self.dialect.render_list(self.todos, self.state["todo_goal"], self.settings)
         text = self.fill_prompt("shown_again", list=listing)
         last = seen[-1] if seen else None
-        stored = [m for m in self.kept if last is not None and m.id == last.id]
-        if isinstance(last, ToolMessage) and stored and isinstance(stored[0], ToolMessage):
-            new: AnyMessage = append_to_result(last, text)
-            self.writes.append(append_to_result(stored[0], text))  # whole, whatever the hook has made of it
+        stored = None
+        if isinstance(last, ToolMessage):
+            stored = next((message for message in self.kept if message.id == last.id), None)
+        new: AnyMessage
+        if isinstance(last, ToolMessage) and isinstance(stored, ToolMessage):
+            new = append_to_result(last, text)
+            # the hook may have shortened the result: the history keeps all of it
+            self.writes.append(append_to_result(stored, text))
         else:
             new = make_user_message("nag", text)
             self.writes.append(new)
@@ -134,41 +149,51 @@ class Request:
     def build_messages(self, prompt: SystemMessage | None, systems: Systems) -> list[AnyMessage]:
         """Return the messages of the request: the system prompt and a legal history.
 
-        `prompt` is the caller's own; `systems` remembers system prompts that were put together before.
+        `prompt` is the caller's own; `systems` caches system prompts.
         """
-        first: list[Any] = list(takewhile(lambda m: isinstance(m, SystemMessage), self.messages))
-        if self.summaries:
-            first = [m for m in first if m.id not in self.summaries]
-        head = [prompt, *first] if prompt is not None else first
+        head: list[SystemMessage] = [prompt] if prompt is not None else []
+        for message in self.messages:
+            if not isinstance(message, SystemMessage):
+                break
+            if message.id not in self.summaries:
+                head.append(message)
         system = self.cached_system_prompt(head, systems)
-        wire = self.put_in_order(self.messages if self.seen is None else self.seen, head)
+        wire = self.put_in_order(self._history(), head)
         if self.seen is not None and count_open(self.todos) and self.is_list_hidden(wire):
             wire = self.put_in_order(self.show_list_again(wire), head)
-        asked = wire and not isinstance(wire[-1], AIMessage)
-        more = [] if asked else [make_user_message("activate", self.fill_prompt("activate"))]
-        return [*([system] if system else []), *wire, *more]
+        messages = [*wire]
+        if system is not None:
+            messages.insert(0, system)
+        if not wire or isinstance(wire[-1], AIMessage):  # servers want something to answer
+            messages.append(make_user_message("activate", self.fill_prompt("activate")))
+        return messages
+
+    def _history(self) -> Sequence[AnyMessage]:
+        """Return the history as the model sees it."""
+        return self.messages if self.seen is None else self.seen
 
     def count_characters(self) -> int:
-        """Count roughly what is sent: the history as the model sees it, and the instructions."""
-        seen = self.messages if self.seen is None else self.seen
-        seen = seen if isinstance(seen, Messages) else Messages(seen)
+        """Estimate what is sent: the characters of the history as the model sees it, and the instructions."""
+        seen = self._history()
+        if not isinstance(seen, Messages):
+            seen = Messages(seen)
         return len(self.dialect.instructions(self.settings)) + seen.total_size(count_characters)
 
     def put_in_order(self, wire: Sequence[AnyMessage], head: Sequence[SystemMessage]) -> Sequence[AnyMessage]:
-        """Return the messages in an order that every server takes, as they are where they have it."""
+        """Return the messages in an order that every server accepts: unchanged if they are."""
         if is_legal(wire):
             return wire
-        lines = RepairTexts(
-            self.fill_prompt("unanswered"),
-            self.fill_prompt("run_interrupted"),
-            self.fill_prompt("empty_reply"),
+        texts = RepairTexts(
+            unanswered=self.fill_prompt("unanswered"),
+            broken_off=self.fill_prompt("run_interrupted"),
+            empty_reply=self.fill_prompt("empty_reply"),
         )
-        return make_legal(wire, head, lines)
+        return make_legal(wire, head, texts)
 
     def cached_system_prompt(self, head: Sequence[SystemMessage], systems: Systems) -> SystemMessage | None:
-        """Return the static system prompt, made once for the same head of a history."""
+        """Return the system prompt, joined once for the same system messages and instructions."""
         instructions = self.dialect.instructions(self.settings)
-        key = (instructions, *(str(m.content) for m in head))
+        key = (instructions, *(str(message.content) for message in head))
         if key in systems:
             return systems[key]
         if len(systems) > REMEMBERED_PROMPTS:
@@ -177,6 +202,7 @@ class Request:
 
 
 def _give_id(message: Any) -> Any:
-    """Give a message an id where it has none: LangGraph would mint another one than was noted."""
-    nameless = isinstance(message, BaseMessage) and message.id is None
-    return message.model_copy(update={"id": new_id()}) if nameless else message
+    """Give a message an id if it has none; LangGraph would create another one than the ledger notes."""
+    if isinstance(message, BaseMessage) and message.id is None:
+        return message.model_copy(update={"id": new_id()})
+    return message

@@ -45,10 +45,12 @@ def make_storable(value: Any, room: int = DEEPEST) -> Any:
             return {}
         return {fix_surrogates(key): make_storable(part, room - 1) for key, part in value.items()}
     if isinstance(value, list):
-        return [make_storable(part, room - 1) for part in value] if room else []
+        if not room:
+            return []
+        return [make_storable(part, room - 1) for part in value]
     if isinstance(value, int) and _is_too_large(value):
         return shorten(hex(value), _LONGEST_NUMBER)  # str() refuses numbers of more than 4,300 digits
-    return fix_surrogates(value) if isinstance(value, str) else value
+    return fix_surrogates(value)
 
 
 def storage_problem(value: object, where: str, room: int = DEEPEST) -> str | None:

@@ -44,13 +44,17 @@ def clean_tool_message(message: BaseMessage) -> BaseMessage:
         stored = make_storable(value)
         if stored is not value and stored != value:  # an artifact may be an array
             update[name] = stored
-    return remove_mark(message.model_copy(update=update) if update else message)
+    if update:
+        message = message.model_copy(update=update)
+    return remove_mark(message)
 
 
 def find_unanswered(calls: Sequence[Any], messages: Sequence[AnyMessage]) -> list[Any]:
     """Return those of the last reply's calls that have no result yet."""
+    if not calls:
+        return []
     answered = set()
-    for message in reversed(messages) if calls else ():
+    for message in reversed(messages):
         if isinstance(message, AIMessage):
             break
         if isinstance(message, ToolMessage):

@@ -27,8 +27,11 @@ def measure_usage(reply: Any, count_sent: Callable[[], int]) -> Usage:
     `reply` may be the mapping of a structured result, with the message under `raw`. `count_sent` counts the
     characters of the request; it is only called for an estimate.
     """
-    raw = reply.get("raw") if isinstance(reply, Mapping) else reply
-    message = raw if isinstance(raw, AIMessage) else AIMessage("")
+    message = reply
+    if isinstance(reply, Mapping):
+        message = reply.get("raw")
+    if not isinstance(message, AIMessage):
+        message = AIMessage("")
     reported = reported_usage(message)
     if reported is not None:
         return reported
@@ -72,9 +75,10 @@ class UsageRecorder(BaseCallbackHandler):
         if not response.generations:
             return
         message = getattr(response.generations[0][0], "message", None)
-        usage = reported_usage(message) if isinstance(message, AIMessage) else None
-        if usage is not None:
-            self.used.append(usage)
+        if isinstance(message, AIMessage):
+            usage = reported_usage(message)
+            if usage is not None:
+                self.used.append(usage)
 
 
 def count_characters(message: BaseMessage) -> int:

@@ -23,9 +23,15 @@ def repair_user_message(message: Any, no_text: str) -> Any:
     """
     if is_valid_user_message(message):
         return message
-    blocks = message.content if isinstance(message.content, list) else []
-    content = [_result_as_text(block) if _is_result(block) else block for block in blocks]
-    return message.model_copy(update={"content": no_text if all(map(_is_blank, content)) else content})
+    content: str | list[Any] = no_text
+    if isinstance(message.content, list):
+        blocks = list(message.content)
+        for place, block in enumerate(blocks):
+            if _is_result(block):
+                blocks[place] = _result_as_text(block)
+        if not all(map(_is_blank, blocks)):
+            content = blocks
+    return message.model_copy(update={"content": content})
 
 
 def _is_result(block: object) -> bool:
@@ -43,6 +49,10 @@ def _is_blank(block: Any) -> bool:
 
 def _result_as_text(block: Any) -> dict[str, Any]:
     result = block.get("content") or block.get("output") or ""
-    parts = result if isinstance(result, list) else [result]
-    texts = [part if isinstance(part, str | dict) else str(part) for part in parts]
+    parts: list[Any] = [result]
+    if isinstance(result, list):
+        parts = result
+    texts = []
+    for part in parts:
+        texts.append(part if isinstance(part, str | dict) else str(part))
     return {"type": "text", "text": str(HumanMessage(texts).text)}

@@ -1,4 +1,4 @@
-"""Puts a value in a channel's place, past its reducer."""
+"""Overwrites a channel's value, past its reducer."""
 
 from typing import Any
 
@@ -7,5 +7,5 @@ from langgraph.types import Overwrite
 
 
 def overwrite_value(channel: object, value: Any) -> Any:
-    """Return what is written to a channel so that it holds this value, whatever its reducer would make."""
+    """Return what to write to a channel so that it has this value, whatever its reducer does."""
     return Overwrite(value) if isinstance(channel, BinaryOperatorAggregate | DeltaChannel) else value

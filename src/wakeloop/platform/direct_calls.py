@@ -1,4 +1,4 @@
-"""Calls a plain tool's function without LangChain's detour."""
+"""Calls a plain tool's function directly, past LangChain."""
 
 import inspect
 import json
@@ -20,7 +20,7 @@ PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
 @dataclass(frozen=True)
 class DirectTool:
-    """A tool that is nothing but a function and a schema: 0.2 ms of a call are LangChain's own otherwise."""
+    """A tool that is only a function and a schema: calling it directly saves 0.2 ms."""
 
     name: str
     function: Callable[..., Any]
@@ -28,7 +28,7 @@ class DirectTool:
 
     @classmethod
     def from_tool(cls, tool: BaseTool) -> Self | None:
-        """Return the direct way to a tool, or None where LangChain has something to add to it."""
+        """Return a tool to call directly, or None if LangChain would add something to the call."""
         schema = tool.args_schema
         if type(tool) is not StructuredTool or tool.func is None or tool.coroutine is not None:
             return None
@@ -37,20 +37,18 @@ class DirectTool:
         special = tool.response_format != "content" or tool.handle_tool_error or tool.handle_validation_error
         if special or tool.callbacks or tool.verbose:
             return None
-        taken = inspect.signature(tool.func).parameters
-        aliased = any(field.alias or field.validation_alias for field in schema.model_fields.values())
-        if (
-            aliased
-            or set(taken) != set(schema.model_fields)
-            or any(p.kind not in PLAIN for p in taken.values())
-        ):
+        parameters = inspect.signature(tool.func).parameters
+        fields = schema.model_fields
+        if any(field.alias or field.validation_alias for field in fields.values()):
+            return None
+        if set(parameters) != set(fields) or any(one.kind not in PLAIN for one in parameters.values()):
             return None
         return cls(tool.name, tool.func, schema)
 
     def __call__(self, call: Mapping[str, Any]) -> Any:
-        """Check the arguments and call the function. Raises pydantic's `ValidationError` for unfit ones."""
-        checked = self.schema.model_validate(call["args"])
-        result = self.function(**{name: getattr(checked, name) for name in self.schema.model_fields})
+        """Validate the arguments and call the function. Raises pydantic's `ValidationError`."""
+        validated = self.schema.model_validate(call["args"])
+        result = self.function(**{name: getattr(validated, name) for name in self.schema.model_fields})
         parts = result if isinstance(result, list) else [result]
         if parts and all(isinstance(part, ToolOutputMixin) for part in parts):
             return result
@@ -59,19 +57,23 @@ class DirectTool:
 
 def has_no_listeners(config: RunnableConfig) -> bool:
     """Tell whether no callback, tracer or token stream listens to a run."""
-    heard = config.get("callbacks")
-    return not getattr(heard, "handlers", heard)
+    callbacks = config.get("callbacks")
+    return not getattr(callbacks, "handlers", callbacks)
 
 
 def format_content(result: Any) -> str | list[Any]:
-    """Render what a function returned as LangChain would: text and content blocks stay, the rest is JSON."""
+    """Format a tool's return value as LangChain does: text and content blocks stay, the rest becomes JSON.
+
+    >>> format_content({"a": 1})
+    '{"a": 1}'
+    """
     if isinstance(result, str):
         return result
     if isinstance(result, Sequence) and all(map(_is_block, result)):
         return list(result)
     try:
         return json.dumps(result, ensure_ascii=False)
-    except Exception:  # noqa: BLE001 - whatever does not serialise has a text
+    except Exception:  # noqa: BLE001 - as LangChain does
         return str(result)
 
 
@@ -80,11 +82,10 @@ def _is_block(part: Any) -> bool:
 
 
 def takes_injection(tool: BaseTool) -> bool:
-    """Tell whether the graph gives a tool arguments that the model does not send (state, store, runtime)."""
+    """Tell whether a tool has arguments that the graph fills in (state, store, runtime)."""
     if isinstance(tool.args_schema, dict):
         return False
-    told: Any = tool.tool_call_schema
-    taken: Any = tool.get_input_schema()
-    return bool(
-        set(taken.model_fields) - set(told["properties"] if isinstance(told, dict) else told.model_fields)
-    )
+    from_model: Any = tool.tool_call_schema
+    everything: Any = tool.get_input_schema()
+    sent = from_model["properties"] if isinstance(from_model, dict) else from_model.model_fields
+    return bool(set(everything.model_fields) - set(sent))

@@ -1,4 +1,4 @@
-"""A handler that hears of everything before the tracers do."""
+"""A callback handler that runs before all tracers."""
 
 from contextvars import Token
 from typing import Any
@@ -11,7 +11,7 @@ from wakeloop.platform.direct_calls import has_no_listeners
 
 
 class _OrderedManager:
-    """Managers are merged wherever a model is bound, and LangChain's own come out in any order."""
+    """Keeps the order of handlers when managers are merged, which LangChain's own managers do not."""
 
     def merge(self: Any, other: Any) -> Any:
         merged = self.copy()
@@ -33,31 +33,31 @@ class _AsyncManager(_OrderedManager, AsyncCallbackManager):
 
 
 class FirstHandler(BaseCallbackHandler):
-    """Listens where others do, and before them: from `ahead` on, until `back`."""
+    """Hears events before every other handler, from `attach_first` until `detach`."""
 
     run_inline = True
     _token: Token[RunnableConfig | None] | None = None
 
     def attach_first(self, config: RunnableConfig | None) -> RunnableConfig | None:
-        """Return a config in which it is the first to hear, and make it the surrounding one."""
+        """Return a config with this handler first, and make it the surrounding config."""
         if config is None or has_no_listeners(config):
             return config
-        given: Any = config["callbacks"]
-        kind = _AsyncManager if given.is_async else _SyncManager
+        callbacks: Any = config["callbacks"]
+        kind = _AsyncManager if callbacks.is_async else _SyncManager
         manager = kind(
-            [self, *given.handlers],
-            [self, *given.inheritable_handlers],
-            given.parent_run_id,
-            tags=given.tags,
-            inheritable_tags=given.inheritable_tags,
-            metadata=given.metadata,
-            inheritable_metadata=given.inheritable_metadata,
+            [self, *callbacks.handlers],
+            [self, *callbacks.inheritable_handlers],
+            callbacks.parent_run_id,
+            tags=callbacks.tags,
+            inheritable_tags=callbacks.inheritable_tags,
+            metadata=callbacks.metadata,
+            inheritable_metadata=callbacks.inheritable_metadata,
         )
-        ahead: RunnableConfig = {**config, "callbacks": manager}
-        self._token = var_child_runnable_config.set(ahead)
-        return ahead
+        attached: RunnableConfig = {**config, "callbacks": manager}
+        self._token = var_child_runnable_config.set(attached)
+        return attached
 
     def detach(self) -> None:
-        """Make the surrounding config what it was."""
+        """Restore the surrounding config."""
         if self._token is not None:
             var_child_runnable_config.reset(self._token)

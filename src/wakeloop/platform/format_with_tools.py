@@ -1,7 +1,7 @@
-"""A request for a format, with the agent's tools bound to it.
+"""Binds tools to a request for a format.
 
-`with_structured_output` returns a chain whose first step asks. What is bound there can be seen, so that more
-can be bound to it; no argument of the method does that for every client.
+`with_structured_output` returns a chain whose first step is the bound model. More can be bound to that step;
+no argument of the method does so for every client.
 """
 
 from collections.abc import Mapping
@@ -14,27 +14,28 @@ _TOOLS = frozenset(("tools", "toolConfig", "functions"))
 
 
 def bind_tools_to_format(formatted: Runnable[Any, Any], more: Mapping[str, Any]) -> Runnable[Any, Any]:
-    """Return a chain that asks with these bound too; one whose format is a tool is returned as it is."""
+    """Return a chain whose request has these arguments too; if its format is a tool, return it unchanged."""
     if not isinstance(formatted, RunnableSequence):
         return formatted
     first: Any = formatted.first
-    asked = first.steps__.get("raw") if isinstance(first, RunnableParallel) else first
-    if not isinstance(asked, RunnableBinding) or _TOOLS & asked.kwargs.keys():
+    in_parallel = isinstance(first, RunnableParallel)  # with `include_raw`
+    model = first.steps__.get("raw") if in_parallel else first
+    if not isinstance(model, RunnableBinding) or _TOOLS & model.kwargs.keys():
         return formatted
-    again: Any = asked.bind(**more)
-    return RunnableSequence(
-        RunnableParallel(raw=again) if asked is not first else again, *formatted.middle, formatted.last
-    )
+    bound: Any = model.bind(**more)
+    if in_parallel:
+        bound = RunnableParallel(raw=bound)
+    return RunnableSequence(bound, *formatted.middle, formatted.last)
 
 
 def openai_tool_arguments(model: BaseChatModel, tools: list[Any], choice: Any) -> dict[str, Any]:
-    """Return what binds tools beside a format on langchain-openai.
+    """Return the arguments that add tools to a request for a format on langchain-openai.
 
-    Its chat completions go through openai's parser, which refuses tools that are not `strict`, though no
-    server asks for that: they travel in `extra_body`, which it does not look into.
+    Its chat completions use openai's parser, which refuses tools that are not `strict` although no server
+    requires that. The parser does not read `extra_body`, so the tools go there.
     """
-    more = {"tools": tools, "tool_choice": choice}
-    by_responses: Any = getattr(model, "_use_responses_api", None)
-    if by_responses is not None and by_responses({"tools": tools}):
-        return more
-    return {"extra_body": {**(getattr(model, "extra_body", None) or {}), **more}}
+    arguments = {"tools": tools, "tool_choice": choice}
+    uses_responses: Any = getattr(model, "_use_responses_api", None)
+    if uses_responses is not None and uses_responses({"tools": tools}):
+        return arguments
+    return {"extra_body": {**(getattr(model, "extra_body", None) or {}), **arguments}}

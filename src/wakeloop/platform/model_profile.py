@@ -1,4 +1,4 @@
-"""What was measured of a model: whether its list pays."""
+"""Settings that were measured to suit a model."""
 
 import json
 import os
@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from wakeloop.errors import SettingsError
 
-MODEL_NAME_FIELDS = ("model_name", "model", "model_id")  # where clients and replies have a model's name
+MODEL_NAME_FIELDS = ("model_name", "model", "model_id")  # of clients and replies
 PROFILE_FILE = "wakeloop-profile.json"
-SERVER_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")  # in the order that langchain-openai has
-PROVIDERS = frozenset(  # what LangChain's init_chat_model takes before a colon, but OpenAI
+SERVER_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")  # in langchain-openai's order
+PROVIDERS = frozenset(  # prefixes of init_chat_model, except OpenAI's
     (
         *("anthropic", "anthropic_bedrock", "azure_ai", "azure_openai", "baseten", "bedrock"),
         *("bedrock_converse", "bedrock_mantle_anthropic", "bedrock_mantle_openai", "cohere", "deepseek"),
@@ -20,11 +20,11 @@ PROVIDERS = frozenset(  # what LangChain's init_chat_model takes before a colon,
     )
 )
 ANY_LENGTH = "any"
-"""The entry of a model for jobs of unknown length."""
+"""A model's entry for jobs of unknown length."""
 
 
 class ModelIdentity(NamedTuple):
-    """A model as it is looked up: its provider and its server are "" where nobody says."""
+    """A model to look up; provider and server are "" if unknown."""
 
     name: str
     provider: str
@@ -34,107 +34,137 @@ class ModelIdentity(NamedTuple):
 def measured_settings(
     model: object, parts: int | None = None, file: str | Path | None = None
 ) -> dict[str, Any]:
-    """Return the settings that a profile has for a model, none for one that was not measured.
+    """Return the settings that a profile has for a model, `{}` for one that was not measured.
 
-    The model is a chat model, or as it is written: `NAME`, `PROVIDER:NAME`, `NAME@URL`. An entry with a
-    server is for that server alone, one without for every server that has none of its own. `parts` chooses
-    among the lengths that were measured the longest that is not longer, else the shortest.
-    The file is the one given, else `$WAKELOOP_PROFILE`, else `wakeloop-profile.json` in the current folder.
-    Raises `SettingsError` where there is none, and where several entries may be meant.
+    Args:
+        model: A chat model, or its name as `NAME`, `PROVIDER:NAME` or `NAME@URL`. An entry with a server is
+            only for that server; one without is for every server that has no entry of its own.
+        parts: How many parts the job has. The longest length up to it counts, else the shortest.
+        file: The profile. Default: `$WAKELOOP_PROFILE`, else `wakeloop-profile.json` in the current folder.
+
+    Raises:
+        SettingsError: There is no profile, or several of its entries match.
     """
     path = Path(file or os.environ.get("WAKELOOP_PROFILE") or PROFILE_FILE)
-    lengths = _find_entry(read_profile(path), model)
-    known = {int(length): entry for length, entry in lengths.items() if length != ANY_LENGTH}
+    entries = _find_entries(read_profile(path), model)
+    known = {int(length): entry for length, entry in entries.items() if length != ANY_LENGTH}
     if parts is None or not known:
-        entry = lengths.get(ANY_LENGTH, {})
+        entry = entries.get(ANY_LENGTH, {})
     else:
-        entry = known[max((length for length in known if length <= parts), default=min(known))]
+        fitting = [length for length in known if length <= parts]
+        entry = known[max(fitting) if fitting else min(known)]
     return dict(entry.get("settings", {}))
 
 
-def _find_entry(models: dict[str, dict[str, Any]], model: object) -> dict[str, Any]:
-    """Return what is known of a model: with a provider and without one, if only one has the name."""
+def _find_entries(models: dict[str, dict[str, Any]], model: object) -> dict[str, Any]:
+    """Return a model's entries by length.
+
+    The exact name counts first, then a name with or without a provider if only one model has it.
+    """
     asked = identify_model(model)
     for server in dict.fromkeys((asked.server, "")):
-        here = {name: key for key in models for name, at in [split_model_name(key)] if at == server}
-        exact = [name for name in (f"{asked.provider}:{asked.name}", asked.name) if name in here]
-        found = exact[:1] or [other for other in here if _is_same_model(other, asked.name)]
+        keys: dict[str, str] = {}
+        for key in models:
+            name, address = split_model_name(key)
+            if address == server:
+                keys[name] = key
+        exact = [name for name in (f"{asked.provider}:{asked.name}", asked.name) if name in keys]
+        found = exact[:1] or [name for name in keys if _is_same_model(name, asked.name)]
         if len(found) > 1:
-            raise _ambiguous_error(asked.name, [here[name] for name in found])
+            raise _ambiguous_error(asked.name, [keys[name] for name in found])
         if found:
-            return models[here[found[0]]]
-    elsewhere = [key for key in models if _is_same_model(split_model_name(key)[0], asked.name)]
-    if isinstance(model, str) and not asked.provider and not asked.server and elsewhere:
-        raise _ambiguous_error(asked.name, elsewhere)
+            return models[keys[found[0]]]
+    if isinstance(model, str) and not asked.provider and not asked.server:
+        elsewhere = [key for key in models if _is_same_model(split_model_name(key)[0], asked.name)]
+        if elsewhere:  # measured on servers of their own: one of them may be meant
+            raise _ambiguous_error(asked.name, elsewhere)
     return {}
 
 
 def _ambiguous_error(name: str, keys: list[str]) -> SettingsError:
-    told = " and ".join(map(repr, keys))
-    return SettingsError(f"{name!r} was measured as {told}: write the one that is meant.")
+    measured = " and ".join(map(repr, keys))
+    return SettingsError(f"{name!r} was measured as {measured}: write the full name of the one you mean.")
 
 
 def _is_same_model(one: str, other: str) -> bool:
     return one == other or _ends_with_name(one, other) or _ends_with_name(other, one)
 
 
-def _ends_with_name(whole: str, name: str) -> bool:
-    return whole.endswith((f":{name}", f"/{name}"))
+def _ends_with_name(full: str, name: str) -> bool:
+    return full.endswith((f":{name}", f"/{name}"))
 
 
 def read_profile(path: Path) -> dict[str, dict[str, Any]]:
-    """Read a profile's models. Raises `SettingsError`."""
+    """Read the models of a profile. Raises `SettingsError`."""
     try:
-        read = json.loads(path.read_text(encoding="utf-8"))
+        profile = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(
-            f"The profile {str(path)!r} cannot be read: {error.strerror}. `wakeloop bench profile` writes "
-            "one from a run; WAKELOOP_PROFILE says where it is."
+            f"The profile {str(path)!r} cannot be read: {error.strerror}. Write one from a run with "
+            "`wakeloop bench profile`, and set WAKELOOP_PROFILE if it is elsewhere."
         ) from None
     except (ValueError, RecursionError):
-        read = None
-    models = read.get("models") if isinstance(read, dict) else None
+        profile = None
+    models = profile.get("models") if isinstance(profile, dict) else None
     if not isinstance(models, dict) or not all(map(_is_model_entry, models.values())):
         raise SettingsError(
-            f"{str(path)!r} is no profile: take it away, and write one with `wakeloop bench profile`."
+            f"{str(path)!r} is not a profile: delete it, and write one with `wakeloop bench profile`."
         )
     return models
 
 
 def _is_model_entry(lengths: object) -> bool:
-    """Tell whether a model's part of a profile is one: settings by the number of parts, or for any."""
-    return isinstance(lengths, dict) and all(
-        (length == ANY_LENGTH or length.isdecimal())
-        and isinstance(entry, dict)
-        and isinstance(entry.get("settings", {}), dict)
-        for length, entry in lengths.items()
-    )
+    """Tell whether a model's part of a profile has settings by the number of parts, or for any."""
+    if not isinstance(lengths, dict):
+        return False
+    for length, entry in lengths.items():
+        if length != ANY_LENGTH and not length.isdecimal():
+            return False
+        if not isinstance(entry, dict) or not isinstance(entry.get("settings", {}), dict):
+            return False
+    return True
 
 
 def split_model_name(text: str) -> tuple[str, str]:
-    """Take a model's name and its address apart, "" where it has none; a name may hold an @ of its own."""
+    """Split a model's name from its address, which is "" if there is none; a name may contain `@`.
+
+    >>> split_model_name("qwen@http://localhost:8000/v1/")
+    ('qwen', 'http://localhost:8000/v1')
+    """
     name, at, rest = text.partition("@http")
     return name, f"http{rest}".rstrip("/") if at else ""
 
 
 def profile_key(text: str) -> str:
-    """Return what a profile calls a model: without OpenAI's prefix, which is the same as none."""
+    """Return a model's key in a profile: without OpenAI's prefix, which means the same as none."""
     name, server = split_model_name(text)
-    return f"{name.removeprefix('openai:')}{'@' if server else ''}{server}"
+    name = name.removeprefix("openai:")
+    return f"{name}@{server}" if server else name
 
 
 def identify_model(model: object) -> ModelIdentity:
-    """Return by what a model is looked up: a chat model's own words, or as it is written."""
-    if isinstance(model, str):
-        name, server = split_model_name(profile_key(model))
-        head, colon, _ = model.partition(":")
-        if colon and head in PROVIDERS:
-            return ModelIdentity(name, head, server)
-        served = next(filter(None, map(os.environ.get, SERVER_VARIABLES)), "")
-        return ModelIdentity(name, "", server or served.rstrip("/"))
-    named = (getattr(model, field, None) for field in MODEL_NAME_FIELDS)
-    name = next((name for name in named if isinstance(name, str) and name), type(model).__name__)
-    client = getattr(model, "root_client", None)  # OpenAI's, which knows the environment's address, too
+    """Return the name, provider and server of a chat model or of a model's name."""
+    return _identify_name(model) if isinstance(model, str) else _identify_client(model)
+
+
+def _identify_name(text: str) -> ModelIdentity:
+    name, server = split_model_name(profile_key(text))
+    provider, colon, _ = text.partition(":")
+    if colon and provider in PROVIDERS:
+        return ModelIdentity(name, provider, server)
+    for variable in SERVER_VARIABLES:
+        server = server or os.environ.get(variable, "").rstrip("/")
+    return ModelIdentity(name, "", server)
+
+
+def _identify_client(model: object) -> ModelIdentity:
+    name = type(model).__name__
+    for field in MODEL_NAME_FIELDS:
+        value = getattr(model, field, None)
+        if isinstance(value, str) and value:
+            name = value
+            break
+    client = getattr(model, "root_client", None)  # OpenAI's, which also knows the environment's address
     address = getattr(client, "base_url", None) or getattr(model, "base_url", None) or ""
     package = type(model).__module__.partition(".")[0]
     provider = package.removeprefix("langchain_") if package.startswith("langchain_") else ""

@@ -1,4 +1,4 @@
-"""Nodes and forks that run in place, sync and async."""
+"""Nodes and routers that run without a thread hop."""
 
 from collections.abc import Callable
 from functools import update_wrapper
@@ -8,9 +8,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 
 class Node(Runnable[Any, Any]):
-    """A node: `__call__` is its body; one that waits for something overrides `acall` too.
+    """A node whose body is `__call__`; one that waits for something overrides `acall` too.
 
-    Without it the asynchronous door would cost a thread hop for a body that only computes.
+    For a plain function LangGraph would start a thread in an asynchronous graph, even if it only computes.
     """
 
     def __call__(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
@@ -18,7 +18,7 @@ class Node(Runnable[Any, Any]):
         raise NotImplementedError
 
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
-        """Return the node's update; here the same body without waiting."""
+        """Return the node's update: by default that of the same body."""
         return self(state, config)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
@@ -31,7 +31,7 @@ class Node(Runnable[Any, Any]):
 
 
 class Router(Runnable[Any, Any]):
-    """A pure fork that is asked without a thread hop; its annotations say what it reads."""
+    """A pure function from state to the next node; LangGraph reads its annotations."""
 
     def __init__(self, choose: Callable[[Any], Any]) -> None:
         self.choose = choose

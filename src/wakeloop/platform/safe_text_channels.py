@@ -1,4 +1,4 @@
-"""Channels whose value, where it is a text, any saver holds."""
+"""Channels whose strings every saver can store."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,22 +9,23 @@ from wakeloop.text.characters import storable_text
 
 
 class SafeTextChannel(LastValue[Any]):
-    """A plain channel; Postgres keeps a text that is its value as a text, and refuses a NUL in one."""
+    """A plain channel. Postgres stores a string value in a text column, which refuses NUL."""
 
     __slots__ = ()
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Take the value; a text without what no saver holds."""
-        return super().update([storable_text(value) if isinstance(value, str) else value for value in values])
+        """Take the value, without what savers cannot store."""
+        safe = [storable_text(value) if isinstance(value, str) else value for value in values]
+        return super().update(safe)
 
 
 class SafeTextReducerChannel(BinaryOperatorAggregate[Any]):
-    """A channel with a reducer of the caller's; the same of what it makes."""
+    """A channel with the caller's reducer, whose result is made safe in the same way."""
 
     __slots__ = ()
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Fold the values in."""
+        """Apply the reducer."""
         changed = super().update(values)
         if isinstance(self.value, str):
             self.value = storable_text(self.value)
@@ -32,10 +33,9 @@ class SafeTextReducerChannel(BinaryOperatorAggregate[Any]):
 
 
 def use_safe_text_channels(channels: Iterable[object]) -> None:
-    """Let the plain channels of a graph, a caller's own among them, keep texts that any saver holds.
+    """Make the plain channels of a graph, including a caller's own, store strings that every saver accepts.
 
-    A write is stored before the value that it makes. Were the value refused then, the thread would raise on
-    every later attempt.
+    A write is stored before its value. If the value were refused then, every later attempt would raise.
     """
     for channel in channels:
         if type(channel) is LastValue:

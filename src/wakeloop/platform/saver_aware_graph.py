@@ -1,7 +1,7 @@
 """A graph whose nodes know the saver it was compiled with.
 
-LangGraph tells no node of its saver. A configuration bound to the compiled graph would reach the node, but
-also every snapshot that is read by its checkpoint's id.
+LangGraph does not pass the saver to nodes. A config bound to the compiled graph would reach them, but also
+every snapshot that is read by the id of its checkpoint.
 """
 
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ from wakeloop.platform.safe_text_channels import use_safe_text_channels
 
 
 class SaverAwareGraph(StateGraph[Any, Any, Any, Any]):
-    """A `StateGraph` that gives each compilation nodes of its own, with that compilation's saver.
+    """A `StateGraph` each of whose compilations has its own nodes, with that compilation's saver.
 
-    What it compiles to is of the class `compiles_to`.
+    It compiles to the class `compiles_to`.
     """
 
     compiles_to: type[CompiledStateGraph[Any, Any, Any, Any]] = CompiledStateGraph
 
     def compile(self, checkpointer: Any = None, **kwargs: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
-        """Compile; the arguments are `StateGraph`'s own."""
+        """Compile, with the arguments of `StateGraph`."""
         free_locks_in_children()
         own = copy(self)
         if isinstance(checkpointer, BaseCheckpointSaver):
@@ -45,5 +45,5 @@ class SaverAwareGraph(StateGraph[Any, Any, Any, Any]):
 
 
 def stored_channels(channels: Mapping[str, Any]) -> frozenset[str]:
-    """Name the channels whose values a checkpoint takes."""
+    """Return the names of the channels whose values a checkpoint stores."""
     return frozenset(key for key, channel in channels.items() if not isinstance(channel, UntrackedValue))

@@ -1,4 +1,4 @@
-"""Calls of tools without code, heard as tools' runs."""
+"""Shows calls that a node answers itself as tool runs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,21 +11,20 @@ from wakeloop.platform.runnables import Node
 
 
 class ToolAnsweringNode(Node):
-    """A node that answers calls itself; whoever listens hears each as the run of a tool."""
+    """A node that answers calls itself; callbacks hear each call as the run of a tool."""
 
     def calls_to_answer(self, state: Any) -> Sequence[ToolCall]:
         """Return the calls that the node answers."""
         raise NotImplementedError
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's own word
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's name
         """Run in a synchronous graph."""
         if config is None or has_no_listeners(config):
             return super().invoke(input, config, **kwargs)
-        heard: Any = config["callbacks"]
-        runs = [
-            (call, heard.on_tool_start(*_run_start(call), **_run_details(call)))
-            for call in self.calls_to_answer(input)
-        ]
+        callbacks: Any = config["callbacks"]
+        runs = []
+        for call in self.calls_to_answer(input):
+            runs.append((call, callbacks.on_tool_start(*_run_start(call), **_run_details(call))))
         try:
             update = super().invoke(input, config, **kwargs)
         except BaseException as error:
@@ -40,11 +39,10 @@ class ToolAnsweringNode(Node):
         """Run in an asynchronous graph."""
         if config is None or has_no_listeners(config):
             return await super().ainvoke(input, config, **kwargs)
-        heard: Any = config["callbacks"]
-        runs = [
-            (call, await heard.on_tool_start(*_run_start(call), **_run_details(call)))
-            for call in self.calls_to_answer(input)
-        ]
+        callbacks: Any = config["callbacks"]
+        runs = []
+        for call in self.calls_to_answer(input):
+            runs.append((call, await callbacks.on_tool_start(*_run_start(call), **_run_details(call))))
         try:
             update = await super().ainvoke(input, config, **kwargs)
         except BaseException as error:
@@ -65,5 +63,8 @@ def _run_details(call: ToolCall) -> dict[str, Any]:
 
 
 def _find_result(update: Any, call: ToolCall) -> Any:
-    """Find a call's result in what the node wrote."""
-    return next((m for m in update.get("messages", ()) if getattr(m, "tool_call_id", None) == call["id"]), "")
+    """Return a call's result in the node's update, "" if there is none."""
+    for message in update.get("messages", ()):
+        if getattr(message, "tool_call_id", None) == call["id"]:
+            return message
+    return ""

@@ -1,1 +1,1 @@
-"""Text: its marks, characters, secrets; HTML and SVG of it."""
+"""Text: characters, marks, secrets, HTML, drawings."""

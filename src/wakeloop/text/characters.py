@@ -1,31 +1,34 @@
-"""Text that every server and every database takes."""
+"""Text that every server, database and terminal accepts."""
 
 import json
 import re
 from shlex import quote
 from typing import Any
 
-# Default_Ignorable_Code_Point but the joiners of letters, U+200C and U+200D: DerivedCoreProperties.txt of
-# Unicode 16, the same since 14. `unicodedata` tells of Cf alone, and not of fillers and selectors.
+# Default_Ignorable_Code_Point without the joiners of letters, U+200C and U+200D: DerivedCoreProperties.txt of
+# Unicode 16, unchanged since 14. `unicodedata` only knows the category Cf, without fillers and selectors.
 _IGNORED = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_BLANK = "\u2800\U0001d159"  # letters and signs, to Unicode, whose picture is empty
-INVISIBLE = (  # C0 but tab and newline, DEL, C1, ends of lines, halves of pairs, marks between lines
+_BLANK = "\u2800\U0001d159"  # letters and signs to Unicode, but drawn as nothing
+INVISIBLE = (  # C0 except tab and newline, DEL, C1, line ends, surrogates, annotations
     f"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufff9-\ufffb{_BLANK}{_IGNORED}"
 )
-"""Characters, as a class of a pattern, that show nothing and may steer what does; joiners of letters stay."""
+"""Characters for a regex class that are not visible or change how others look; joiners of letters stay."""
 _CONTROLS = re.compile(f"[{INVISIBLE}]+")
 _HIDDEN = re.compile(f"[{_BLANK}{_IGNORED}]")
-_NO_NAME = str.maketrans("", "", '[]":.')  # a text without these needs no quotes
-_BREAKS_A_NAME = ("[", "]", ": ", ". ", '"')  # what stands around an id in some dialect's line
+_SYNTAX = str.maketrans("", "", '[]":.')  # an id without these needs no quotes
+_AROUND_IDS = ("[", "]", ": ", ". ", '"')  # what dialects put around an id
 
 
 def fix_surrogates(value: Any) -> Any:
-    """Join the halves of character pairs in a text, or in plain JSON; a half alone is replaced.
+    """Join surrogate pairs in a string or in plain JSON; a lone surrogate is replaced.
 
-    A JSON reader passes a lone half on (also where a stream cut the pair), and no UTF-8 can be made of it.
+    JSON readers pass lone surrogates on, also where a stream cut a pair, but UTF-8 cannot encode them.
+
+    >>> fix_surrogates(chr(0xD83D) + chr(0xDE00)) == chr(0x1F600)
+    True
     """
     if isinstance(value, str):
         try:
@@ -39,7 +42,7 @@ def fix_surrogates(value: Any) -> Any:
 
 
 def find_lone_surrogate(text: str) -> str | None:
-    """Return the half of a character pair in a text, in ASCII: no UTF-8 can be made of such a text."""
+    """Return the first surrogate in a string, in ASCII, or None if UTF-8 can encode the string."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -48,64 +51,84 @@ def find_lone_surrogate(text: str) -> str | None:
 
 
 def storable_text(text: Any) -> str:
-    """A text as every saver holds it: one that is a channel's value is a text in Postgres, too.
+    """Return a string that every saver can store, as Postgres has a text column for a channel's string.
 
-    A NUL is left out there as it is when metadata is stored; half of a character pair is replaced.
+    NUL is removed, which also happens to metadata, and lone surrogates are replaced.
     """
     return str(fix_surrogates(str(text))).replace("\0", "")
 
 
 def is_visible(text: str) -> bool:
-    """Tell whether every character of a text shows, as itself or as a blank: a person may approve it."""
+    """Tell whether every character of a text can be seen, or is a blank, so that a person may approve it."""
     return text.isprintable() and not _HIDDEN.search(text)
 
 
 def escape_invisible(text: str) -> str:
-    """The text with all that cannot be seen spelled out: what a person approves must show all of itself."""
-    return "".join(one if is_visible(one) or one == "\n" else ascii(one)[1:-1] for one in text)
+    r"""Spell out every character that cannot be seen, for texts that a person approves.
+
+    >>> escape_invisible("rm" + chr(0x200B))
+    'rm\\u200b'
+    """
+    return "".join(char if is_visible(char) or char == "\n" else ascii(char)[1:-1] for char in text)
 
 
 def quote_path(path: object) -> str:
-    """A path as a shell takes it: one with blanks stands in quotes."""
+    """Return a path as a shell accepts it: in quotes if it contains blanks."""
     text = str(path)
-    return quote(text) if any(map(str.isspace, text)) else text
+    if any(map(str.isspace, text)):
+        return quote(text)
+    return text
 
 
 def shorten(text: str, limit: int = 60) -> str:
-    """Cut a text for an error sentence or a line."""
+    """Cut a text to fit into a sentence or a line.
+
+    >>> shorten("a long text", 6)
+    'a lon…'
+    """
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def to_one_line(text: str) -> str:
-    """Keep a text on its line, so that it cannot pass for another one; nothing in it steers a terminal."""
+    """Join a text into one line that no control character can break or change."""
     return " ".join(_CONTROLS.sub("", " ".join(text.split())).split())
 
 
 def is_blank(text: str) -> bool:
-    """Tell whether a text shows nothing: no item and no reason is made of it."""
+    """Tell whether a text shows nothing, so that it cannot be an item or a reason."""
     return not to_one_line(text)
 
 
 def indent_lines(text: str) -> str:
-    """Keep a text of several lines behind the first: no later line stands where one of the graph's would."""
+    """Indent the later lines of a text, so that none can pass for a line of the graph's own."""
     first, *more = text.splitlines() or [""]
     return "\n".join([to_one_line(first), *(f"  | {to_one_line(line)}" for line in more)])
 
 
 def format_id(key: int | str) -> str:
-    """An id as a line shows it: as it is, or in quotes where it could be taken for more than an id."""
+    """Return an id for a line: in quotes if it could be mistaken for more than an id.
+
+    >>> format_id(3), format_id("1] done")
+    ('3', '"1] done"')
+    """
     text = str(key)
-    odd = text != to_one_line(text) or any(sign in f"{text} " for sign in _BREAKS_A_NAME)
-    return json.dumps(text) if odd else text
+    is_odd = text != to_one_line(text) or any(sign in f"{text} " for sign in _AROUND_IDS)
+    return json.dumps(text) if is_odd else text
 
 
 def shorten_id(key: int | str, limit: int) -> int | str:
-    """An id that its name shows in so many characters: itself, or its beginning."""
+    """Return an id, or its beginning if `format_id` makes it longer than `limit` characters."""
     if len(format_id(key)) <= limit:
         return key
-    return to_one_line(str(key).translate(_NO_NAME))[: limit - 1] + "…"
+    return to_one_line(str(key).translate(_SYNTAX))[: limit - 1] + "…"
 
 
 def pluralize(count: int, word: str) -> str:
-    """A count with its word."""
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+    """Return a count with its word.
+
+    >>> pluralize(1, "call"), pluralize(1200, "call")
+    ('1 call', '1,200 calls')
+    """
+    if count != 1:
+        word += "s"
+    return f"{count:,} {word}"

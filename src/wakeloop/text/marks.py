@@ -1,4 +1,4 @@
-"""The marks on messages that the graph writes itself."""
+"""Marks on the messages that the graph writes itself."""
 
 import os
 from base64 import urlsafe_b64encode
@@ -12,104 +12,115 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from wakeloop.text.characters import fix_surrogates
 
 KEY = "wakeloop"
-SOURCE = "lc_source"  # LangChain's word for who has put a message in that the user never wrote
-HIDDEN = "do-not-render-"  # chat UIs show no message whose id begins so
-DURATION_KEY = "wakeloop_ms"  # on a result, how long its call took: no provider is sent what stands there
+SOURCE = "lc_source"  # LangChain's key for who added a message that the user never wrote
+HIDDEN = "do-not-render-"  # chat UIs hide messages whose id starts with this
+DURATION_KEY = "wakeloop_ms"  # in a result's metadata, which providers are never sent
 Kind = Literal["wake", "guard", "nag", "activate", "event", "repair", "retry", "format"]
 KINDS: frozenset[str] = frozenset(get_args(Kind))
 Form = TypeVar("Form", bound=BaseMessage)
 _LETTERS = ascii_letters + digits
 
 
-# Seeded by the system once: asking it for each id takes up to 40 µs and lets go of the GIL.
-_draw = Random()  # noqa: S311 - an id is unique, not a secret
+# Seeded by the system once: asking it for each id takes up to 40 µs and releases the GIL.
+_draw = Random()  # noqa: S311 - an id has to be unique, not secret
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_draw.seed)
 
 
 def new_id() -> str:
-    """Mint a message's id; a node does so before the message leaves it. It is unique, and no secret."""
-    # 96 random bits in 16 characters: a uuid's 36 are stored with every message
+    """Create a message's id. A node does so itself, so that it can note the id."""
+    # 96 random bits in 16 characters: a uuid takes 36, and they are stored with every message
     return urlsafe_b64encode(_draw.getrandbits(96).to_bytes(12, "big")).decode()
 
 
 def new_hidden_id() -> str:
-    """Mint the id of a message that the graph injects: chat UIs hide it."""
-    # it is noted, too: eight characters are enough for the few that a thread has
+    """Create the id of a message that the graph injects, which chat UIs hide."""
+    # eight random characters are enough for the few that a thread has
     return HIDDEN + urlsafe_b64encode(_draw.getrandbits(48).to_bytes(6, "big")).decode()
 
 
 def new_call_id() -> str:
-    """Mint a call's id: nine letters and digits, which the strictest server asks for."""
+    """Create a call's id of nine letters and digits, as the strictest server requires."""
     return "".join(_draw.choices(_LETTERS, k=9))
 
 
 def make_mark(kind: Kind, **more: Any) -> dict[str, Any]:
-    """Return the mark of a message that the graph has a hand in."""
+    """Return the mark for a message that the graph wrote or changed."""
     return {KEY: {"kind": kind, **more}}
 
 
 def injected_kwargs(kind: Kind, **more: Any) -> dict[str, Any]:
-    """Return the `additional_kwargs` of an injected message: LangChain's word beside the mark."""
+    """Return the `additional_kwargs` of an injected message: the mark, and LangChain's key for the source."""
     return {**make_mark(kind, **more), SOURCE: KEY}
 
 
 def kind_of(message: BaseMessage) -> str | None:
-    """Return what the graph wrote a message for, or None for anybody else's, and for a mark that is none."""
+    """Return why the graph wrote a message, or None for everybody else's and for invalid marks.
+
+    >>> kind_of(make_user_message("wake", "Continue.")), kind_of(HumanMessage("Hi"))
+    ('wake', None)
+    """
     found = message.additional_kwargs.get(KEY)
     kind = found.get("kind") if isinstance(found, dict) else None
-    return kind if isinstance(kind, str) and kind in KINDS else None
+    if isinstance(kind, str) and kind in KINDS:
+        return kind
+    return None
 
 
 def source_of(message: BaseMessage) -> str | None:
-    """Return who else has put a message in that no user wrote and no model: a framework, or a chat UI.
+    """Return who else added a message that neither user nor model wrote: a framework, or a chat UI.
 
-    None for the user's and the model's own, and for ours. Whoever sends input may say so: it is no ground to
-    trust a message.
+    Returns None for messages of the user, the model and the graph. Whoever sends input can set this, so it is
+    no reason to trust a message.
     """
     if kind_of(message) is not None:
         return None
     source = message.additional_kwargs.get(SOURCE)
-    if isinstance(source, str) and source.strip() not in ("", KEY):  # ours, without the mark, is forged
+    # our own name without the mark is forged
+    if isinstance(source, str) and source.strip() not in ("", KEY):
         return source.strip()
-    return "hidden" if (message.id or "").startswith(HIDDEN) else None
+    if (message.id or "").startswith(HIDDEN):
+        return "hidden"
+    return None
 
 
 def added_length(message: BaseMessage) -> int:
-    """Return how many of a result's last characters are the graph's: never more than there are."""
+    """Return how many of a result's last characters are the graph's, never more than there are."""
     if kind_of(message) != "nag":
         return 0
-    chars = message.additional_kwargs[KEY].get("chars", 0)
-    return max(0, min(chars, len(str(message.text)))) if type(chars) is int else 0
+    count = message.additional_kwargs[KEY].get("chars", 0)
+    return max(0, min(count, len(str(message.text)))) if type(count) is int else 0
 
 
 def call_duration_ms(result: ToolMessage) -> int:
-    """Return how long a call took, as `timed` has written it on its result; 0 where it has not."""
-    took = result.response_metadata.get(DURATION_KEY, 0)
-    return took if type(took) is int and took > 0 else 0
+    """Return how long a call took according to `with_duration`, or 0."""
+    duration = result.response_metadata.get(DURATION_KEY, 0)
+    return duration if type(duration) is int and duration > 0 else 0
 
 
 def with_duration(result: ToolMessage, seconds: float) -> ToolMessage:
-    """Write on a result how long its call took, where that is a millisecond or more."""
-    took = {DURATION_KEY: ms} if (ms := round(seconds * 1000)) > 0 else {}
-    if not took and DURATION_KEY not in result.response_metadata:
+    """Return a result with the duration of its call, if that is a millisecond or more."""
+    metadata = {key: value for key, value in result.response_metadata.items() if key != DURATION_KEY}
+    duration = round(seconds * 1000)
+    if duration > 0:
+        metadata[DURATION_KEY] = duration
+    if metadata == result.response_metadata:
         return result
-    kept = {key: value for key, value in result.response_metadata.items() if key != DURATION_KEY}
-    return result.model_copy(update={"response_metadata": {**kept, **took}})
+    return result.model_copy(update={"response_metadata": metadata})
 
 
 def make_user_message(kind: Kind, text: str) -> HumanMessage:
-    """Write a user message on behalf of the graph."""
+    """Return a user message that the graph writes."""
     return HumanMessage(fix_surrogates(text), id=new_hidden_id(), additional_kwargs=injected_kwargs(kind))
 
 
 def make_assistant_message(kind: Kind, text: str) -> AIMessage:
-    """Write an assistant's message on behalf of the graph."""
+    """Return an assistant message that the graph writes."""
     return AIMessage(text, id=new_hidden_id(), additional_kwargs=injected_kwargs(kind))
 
 
 def remove_mark(message: BaseMessage) -> BaseMessage:
-    """Return a message without our mark: one from outside may not carry it. Others' words for theirs stay."""
+    """Return a message from outside without our mark, which it may not have; marks of others stay."""
     extra = message.additional_kwargs
     if KEY not in extra and extra.get(SOURCE) != KEY:
         return message
@@ -118,27 +129,27 @@ def remove_mark(message: BaseMessage) -> BaseMessage:
 
 
 def append_to_result(message: ToolMessage, text: str) -> ToolMessage:
-    """Append the graph's words to a tool result; the mark tells how many of the last characters they are."""
+    """Return a tool result with the graph's text appended; the mark counts the appended characters."""
     suffix = f"\n\n{fix_surrogates(text)}"
-    earlier = added_length(message)
     content: Any
     if isinstance(message.content, str):
         content = message.content + suffix
     else:
         content = [*message.content, {"type": "text", "text": suffix}]
-    kwargs = {**message.additional_kwargs, **make_mark("nag", chars=earlier + len(suffix))}
+    mark = make_mark("nag", chars=added_length(message) + len(suffix))
+    kwargs = {**message.additional_kwargs, **mark}
     return message.model_copy(update={"content": content, "additional_kwargs": kwargs})
 
 
 def split_result_text(message: ToolMessage) -> tuple[str, str]:
-    """Split a result's text: the tool's own, and what the graph has put behind it, "" for nothing."""
+    """Split a result's text into the tool's own and what the graph appended, which may be ""."""
     text = str(message.text)
-    added = added_length(message)
-    return text[: len(text) - added], text[len(text) - added :]
+    end = len(text) - added_length(message)
+    return text[:end], text[end:]
 
 
 def text_of(message: BaseMessage) -> str:
-    """Return a message's text without outer white space."""
+    """Return a message's text, stripped of white space."""
     content = message.content
     return (content if isinstance(content, str) else message.text).strip()
 
@@ -152,9 +163,10 @@ def opens_activation(message: AnyMessage) -> bool:
 
 
 def activation_messages(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
-    """Yield the messages of the activation, the newest first.
+    """Yield the messages of the current activation, the newest first.
 
-    A user's message behind a result opens none: a tool has put it there (`activate` closes a round first).
+    A user message right after a result does not open one: a tool put it there, because `activate` closes a
+    round first.
     """
     opened = False
     for message in reversed(messages):
@@ -168,15 +180,18 @@ def activation_messages(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
 
 
 def find_last(form: type[Form], messages: Sequence[BaseMessage]) -> Form | None:
-    """Return the last message of a class, such as the last reply; None where there is none."""
-    return next((message for message in reversed(messages) if isinstance(message, form)), None)
+    """Return the last message of a class, such as the last reply, or None."""
+    for message in reversed(messages):
+        if isinstance(message, form):
+            return message
+    return None
 
 
 def is_model_reply(message: BaseMessage) -> bool:
-    """Tell whether a message is a reply that the model wrote."""
+    """Tell whether the model wrote a message."""
     return isinstance(message, AIMessage) and kind_of(message) is None and source_of(message) is None
 
 
 def is_user_message(message: BaseMessage) -> bool:
-    """Tell whether a message is the user's own: never one that the graph injected, or another framework."""
+    """Tell whether the user wrote a message: not the graph, and not another framework."""
     return isinstance(message, HumanMessage) and kind_of(message) is None and source_of(message) is None

@@ -1,4 +1,4 @@
-"""Settings in a notebook: what differs from a preset."""
+"""Shows settings in a notebook as changes to a preset."""
 
 from typing import Any, ClassVar
 
@@ -6,32 +6,38 @@ from wakeloop.text.plain_html import escape_html, html_table
 
 
 class NotebookSettings:
-    """A model that a notebook shows as the nearest of `named`, and what differs from it."""
+    """A pydantic model that a notebook shows as its nearest preset, and what differs from it."""
 
     known_presets: ClassVar[dict[str, Any]] = {}
-    """Instances by name, from whoever names them; without any, the model's own values are `wakeloop`."""
+    """Instances by name; while there are none, the model's own defaults count as `wakeloop`."""
 
     def nearest_preset(self) -> tuple[str, list[tuple[str, Any, Any]]]:
-        """Return the name of the nearest preset, and what differs: a key, the value here, the value there."""
+        """Return the name of the nearest preset, and each difference: key, value here, value there."""
         own = _values(self)
-        bases = [
-            (name, _values(base)) for name, base in (self.known_presets or {"wakeloop": type(self)()}).items()
-        ]
-        found = [(name, [(k, own[k], base[k]) for k in own if own[k] != base[k]]) for name, base in bases]
-        return min(found, key=lambda pair: len(pair[1]))
+        presets = self.known_presets or {"wakeloop": type(self)()}
+        candidates = []
+        for name, preset in presets.items():
+            theirs = _values(preset)
+            candidates.append(
+                (name, [(key, own[key], theirs[key]) for key in own if own[key] != theirs[key]])
+            )
+        return min(candidates, key=lambda candidate: len(candidate[1]))
 
     def _repr_pretty_(self, printer: Any, *_: Any) -> None:
-        name, differs = self.nearest_preset()
-        update = {key: own for key, own, _ in differs}
-        printer.text(f"preset({name!r})" + (f".model_copy(update={update!r})" if update else ""))
+        name, differences = self.nearest_preset()
+        text = f"preset({name!r})"
+        if differences:
+            update = {key: own for key, own, _ in differences}
+            text += f".model_copy(update={update!r})"
+        printer.text(text)
 
     def _repr_html_(self) -> str:
-        name, differs = self.nearest_preset()
-        told = f"<p>{type(self).__name__}: preset <code>{escape_html(name)}</code>"
-        if not differs:
-            return f"{told}</p>"
-        rows = [(key, repr(own), repr(theirs)) for key, own, theirs in differs]
-        return f"{told}, {len(rows)} changed</p>\n{html_table(('setting', 'here', f'in {name}'), rows)}"
+        name, differences = self.nearest_preset()
+        line = f"{type(self).__name__}: preset <code>{escape_html(name)}</code>"
+        if not differences:
+            return f"<p>{line}</p>"
+        rows = [(key, repr(own), repr(theirs)) for key, own, theirs in differences]
+        return f"<p>{line}, {len(rows)} changed</p>\n{html_table(('setting', 'here', f'in {name}'), rows)}"
 
 
 def _values(model: Any) -> dict[str, Any]:

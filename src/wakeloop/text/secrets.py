@@ -46,8 +46,8 @@ def redact_json(value: Any, redact: Callable[[str], str] = redact_text) -> Any:
         return value
     redacted = {}
     for key, part in value.items():
-        secret = str(key).lower() in formats.SECRET_HEADERS
-        redacted[key] = HIDDEN if secret else redact_json(part, redact)
+        is_secret = str(key).lower() in formats.SECRET_HEADERS
+        redacted[key] = HIDDEN if is_secret else redact_json(part, redact)
     return redacted
 
 

@@ -188,13 +188,13 @@ def test_settings_are_read_by_model_and_length(tmp_path: Path, monkeypatch: pyte
     ("text", "says"),
     [
         (None, "bench profile"),
-        ("[", "is no profile: take it away, and write one with `wakeloop bench profile`"),
-        ("[" * 100_000, "is no profile"),
-        ("{}", "is no profile"),
-        ('{"models": {"small": 3}}', "is no profile"),
-        ('{"models": {"small": {"long": {}}}}', "is no profile"),
-        ('{"models": {"small": {"any": 3}}}', "is no profile"),
-        ('{"models": {"small": {"any": {"settings": 3}}}}', "is no profile"),
+        ("[", "is not a profile: delete it, and write one with `wakeloop bench profile`"),
+        ("[" * 100_000, "is not a profile"),
+        ("{}", "is not a profile"),
+        ('{"models": {"small": 3}}', "is not a profile"),
+        ('{"models": {"small": {"long": {}}}}', "is not a profile"),
+        ('{"models": {"small": {"any": 3}}}', "is not a profile"),
+        ('{"models": {"small": {"any": {"settings": 3}}}}', "is not a profile"),
     ],
 )
 def test_no_profile_is_a_sentence(tmp_path: Path, text: str | None, says: str) -> None:

@@ -334,7 +334,7 @@ def test_a_hook_that_would_be_without_effect_is_refused(key: str, schema: Any, l
         pre_model_hook=summarising(summaries(), key),
         checkpointer=InMemorySaver(),
     )
-    with pytest.raises(SettingsError, match=f"pre_model_hook returned '{lost}', which is no channel"):
+    with pytest.raises(SettingsError, match=f"pre_model_hook returned '{lost}', which is not a channel"):
         agent.invoke({"messages": [("user", "Dig.")]}, THREAD)
     assert len(model.requests) < 10
 
