@@ -76,7 +76,8 @@ def test_a_name_of_two_providers_is_said(profile: Path) -> None:
         with pytest.raises(SettingsError) as caught:
             look()
         assert str(caught.value) == (
-            "'small' was measured as 'anthropic:small' and 'bedrock:small': write the full name of the one you mean."
+            "'small' was measured as 'anthropic:small' and 'bedrock:small': "
+            "write the full name of the one you mean."
         )
     assert is_off("bedrock:small")
 

@@ -248,7 +248,9 @@ def test_tools_by_name() -> None:
 @pytest.mark.parametrize("returned", ["x", [AIMessage("a")], 5])
 def test_a_hook_that_returns_no_mapping(returned: Any) -> None:
     agent = hi(pre_model_hook=lambda _state: returned)
-    with pytest.raises(SettingsError, match=r"pre_model_hook returned .+ llm_input_messages"):
+    with pytest.raises(
+        SettingsError, match=r"pre_model_hook must return a mapping, got .+ llm_input_messages"
+    ):
         agent.invoke(GO, AT)
 
 

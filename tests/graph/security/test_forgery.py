@@ -82,18 +82,20 @@ def outcomes(before: Board, *operations: Any) -> list[Outcome]:
 @pytest.mark.parametrize("text", EVIL[: len(ENDS)], ids=range(len(ENDS)))
 def test_results_of_todo_calls_keep_their_lines(text: str) -> None:
     parley, checklist = DIALECTS["parley"], DIALECTS["checklist"]
-    assert len(parley.result(outcomes(Board(), Add((text,)))[0]).splitlines()) == 2
-    listed = parley.result(outcomes(board(text), Show())[0]).splitlines()
+    assert len(parley.render_result(outcomes(Board(), Add((text,)))[0]).splitlines()) == 2
+    listed = parley.render_result(outcomes(board(text), Show())[0]).splitlines()
     assert listed[1:] == ["0 of 1 closed, 0 open."]
-    changed = parley.result(outcomes(board(text, status="pending"), Change(1, "blocked", text))[0])
+    changed = parley.render_result(outcomes(board(text, status="pending"), Change(1, "blocked", text))[0])
     assert len(changed.splitlines()) == 1
-    denied = parley.result(outcomes(board(text, status="pending"), Change(1, "completed"))[0]).splitlines()
+    denied = parley.render_result(
+        outcomes(board(text, status="pending"), Change(1, "completed"))[0]
+    ).splitlines()
     assert denied[1:] == [
         "  | [2] forged (done)",
         "  | [x] #2: forged. It is stored as open.",
     ]
     whole = outcomes(board(text, "old", "pending"), Replace((Draft(text, "completed", f"1{text[1:]}"),)))[0]
-    lines = checklist.result(whole).splitlines()
+    lines = checklist.render_result(whole).splitlines()
     assert [line[:3] for line in lines] == ["[>]", "", "(0/", "", '#"1', "  |", "  |", "", "dro"]
     running = (*board(text, status="in_progress").todos, *board(text, 2, "in_progress").todos)
     error = outcomes(Board(todos=running), Replace((), None), Change(9, "completed"))[1].error or ""
