@@ -41,8 +41,11 @@ def _vary_study(
     found: Study, prices: dict[str, float] | None, base_url: str | None, changes: dict[str, Any]
 ) -> Study:
     if agents := changes.get("agents"):
-        changes["reference"] = found.reference if found.reference in agents else agents[0]
-        changes["subject"] = found.subject if found.subject in agents else agents[-1]
+        changes["reference"], changes["subject"] = agents[0], agents[-1]
+        if found.reference in agents:
+            changes["reference"] = found.reference
+        if found.subject in agents:
+            changes["subject"] = found.subject
     found = found.with_changes(prices=prices, **{key: value or None for key, value in changes.items()})
     if base_url:
         if all(map(is_weak, found.models)):
@@ -107,9 +110,8 @@ def run_study(study: Study, out: Path, say: Callable[[str], None], **how: Any) -
             say(f"Stopped: {describe_saved_cells(out)}. {RESUME_HINT}")
             raise
     missing = done.whole - len(done.rows)
-    are = "is" if len(done.rows) == 1 else "are"
-    why = f"; {done.why}" if done.why else ""
-    say(f"{len(done.rows):,} of {pluralize(done.whole, 'cell')} {are} in {out / JOURNAL}{why}")
+    saved = format_saved(len(done.rows), done.whole, out)
+    say(f"{saved}; {done.why}" if done.why else saved)
     if missing:
         say(RESUME_HINT)
         return FAILED
@@ -132,8 +134,12 @@ def describe_saved_cells(out: Path) -> str:
     head, rows = read_journal(path)
     if not rows:
         return "no cell was finished"
-    are = "is" if len(rows) == 1 else "are"
-    return f"{len(rows):,} of {pluralize(head['cells'], 'cell')} {are} in {path}"
+    return format_saved(len(rows), head["cells"], out)
+
+
+def format_saved(count: int, whole: int, out: Path) -> str:
+    """Say how many cells of a study are in its folder."""
+    return f"{count:,} of {pluralize(whole, 'cell')} {'is' if count == 1 else 'are'} in {out / JOURNAL}"
 
 
 def build_report(

@@ -82,7 +82,7 @@ def format_error(error: BaseException) -> str:
     elif isinstance(error, UnicodeDecodeError):
         text = "The text on stdin is not UTF-8."
     elif isinstance(error, OSError) and error.strerror:
-        text = f"{error.strerror}: {error.filename}." if error.filename else f"{error.strerror}."
+        text = ": ".join(filter(None, (error.strerror, error.filename))) + "."
     else:
         text = f"The run failed: {type(error).__name__}: {error}"
     return clean_line(redact(text), 2 * MAX_SERVER_MESSAGE)
@@ -125,8 +125,8 @@ def format_server_error(error: Any) -> str:
             what = "failed"
         if status == NOT_FOUND and not message:
             what, advice = explain_not_found(error)
-        ending = f": {message}" if message else "."
-        return f"The server{where} {what} ({status}){ending} {advice}".rstrip()
+        ended = f"The server{where} {what} ({status})"
+        return " ".join(filter(None, (f"{ended}: {message}" if message else f"{ended}.", advice)))
     if _has_type_named(error, "Timeout"):
         return f"The server{where} did not answer in time."
     if _has_type_named(error, "Connect"):
@@ -150,7 +150,7 @@ def explain_not_found(error: Any) -> tuple[str, str]:
     path = ""
     with suppress(Exception):
         path = error.request.url.path
-    what = f"has nothing at {path}" if path else "has nothing there"
+    what = f"has nothing at {path or 'this address'}"
     if re.search(r"/v\d", path):
         return what, "Check --base-url."
     return what, "Check --base-url: most servers want it to end in /v1."

@@ -86,11 +86,12 @@ def export_thread(database: DatabaseFile, thread: str | None, *, json: bool) -> 
 
 def format_todo_item(todo: Any) -> str:
     """Format an item as a Markdown task; only a completed one is ticked."""
-    mark = MARKS.get(todo["status"], "[?]")
-    box = mark if mark in ("[x]", "[ ]") else "[ ]"
-    state = "" if box == mark else f" ({todo['status']})"
-    why = f": {todo['reason']}" if todo.get("reason") else ""
-    return f"- {box} {clean_line(str(todo['id']))} {clean_line(todo['content'])}{state}{clean_line(why)}"
+    box, notes = MARKS.get(todo["status"], "[?]"), ""
+    if box not in ("[x]", "[ ]"):  # Markdown knows only these two
+        box, notes = "[ ]", f" ({todo['status']})"
+    if todo.get("reason"):
+        notes += clean_line(f": {todo['reason']}")
+    return f"- {box} {clean_line(str(todo['id']))} {clean_line(todo['content'])}{notes}"
 
 
 def format_message(message: Any) -> Iterator[str]:
@@ -101,8 +102,9 @@ def format_message(message: Any) -> Iterator[str]:
         who = f"Graph ({message['graph']})"
     else:
         who = SPEAKERS.get(message["type"], "Other")
-    name = f" of {clean_line(message['name'] or 'a tool')}" if message["type"] == "tool" else ""
-    yield from (f"### {who}{name}", "")
+    if message["type"] == "tool":
+        who += f" of {clean_line(message['name'] or 'a tool')}"
+    yield from (f"### {who}", "")
     if text := message["text"].strip():
         yield from fence_text(text)
     for call in message.get("tool_calls", ()):

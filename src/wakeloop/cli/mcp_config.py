@@ -21,6 +21,7 @@ LIST_KEYS = ("args",)
 MAPPING_KEYS = ("env", "headers")
 BOOLEAN_KEYS = ("disabled",)
 KEYS = (*STRING_KEYS, *LIST_KEYS, *MAPPING_KEYS, *BOOLEAN_KEYS)
+SERVER_FIELDS = ("command", "cwd", "url", *LIST_KEYS, *MAPPING_KEYS)  # of an McpServer
 COMMAND_KEYS, ADDRESS_KEYS = ("args", "env", "cwd"), ("headers",)
 HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp")
 PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
@@ -47,11 +48,13 @@ def read_servers(path: Path) -> list[McpServer]:
     if not isinstance(servers, dict):
         shape = '{"mcpServers": {"NAME": {"command": "…", "args": []}}}'
         raise usage_error(f"{quote_path(path)} must contain servers, as in {shape}.")
-    which = {name: f"{quote_path(path)}: the server {name!r}" for name in servers}
-    for name, given in servers.items():  # check all of them first: a variable may be missing in a wrong one
-        check_server(given, which[name])
-    enabled = {name: given for name, given in servers.items() if not given.get("disabled")}
-    return [expand_server(name, given, which[name]) for name, given in enabled.items()]
+    for name, given in servers.items():  # before any variable is looked up
+        check_server(given, f"{quote_path(path)}: the server {name!r}")
+    found = []
+    for name, given in servers.items():
+        if not given.get("disabled"):
+            found.append(expand_server(name, given, f"{quote_path(path)}: the server {name!r}"))
+    return found
 
 
 def read_json_file(path: Path) -> dict[str, Any]:
@@ -110,13 +113,15 @@ def check_server(given: Any, which: str) -> None:
 def find_expected_type(key: str, value: Any) -> str:
     """Return what a key must hold if its value does not fit; "" if it does."""
     if key in STRING_KEYS:
-        return "" if _is_string(value) else "a string"
-    if key in BOOLEAN_KEYS:
-        return "" if isinstance(value, bool) else "true or false"
-    if key in LIST_KEYS:
-        return "" if isinstance(value, list) and all(map(_is_string, value)) else "a list of strings"
-    fits = isinstance(value, dict) and all(map(_is_string, value.values()))
-    return "" if fits else "an object of strings"
+        expected, fits = "a string", _is_string(value)
+    elif key in BOOLEAN_KEYS:
+        expected, fits = "true or false", isinstance(value, bool)
+    elif key in LIST_KEYS:
+        expected, fits = "a list of strings", isinstance(value, list) and all(map(_is_string, value))
+    else:
+        fits = isinstance(value, dict) and all(map(_is_string, value.values()))
+        expected = "an object of strings"
+    return "" if fits else expected
 
 
 def _is_string(value: Any) -> bool:
@@ -134,8 +139,8 @@ def expand_server(name: str, given: Mapping[str, Any], which: str) -> McpServer:
             return {key: expand(part) for key, part in value.items()}
         return tuple(map(expand, value))
 
-    fields = [key for key in KEYS if key in given and key not in ("type", *BOOLEAN_KEYS)]
-    server = McpServer(name, **{key: expand(given[key]) for key in fields})
+    expanded = expand({key: given[key] for key in SERVER_FIELDS if key in given})
+    server = McpServer(name, **expanded)
     if server.url and not is_http_url(server.url):
         raise usage_error(f"{which}: url must be an address such as https://HOST/PATH.")
     carriers = {"variables": used, "env": server.env, "headers": server.headers, "url": server.url}

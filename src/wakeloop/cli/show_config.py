@@ -118,7 +118,7 @@ def format_view(view: ConfigView, files: Sequence[tuple[str, bool]] = ()) -> Ite
     if files:
         yield ""
     for path, exists in files:
-        yield f"file: {quote_path(path)}" if exists else f"file: {quote_path(path)} (not found)"
+        yield f"file: {quote_path(path)}" + ("" if exists else " (not found)")
 
 
 def format_row(key: str, found: ResolvedValue, short: Mapping[str, str]) -> tuple[str, str, str, str]:

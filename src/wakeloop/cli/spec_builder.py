@@ -57,9 +57,9 @@ class LevelStack:
         without a request limit gets the default one.
         """
         whole = self.whole
-        others = [level for level in self.levels if level is not whole]
+        agent_files, others = split_levels(self.levels, AGENT)
         found = resolve_levels(others, whole=whole)
-        sources = [whole] if whole else others
+        sources = agent_files or others
         added = {}
         if found.get("preset") == "loki" and found.get("function_calling") is not False:
             added["auto_continue"] = find_explicit_value(
@@ -161,22 +161,31 @@ def select_base_url(found: ResolvedConfig) -> str:
 
 def build_stack(before: AgentSpec | None, given: Mapping[str, Any]) -> LevelStack:
     """Stack the levels of the files, or those that the thread keeps, and the options."""
-    old = [] if before is None else levels_from_spec(before)
-    role = choose_name(given.get("role"), before.role if before else "")
-    agent = choose_name(given.get("agent"), before.agent if before else "")
+    old: list[Level] = []
+    role = agent = ""
+    if before is not None:
+        old, role, agent = levels_from_spec(before), before.role, before.agent
+    role = choose_name(given.get("role"), role)
+    agent = choose_name(given.get("agent"), agent)
+    base, outside = split_levels(old, BASE)
     if before is None or "role" in given or "agent" in given:
         outside = read_file_levels(role, agent)
-    else:
-        outside = [level for level in old if level.name != BASE]
-        if "max_cost" in given and not any("prices" in level.values for level in old):
-            # a thread that started without prices can only be limited by today's
-            outside = [*keep_only_prices(read_file_levels(role, agent)), *outside]
-    agent_files = [level for level in outside if level.name == AGENT]
+    elif "max_cost" in given and not keep_only_prices(old):
+        # a thread that started without prices can only be limited by today's
+        outside = [*keep_only_prices(read_file_levels(role, agent)), *outside]
+    agent_files, below = split_levels(outside, AGENT)
     for level in agent_files:
         refuse_agent_conflicts(level, agent, given)
-    below = [level for level in outside if level.name != AGENT]
-    base = apply_options([level for level in old if level.name == BASE], given)
-    return LevelStack([*below, *base, *agent_files], role, agent)
+    return LevelStack([*below, *apply_options(base, given), *agent_files], role, agent)
+
+
+def split_levels(levels: Iterable[Level], name: str) -> tuple[list[Level], list[Level]]:
+    """Return the levels of this name, and the others."""
+    named: list[Level] = []
+    others: list[Level] = []
+    for level in levels:
+        (named if level.name == name else others).append(level)
+    return named, others
 
 
 def choose_name(name: str | None, before: str) -> str:
@@ -190,7 +199,9 @@ def read_file_levels(role: str, agent: str) -> list[Level]:
     """Read the levels in the configuration folder and the environment."""
     where = config_folder()
     url = os.environ.get("OPENAI_BASE_URL")
-    levels = [Level("global", "OPENAI_BASE_URL", {"base_url": url})] if url else []
+    levels = []
+    if url:
+        levels.append(Level("global", "OPENAI_BASE_URL", {"base_url": url}))
     levels += read_global_levels(where)
     if role:
         levels.append(read_role(where, role))
@@ -201,8 +212,11 @@ def read_file_levels(role: str, agent: str) -> list[Level]:
 
 def keep_only_prices(levels: Iterable[Level]) -> list[Level]:
     """Reduce levels to their prices; those without any are dropped."""
-    priced = [level for level in levels if "prices" in level.values]
-    return [replace(level, values={"prices": level.values["prices"]}) for level in priced]
+    priced = []
+    for level in levels:
+        if "prices" in level.values:
+            priced.append(replace(level, values={"prices": level.values["prices"]}))
+    return priced
 
 
 def levels_from_spec(spec: AgentSpec) -> list[Level]:
@@ -226,9 +240,11 @@ def apply_options(base: Iterable[Level], given: Mapping[str, Any]) -> list[Level
         # --set and a flag can name the same setting: the newest one wins, so drop it from the others
         for other in setting_options:
             if other in by_option:
-                rest = {key: value for key, value in by_option[other].values.items() if key not in values}
+                rest = dict(by_option[other].values)
+                for key in values:
+                    rest.pop(key, None)
                 by_option[other] = replace(by_option[other], values=rest)
-        before = by_option[option].values if option in by_option else {}
+        before = by_option.get(option, Level(BASE, option)).values
         by_option[option] = Level(BASE, option, {**before, **values})
     return sorted(by_option.values(), key=lambda level: level.source in setting_options)
 
@@ -236,7 +252,9 @@ def apply_options(base: Iterable[Level], given: Mapping[str, Any]) -> list[Level
 def group_typed_settings(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Check the typed settings and group them by option. Raises `CommandError` for one typed twice."""
     by_set = normalize_settings(given.get("settings") or {})
-    found = {SET_OPTION: by_set} if by_set else {}
+    found = {}
+    if by_set:
+        found[SET_OPTION] = by_set
     for key, option in LIMIT_OPTIONS.items():
         if key in given:
             if key in by_set:

@@ -60,7 +60,7 @@ def require_thread(store: Store, thread: str | None) -> ThreadRecord:
     if known := store.find(thread) or find_by_prefix(store, thread):
         return known
     name = repr(thread) if is_visible(thread) else ascii(thread)
-    raise usage_error(f"There is no thread {name} {where}; list them with wakeloop threads.")
+    raise usage_error(f"Unknown thread {name} {where}; list them with wakeloop threads.")
 
 
 def find_by_prefix(store: Store, prefix: str) -> ThreadRecord | None:
@@ -79,8 +79,9 @@ def match_prefix(prefix: str, names: Iterable[str], what: str) -> str | None:
     found = [name for name in names if head and name.startswith(head) and name.endswith(tail)]
     if len(found) > 1:
         ids = ", ".join(map(clean_line, found[:MAX_LISTED]))
-        more = f" and {len(found) - MAX_LISTED} more" if len(found) > MAX_LISTED else ""
-        raise usage_error(f"{len(found)} {what} start with {prefix!r}: {ids}{more}. Type more of the id.")
+        if len(found) > MAX_LISTED:
+            ids += f" and {len(found) - MAX_LISTED} more"
+        raise usage_error(f"{len(found)} {what} start with {prefix!r}: {ids}. Type more of the id.")
     return found[0] if found else None
 
 

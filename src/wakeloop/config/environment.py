@@ -1,7 +1,7 @@
 """Read the environment variables WAKELOOP_… as settings."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -17,19 +17,13 @@ def read_environment(other_keys: Iterable[str]) -> dict[str, Any]:
 
     Raises `SettingsError` for an unknown variable and for a value that cannot be parsed.
     """
-    fields: dict[str, Any] = {name: (f.annotation, None) for name, f in LoopSettings.model_fields.items()}
-    fields |= {alias: fields[name] for alias, name in ALIASES.items()}
+    fields: dict[str, Any] = {}
+    for name, field in LoopSettings.model_fields.items():
+        fields[name] = (field.annotation, None)
+    for alias, name in ALIASES.items():
+        fields[alias] = fields[name]
     fields |= dict.fromkeys(other_keys, (str | None, None))
-    known = sorted(name.upper() for name in (*fields, *OTHER_VARIABLES))
-    for variable in os.environ:
-        name = variable.removeprefix(PREFIX)
-        if name != variable and name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"Available after {PREFIX}: {', '.join(known)}."
-            if near:
-                hint = f"Did you mean {PREFIX}{near[0]}?"
-            raise WrongSetting(f"Unknown variable {variable}. {hint}")
-    if not any(name.removeprefix(PREFIX) not in (name, *OTHER_VARIABLES) for name in os.environ):
+    if not _find_variables(sorted([*map(str.upper, fields), *OTHER_VARIABLES])):
         return {}
     from pydantic import create_model  # slow to import, so only if a variable is set
     from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
@@ -41,8 +35,24 @@ def read_environment(other_keys: Iterable[str]) -> dict[str, Any]:
     try:
         return EnvSettingsSource(model)()
     except SettingsError as error:
-        message = str(error)  # it names the field, always one with a structured value
-        field = next((name for name in fields if f'"{name}"' in message), None)
-        if field is None:
-            raise WrongSetting(f"The environment cannot be parsed: {error}.") from None
-        raise WrongSetting(f"The variable {PREFIX}{field.upper()} must be JSON.") from None
+        for name in fields:  # the message quotes the field, always one with a structured value
+            if f'"{name}"' in str(error):
+                raise WrongSetting(f"The variable {PREFIX}{name.upper()} must be JSON.") from None
+        raise WrongSetting(f"The environment cannot be parsed: {error}.") from None
+
+
+def _find_variables(known: Sequence[str]) -> bool:
+    """Whether the environment has any setting. Raises `SettingsError` for an unknown variable."""
+    found = False
+    for variable in os.environ:
+        if not variable.startswith(PREFIX):
+            continue
+        name = variable.removeprefix(PREFIX)
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"Available after {PREFIX}: {', '.join(known)}."
+            if near:
+                hint = f"Did you mean {PREFIX}{near[0]}?"
+            raise WrongSetting(f"Unknown variable {variable}. {hint}")
+        found = found or name not in OTHER_VARIABLES
+    return found

@@ -40,11 +40,12 @@ def read_markdown(path: Path) -> Document:
     lines = text.splitlines()
     if not lines or lines[0].strip() != FENCE:
         return Document(path, body=text.strip())
-    end = next((i for i, line in enumerate(lines[1:], 1) if line.strip() == FENCE), None)
-    if end is None:
+    fences = [number for number, line in enumerate(lines) if line.strip() == FENCE]
+    if len(fences) == 1:
         raise SettingsError(
             f"{quote_path(path)}, line 1: the front matter is not closed; end it with a line ---."
         )
+    end = fences[1]
     front = "\n".join(lines[1:end])
     document = _parse_document(path, front, first=2)
     return Document(path, document.values, document.lines, "\n".join(lines[end + 1 :]).strip())
@@ -80,5 +81,6 @@ def _parse_document(path: Path, text: str, first: int) -> Document:
             raise SettingsError(f"{quote_path(path)}, line {line}: the key {name!r} occurs twice.")
         lines[name] = line
         if isinstance(value, yaml.MappingNode):
-            lines |= {f"{name}.{k.value}": k.start_mark.line + first for k, _ in value.value}
+            for inner, _ in value.value:
+                lines[f"{name}.{inner.value}"] = inner.start_mark.line + first
     return Document(path, {str(key): value for key, value in values.items()}, lines)

@@ -92,10 +92,13 @@ def resolve_levels(levels: Iterable[Level], *, whole: Level | None = None) -> Re
         for level in given:
             if not found.keys().isdisjoint(level.expand_preset()):
                 ignored.append(level.name)
-        given = [replace(level, values=_drop_settings(level.values)) for level in given] + [whole]
-    named = [level for level in given if "preset" in level.values]
+        given = [*map(_drop_settings, given), whole]
+    named = None
     for level in given:
-        values = level.expand_preset() if level in named[-1:] else level.values
+        if "preset" in level.values:
+            named = level
+    for level in given:
+        values = level.expand_preset() if level is named else level.values
         for key, value in values.items():
             if key in ("prompts", "prices") and key in found:
                 value = {**found[key].value, **value}  # noqa: PLW2901 - these are merged, entry by entry
@@ -103,8 +106,9 @@ def resolve_levels(levels: Iterable[Level], *, whole: Level | None = None) -> Re
     return ResolvedConfig(found, whole is not None, tuple(dict.fromkeys(ignored)))
 
 
-def _drop_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key in NON_SETTINGS and key != "preset"}
+def _drop_settings(level: Level) -> Level:
+    kept = {key: level.values[key] for key in NON_SETTINGS if key in level.values and key != "preset"}
+    return replace(level, values=kept)
 
 
 # -- the levels ------------------------------------------------------------------------------------------
@@ -143,8 +147,8 @@ def read_agent(folder: Path, name: str) -> Level:
     Its settings are in a mapping `settings`, or, as loki has them, at the top next to the other keys.
     """
     document = read_yaml(_find_agent_file(folder, name))
-    top = {key: value for key, value in document.values.items() if key != "settings"}
-    inner = document.values.get("settings") or {}
+    top = dict(document.values)
+    inner = top.pop("settings", None) or {}
     if not isinstance(inner, Mapping):
         raise document.error("settings", f"settings must be a mapping, got {inner!r}.")
     inner_keys = set(map(canonical_key, inner))
@@ -159,10 +163,13 @@ def read_agent(folder: Path, name: str) -> Level:
 
 def list_names(folder: Path, kind: str) -> list[str]:
     """List the names of all roles or agents; `kind` is `roles` or `agents`."""
-    if kind == "roles":
-        return sorted(path.stem for path in (folder / kind).glob("*.md"))
-    files = {path.stem for path in (folder / kind).glob("*.yaml")}
-    return sorted(files | {path.parent.name for path in (folder / kind).glob("*/config.yaml")})
+    names = set()
+    for path in (folder / kind).glob("*.md" if kind == "roles" else "*.yaml"):
+        names.add(path.stem)
+    if kind == "agents":
+        for path in (folder / kind).glob("*/config.yaml"):
+            names.add(path.parent.name)
+    return sorted(names)
 
 
 def _find_agent_file(folder: Path, name: str) -> Path:
@@ -182,7 +189,7 @@ def _find_named_file(folder: Path, name: str, suffix: str, what: str) -> Path:
     path = folder / f"{name}{suffix}"
     if path.parent != folder or not path.is_file():  # a name with a slash would leave the folder
         available = ", ".join(list_names(folder.parent, folder.name)) or "none"
-        raise SettingsError(f"There is no {what} {name!r} in {quote_path(folder)}. Available: {available}.")
+        raise SettingsError(f"Unknown {what} {name!r} in {quote_path(folder)}. Available: {available}.")
     return path
 
 
@@ -244,13 +251,13 @@ def _check_non_setting(document: Document, given: str, key: str, value: Any) -> 
 
 def _check_tools(document: Document, given: str, value: Any) -> tuple[str, ...]:
     """Read a list of tools, which the environment gives as `files,shell`; `none` means no tools."""
-    names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+    names = list(map(str.strip, value.split(","))) if isinstance(value, str) else value
     if names in (["none"], [""]):
         return ()
-    if isinstance(names, list) and all(name in TOOLS for name in names):
+    if isinstance(names, list) and set(map(str, names)) <= set(TOOLS):
         return tuple(names)
     hint = ""
-    if isinstance(names, list) and any(":" in str(name) for name in names):
+    if isinstance(names, list) and ":" in "".join(map(str, names)):
         hint = " Tools of your own can only be given on the command line: --tools MODULE:NAME."
     raise document.error(given, f"tools must be a list of {', '.join(TOOLS)}, got {value!r}.{hint}")
 

@@ -193,9 +193,9 @@ def test_roles_and_agents_are_found_by_name_and_only_in_their_folder(folder: Pat
     (folder / "roles" / "a.md").write_text("A")
     assert list_names(folder, "roles") == ["a", "b"]
     assert read_role(folder, "a").values == {"system_prompt": "A"}
-    with pytest.raises(SettingsError, match=r"There is no role 'c' in .*\. Available: a, b\."):
+    with pytest.raises(SettingsError, match=r"Unknown role 'c' in .*\. Available: a, b\."):
         read_role(folder, "c")
-    with pytest.raises(SettingsError, match="There is no agent"):
+    with pytest.raises(SettingsError, match="Unknown agent"):
         read_agent(folder, "../roles/a")
 
 

@@ -224,7 +224,7 @@ def test_roles_and_agents(talk_with, plays, config: Path) -> None:
     assert does(talk, ".agent null") == ["agent: none; model: m"]
     assert talk.settings.max_idle_wakes == 1
     assert does(talk, ".role null") == ["role: none; model: m"]
-    with pytest.raises(SettingsError, match="There is no role 'nobody'"):
+    with pytest.raises(SettingsError, match="Unknown role 'nobody'"):
         does(talk, ".role nobody")
     assert talk.spec.role == ""
 

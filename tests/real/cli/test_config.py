@@ -156,8 +156,8 @@ def test_options_beside_an_agent_are_refused(folder: Path, given: list[str], say
             ["--agent", "a"],
             "a.yaml, line 1: there is no setting 'tool'; did you mean 'tools'?",
         ),
-        ("config.yaml", "", ["--role", "nobody"], "There is no role 'nobody' in"),
-        ("config.yaml", "", ["--agent", "nobody"], "There is no agent 'nobody' in"),
+        ("config.yaml", "", ["--role", "nobody"], "Unknown role 'nobody' in"),
+        ("config.yaml", "", ["--agent", "nobody"], "Unknown agent 'nobody' in"),
     ],
 )
 def test_a_wrong_file_is_one_sentence(folder: Path, name: str, text: str, args: list[str], says: str) -> None:
@@ -202,7 +202,7 @@ def test_a_thread_keeps_its_levels_and_options_are_added(folder: Path) -> None:
     anew = build_spec(kept, parse_options(role="coder"))
     assert (anew.model, anew.system) == ("other", "You are new.")
     assert anew.settings == {"max_items": 51, "nudge_items": 9, "nag_after": 1}
-    assert build_spec(kept, parse_options(role="null")).system == ""
+    assert build_spec(kept, parse_options(role="none")).system == ""
 
 
 def test_a_recipe_without_levels_is_all_base(folder: Path) -> None:

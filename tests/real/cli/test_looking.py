@@ -84,7 +84,7 @@ def test_without_a_name_the_last_thread_is_edited_and_none_is_removed_or_renamed
     assert wakeloop("todo", "add", "y", *db) == (0, "list: 0/2 closed\n  [ ] 1 x\n  [ ] 2 y\n", "")
     assert wakeloop("todo", "c", *db)[1] == "list: 0/2 closed\n  [ ] 1 x\n  [ ] 2 y\n"
     assert wakeloop("todo", "b", *db)[1] == "list: 0/1 closed\n  [ ] 1 x\n"
-    assert wakeloop("todo", "add", "list", *db)[2].startswith("wakeloop: There is no thread 'add' in ")
+    assert wakeloop("todo", "add", "list", *db)[2].startswith("wakeloop: Unknown thread 'add' in ")
     assert [wakeloop(*args, *db)[0] for args in (["rm"], ["rename", "d"])] == [2, 2]
 
 

@@ -208,7 +208,7 @@ def test_a_file_that_nobody_named_is_told_of_and_starts_nothing(
     ("options", "says"),
     [
         (["--mcp", "nothing.json"], "The file 'nothing.json' of --mcp does not exist."),
-        (["--mcp", "bad.json"], r"\S+/bad.json, line 1: this is not JSON: Expecting value."),
+        (["--mcp", "bad.json"], r"\S+/bad.json, line 1 is not valid JSON: Expecting value."),
         (
             ["--mcp", "one.json", "--model", "m"],
             "The MCP server 'one' cannot be used: the command 'no-such' or the folder '.' does not exist.",

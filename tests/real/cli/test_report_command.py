@@ -51,11 +51,11 @@ def test_a_file_that_is_there_is_kept_unless_it_is_meant(db: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["nobody"], 2, "There is no thread 'nobody'"),
+        (["nobody"], 2, "Unknown thread 'nobody'"),
         (["a", "-o", "nowhere/page.html"], 1, "Cannot write the file 'nowhere/page.html': No such file"),
         (["a", "-o", ".", "--force"], 1, "Cannot write the file '.': Is a directory"),
         (["a", "-o", "/dev/full", "--force"], 1, "Cannot write the file '/dev/full': No space left"),
-        (["a", "--db", "none.sqlite"], 2, "There is no thread 'a'"),
+        (["a", "--db", "none.sqlite"], 2, "Unknown thread 'a'"),
         (["--db", "none.sqlite"], 2, "There are no threads in "),
     ],
 )

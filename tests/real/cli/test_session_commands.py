@@ -333,7 +333,7 @@ def test_a_cron_line_wakes_its_session(shared: World) -> None:
     until(lambda: due in shared.here("cron", "list")[1], shared.servers[0])  # and comes again
     assert shared.here("cron", "remove", key[:-4]) == (0, f"Removed {key}.\n", "")
     assert shared.here("cron", "remove", key) == (
-        2, "", f"wakeloop: There is no schedule {key!r}; list them with wakeloop cron list.\n",
+        2, "", f"wakeloop: Unknown schedule {key!r}; list them with wakeloop cron list.\n",
     )  # fmt: skip
     assert shared.here("cron", "list") == (0, "There are no schedules.\n", "")
     assert shared.here("cron", "list", "--json") == (0, "[]\n", "")
@@ -590,7 +590,7 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (["cron", "list", "x"], CRON_USAGE),
         (["cron", "remove"], CRON_USAGE),
         (["cron", "alter"], CRON_USAGE),
-        (["cron", "remove", "no"], "There is no schedule 'no'; list them with wakeloop cron list."),
+        (["cron", "remove", "no"], "Unknown schedule 'no'; list them with wakeloop cron list."),
         (["cron", "add", "x", "every day", "Hello"], f"Invalid cron line 'every day': {NO_LINE}"),
         (["cron", "add", "x", "61 * * * *", "Hello"], f"Invalid cron line '61 * * * *': {NO_LINE}"),
         (["cron", "add", "x y", "* * * * *", "Hello"], ODD),

@@ -31,7 +31,7 @@ def manage_schedules(
                 known = [schedule.id for schedule in client.schedules()]
                 whole = key if key in known else match_prefix(key, known, "schedules")
                 if whole is None or not client.cancel(whole):
-                    raise usage_error(f"There is no schedule {key!r}; list them with wakeloop cron list.")
+                    raise usage_error(f"Unknown schedule {key!r}; list them with wakeloop cron list.")
             yield f"Removed {whole}."
         case _:
             raise usage_error(CRON_USAGE)
