@@ -35,10 +35,10 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (
             ["run", "x", "--model", "m", "--set", "max_wake_cycles=many"],
             2,
-            "'max_wake_cycles' cannot be 'many'",
+            "'max_wake_cycles' must be a number, got 'many'",
         ),
         (["run", "x", "--model", "m", "--set", "max_wake_cycles"], 2, "--set expects key=value"),
-        (["run", "x", "--model", "m", "--preset", "nope"], 2, "There is no preset 'nope'"),
+        (["run", "x", "--model", "m", "--preset", "nope"], 2, "Unknown preset 'nope'"),
         (["run", "x", "--model", "m", "--tools", "web"], 2, "Unknown tools 'web'. --tools takes"),
         (["run", "x", "--model", "m", "--root", "nowhere"], 2, "is not a folder"),
         (
@@ -68,7 +68,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["todo", "nobody", "block", "1"], 2, "needs an id and a reason"),
         (["todo", "nobody", "clear", "1"], 2, "takes no arguments"),
         (["demo", "nowhere"], 2, "is not a folder. Name another one."),
-        (["demo", ".", "--preset", "nope"], 2, "There is no preset 'nope'"),
+        (["demo", ".", "--preset", "nope"], 2, "Unknown preset 'nope'"),
         (["demo", "."], 2, "has no Python"),
     ],
 )
