@@ -7,6 +7,14 @@ class WakeloopError(Exception):
     """The base of every error that this package raises itself.
 
     Each message is a full sentence that says what was wrong and what to do about it.
+
+    Example:
+        >>> from wakeloop import preset
+        >>> try:
+        ...     preset("lokki")
+        ... except WakeloopError as error:
+        ...     print(type(error).__name__)
+        SettingsError
     """
 
 

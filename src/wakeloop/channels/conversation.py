@@ -97,6 +97,10 @@ def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[A
     `state` is the conversation, `writes` a batch of updates (a list of message-likes, or one). A message that
     is removed and added again moves to the end; an unknown id to remove is ignored. An id is derived only for
     input without one, from place and content, on a copy: the same writes give the same messages.
+
+    Example:
+        >>> [message.text for message in merge_messages([], [[("user", "Hello")], [("ai", "Hi")]])]
+        ['Hello', 'Hi']
     """
     merged = copy(state) if isinstance(state, Messages) else Messages(_load_messages(state))
     for write in writes:

@@ -13,6 +13,11 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
     one content the further one is kept; of two different items under one number the later one is the item of
     its content that is there already, else it is kept under a new number. Pass `Overwrite([])` to empty the
     channel.
+
+    Example:
+        >>> open_item = {"id": 1, "content": "Measure", "status": "pending"}
+        >>> join_todos([open_item], [{**open_item, "status": "completed"}])
+        [{'id': 1, 'content': 'Measure', 'status': 'completed'}]
     """
     merged = list(left or ())
     places = {todo["id"]: i for i, todo in enumerate(merged)}
@@ -38,12 +43,21 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
 
 
 def join_goal(left: str | None, right: str | None) -> str:
-    """Keep the newest goal that says something: for a parent with parallel agents."""
+    """Keep the newest goal that says something: for a parent with parallel agents.
+
+    Example:
+        >>> join_goal("Measure", "")
+        'Measure'
+    """
     return right or left or ""
 
 
 def join_session(left: Session | None, right: Session | None) -> Session | None:
-    """Keep the session of the agent that reported last, over the newest list: for parallel agents."""
+    """Keep the session of the agent that reported last, over the newest list: for parallel agents.
+
+    Example:
+        >>> join_session(None, None)
+    """
     lists = [one["list"] for one in (left, right) if one and "list" in one]
     newest = right or left
     return {**newest, "list": max(lists)} if newest and lists else newest

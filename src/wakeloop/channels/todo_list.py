@@ -39,6 +39,10 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     A list replaces: it is checked, and a bad one is set aside with a sentence while the old one stays, so
     that reading the thread never raises. A dict of `Changes` changes it, under the same check: it, too, may
     come from outside. None does nothing.
+
+    Example:
+        >>> merge_todos([], [[{"id": 1, "content": "Measure", "status": "pending"}]])
+        [{'id': 1, 'content': 'Measure', 'status': 'pending'}]
     """
     merged = copy(state) if isinstance(state, Todos) else _load_todos(state)
     for write in writes:

@@ -14,7 +14,12 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def register_dialect(dialect: Dialect) -> None:
-    """Make a dialect available under its name, in place of any other of that name."""
+    """Make a dialect available under its name, in place of any other of that name.
+
+    Example:
+        >>> from wakeloop.dialects.parley import Parley
+        >>> register_dialect(Parley())
+    """
     DIALECTS[dialect.name] = dialect
 
 

@@ -45,6 +45,11 @@ class Dialect:
     `manner` names a folder of texts that stand before the dialect's own;
     `needs_auto_continue` whether tools and instructions exist only while `auto_continue` is on; `renumbers`
     whether numbers begin at 1 again where the list is emptied.
+
+    Example:
+        >>> from wakeloop.dialects import get_dialect
+        >>> sorted(get_dialect("write_todos").tool_names)
+        ['write_todos']
     """
 
     name: str

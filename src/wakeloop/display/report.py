@@ -51,7 +51,19 @@ def thread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> 
 
 
 async def athread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> str:
-    """Return the page of `thread_report`, made in a thread of its own; for any saver."""
+    """Return the page of `thread_report`, made in a thread of its own; for any saver.
+
+    Example:
+        >>> import asyncio
+        >>> from langgraph.checkpoint.memory import InMemorySaver
+        >>> from wakeloop import create_todo_agent
+        >>> from wakeloop.testing import ScriptedModel
+        >>> agent = create_todo_agent(ScriptedModel("Hello!"), checkpointer=InMemorySaver())
+        >>> config = {"configurable": {"thread_id": "1"}}
+        >>> result = agent.invoke({"messages": [("user", "Hi")]}, config)
+        >>> "Hello!" in asyncio.run(athread_report(agent, config))
+        True
+    """
     return await asyncio.to_thread(thread_report, graph, config, hide=hide)
 
 

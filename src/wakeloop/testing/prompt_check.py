@@ -27,6 +27,11 @@ def prompt_faults(requests: Iterable[Request]) -> list[str]:
     the request before; then all other messages of the request before, in their order, with the same role,
     content, calls (name, arguments, id) and answered ids. Each request is compared with the one before it, so
     a change is reported once, and of a broken prefix only the first difference.
+
+    Example:
+        >>> system, question = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}
+        >>> prompt_faults([[system, question]])
+        []
     """
     reading = _PromptReader()
     return [

@@ -17,6 +17,10 @@ def says(text: str, *, finish_reason: str | None = None, **fields: Any) -> AIMes
 
     `finish_reason="length"` marks it as cut at the token limit (it goes into `response_metadata`). Further
     `fields` are those of `AIMessage`: `id`, `usage_metadata`, `additional_kwargs`, …
+
+    Example:
+        >>> says("Hello!", finish_reason="length").response_metadata
+        {'finish_reason': 'length'}
     """
     return AIMessage(content=text, **_with_finish_reason(finish_reason, fields))
 
@@ -27,6 +31,10 @@ def calls(*made: Call, text: str = "", finish_reason: str | None = None, **field
     A pair gets an id that is unique in this process (`call_1`, …); a third element sets it, None leaves it
     out. `malformed_call(…)` among them becomes one of the reply's `invalid_tool_calls`. Raises TypeError for
     anything else. `text`, `finish_reason` and `fields` are as in `says`.
+
+    Example:
+        >>> calls(("search", {"query": "x"}, "id-1")).tool_calls
+        [{'name': 'search', 'args': {'query': 'x'}, 'id': 'id-1', 'type': 'tool_call'}]
     """
     valid = [_tool_call(one) for one in made if isinstance(one, tuple)]
     invalid = [cast("InvalidToolCall", one) for one in made if _is_malformed(one)]
@@ -48,6 +56,10 @@ def malformed_call(
     """A call whose arguments are no JSON, for `calls(…)`: `calls(malformed_call("search", "{not json"))`.
 
     `args` is the raw text that the model wrote. Without `id` it gets a fresh one; None leaves it out.
+
+    Example:
+        >>> malformed_call("search", "{not json", "id-1")["args"]
+        '{not json'
     """
     key = _new_id() if isinstance(id, EllipsisType) else id
     return InvalidToolCall(type="invalid_tool_call", name=name, args=args, id=key, error=None)

@@ -65,6 +65,11 @@ class ScriptedModel(RecordingModel):
     With `tools=False` it stands for a model without tool support: `bind_tools` raises NotImplementedError.
     Text and calls stream in a few chunks that add up to the reply. Other keywords are those of
     `BaseChatModel`, such as `disable_streaming`.
+
+    Example:
+        >>> model = ScriptedModel("Hello!", "Bye!")
+        >>> [model.invoke("Hi").text, model.invoke("Bye").text]
+        ['Hello!', 'Bye!']
     """
 
     _script: _Script = PrivateAttr()

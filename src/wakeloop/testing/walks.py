@@ -26,6 +26,12 @@ def walk(
     count: on a resume those that had finished before are left out, an interrupted node that starts again is
     in. Nodes inside subgraphs are not listed. What the run raises comes through, with the walk so far as a
     note; a list given as `visited` is filled in either case. Further keywords go to `agent.stream`.
+
+    Example:
+        >>> from wakeloop import create_todo_agent
+        >>> from wakeloop.testing import ScriptedModel
+        >>> walk(create_todo_agent(ScriptedModel("Hello!")), "Hi")
+        ['activate', 'call_model', 'finalization_guard']
     """
     seen = _WalkRecorder(visited)
     with seen:
@@ -42,7 +48,15 @@ async def awalk(
     visited: list[str] | None = None,
     **kwargs: Any,
 ) -> list[str]:
-    """`walk` by way of `agent.astream`."""
+    """`walk` by way of `agent.astream`.
+
+    Example:
+        >>> import asyncio
+        >>> from wakeloop import create_todo_agent
+        >>> from wakeloop.testing import ScriptedModel
+        >>> asyncio.run(awalk(create_todo_agent(ScriptedModel("Hello!")), "Hi"))
+        ['activate', 'call_model', 'finalization_guard']
+    """
     seen = _WalkRecorder(visited)
     with seen:
         async for event in agent.astream(_graph_input(input), config, stream_mode=_MODES, **kwargs):

@@ -28,6 +28,10 @@ def wire_faults(requests: Iterable[Request]) -> list[str]:
     characters; content blocks hold the calls of `tool_calls` and no others, and of a provider's own tool none
     without its result; no user says nothing; nothing is left of the older `function_call`. Two user messages
     in a row are legal, and so is a request without a system message.
+
+    Example:
+        >>> wire_faults([[{"role": "user", "content": "Hi"}]])
+        []
     """
     return [
         f"request {number}, message {place}: {fault}"

@@ -101,7 +101,18 @@ async def aupdate_todos(
     clear: bool = False,
     goal: str | None = None,
 ) -> list[Todo]:
-    """Edit the list of a thread whose run has ended: `update_todos` for asynchronous savers."""
+    """Edit the list of a thread whose run has ended: `update_todos` for asynchronous savers.
+
+    Example:
+        >>> import asyncio
+        >>> from langgraph.checkpoint.memory import InMemorySaver
+        >>> from wakeloop import create_todo_agent
+        >>> from wakeloop.testing import ScriptedModel
+        >>> agent = create_todo_agent(ScriptedModel([]), checkpointer=InMemorySaver())
+        >>> config = {"configurable": {"thread_id": "1"}}
+        >>> [todo["id"] for todo in asyncio.run(aupdate_todos(agent, config, add=["Measure"]))]
+        [1]
+    """
     target = EditTarget.find(graph, config)
     edits = _Edit(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
     todos, update = edits.apply_to(await graph.aget_state(config), target)

@@ -27,6 +27,10 @@ class Todo(TypedDict):
 
     `id` is an int from a number that the thread never reuses, or the string that the model chose. `reason`
     says why an item is blocked or was cancelled; `evidence` is free text that speaks for its completion.
+
+    Example:
+        >>> Todo(id=1, content="Measure", status="pending")
+        {'id': 1, 'content': 'Measure', 'status': 'pending'}
     """
 
     id: int | str
