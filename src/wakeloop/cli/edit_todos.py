@@ -82,7 +82,7 @@ def parse_id_and_text(words: Sequence[str]) -> dict[str, str]:
 
 
 ACTION_ARGUMENTS: dict[TodoAction, tuple[str, int, Callable[[Sequence[str]], Any]]] = {
-    TodoAction.ADD: ("a text for each item, in quotes", 1, list),
+    TodoAction.ADD: ("the text of each item, in quotes", 1, list),
     TodoAction.BLOCK: ("an id and a reason", 2, parse_id_and_text),
     TodoAction.EDIT: ("an id and a text", 2, parse_id_and_text),
     **dict.fromkeys(

@@ -95,7 +95,7 @@ def format_todo_item(todo: Any) -> str:
 
 
 def format_message(message: Any) -> Iterator[str]:
-    """Yield a message under its speaker; texts are fenced so that they cannot alter the page."""
+    """Yield a message under its speaker, in fences, so that it cannot alter the page."""
     if "source" in message:
         who = f"Inserted by {clean_line(message['source'])}"
     elif "graph" in message:
@@ -112,7 +112,7 @@ def format_message(message: Any) -> Iterator[str]:
 
 
 def fence_text(text: str, kind: str = "text") -> Iterator[str]:
-    """Yield a text in a code fence longer than any fence in it."""
+    """Yield text in a code fence that is longer than any fence in it."""
     fence = "```"
     while fence in text:
         fence += "`"

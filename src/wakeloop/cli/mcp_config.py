@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from wakeloop.cli.agent_spec import is_http_url
 from wakeloop.cli.failures import usage_error
 from wakeloop.model.redaction import collect_secrets
 from wakeloop.text.characters import quote_path
+from wakeloop.text.wording import suggest
 
 DEFAULT_FILE = ".mcp.json"  # where other tools look in the working folder
 STRING_KEYS = ("type", "command", "cwd", "url")
@@ -92,9 +92,7 @@ def check_server(given: Any, which: str) -> None:
         raise usage_error(f"{which} must be an object.")
     for key, value in given.items():
         if key not in KEYS:
-            near = get_close_matches(key, KEYS, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(KEYS)}."
-            raise usage_error(f"{which} has an unknown key {key!r}. {hint}")
+            raise usage_error(f"{which} has an unknown key {key!r}. {suggest(key, KEYS)}")
         if expected := find_expected_type(key, value):
             raise usage_error(f"{which}: {key} must be {expected}.")
     kind = given.get("type", "http" if "url" in given else "stdio")

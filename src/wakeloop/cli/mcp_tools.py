@@ -82,7 +82,7 @@ def format_result(result: mcp.CallToolResult) -> str:
 
 
 def cut_middle(text: str) -> str:
-    """Cut the middle out of a text that is too long."""
+    """Cut the middle out of text that is too long."""
     missing = len(text) - MAX_RESULT
     if missing <= 0:
         return text

@@ -11,7 +11,7 @@ from wakeloop.display.terminal_text import clean_line
 from wakeloop.text.characters import is_visible
 
 ABBREVIATED_ID = re.compile(r"(t|demo)-[0-9a-f]{1,7}")  # the start of an id from `new_thread_id`
-ELLIPSIS = "…"  # stands for the part of an id that a table cut
+ELLIPSIS = "…"  # replaces the part of an id that a table cut
 MAX_LISTED = 5  # threads in a sentence
 THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 
@@ -56,7 +56,7 @@ def require_thread(store: Store, thread: str | None) -> ThreadRecord:
     if thread is None:
         if threads := store.threads():
             return threads[0]
-        raise usage_error(f"There are no threads {where} yet; start one with wakeloop run.")
+        raise usage_error(f"No threads {where} yet; start one with wakeloop run.")
     if known := store.find(thread) or find_by_prefix(store, thread):
         return known
     name = repr(thread) if is_visible(thread) else ascii(thread)

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from wakeloop.loop.overrides import FIXED_SETTINGS
 from wakeloop.presets import preset
 from wakeloop.settings import ALIASES, AgentFileSettings, LoopSettings, resolve_aliases
 from wakeloop.text.characters import quote_path
+from wakeloop.text.wording import suggest
 
 # keys of files and options that are not settings
 NON_SETTINGS = ("model", "base_url", "preset", "tools", "mcp", "system_prompt", "function_calling")
@@ -208,7 +208,7 @@ def check_document(document: Document, allowed: Sequence[str] = NON_SETTINGS) ->
             continue
         if key not in LoopSettings.model_fields:
             known = (*LoopSettings.model_fields, *ALIASES, *allowed)
-            why = explain_loki_key(given) or f"there is no setting {given!r}; {_suggest_key(given, known)}"
+            why = explain_loki_key(given) or f"unknown setting {given!r}. {suggest(given, known)}"
             raise document.error(given, why)
         try:
             values |= normalize_settings({key: value})
@@ -274,11 +274,6 @@ def _check_switch(document: Document, given: str, value: Any) -> bool:
 def canonical_key(given: str) -> str:
     """Return the canonical name of a key; loki's names are known."""
     return ALIASES.get(given) or NON_SETTING_ALIASES.get(given, given)
-
-
-def _suggest_key(key: str, known: Sequence[str]) -> str:
-    near = get_close_matches(key, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"available: {', '.join(known)}."
 
 
 def is_thread_setting(key: str) -> bool:

@@ -149,7 +149,7 @@ def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "why"),
     [
-        ("max_wake_cycle: 3\n", 1, "there is no setting 'max_wake_cycle'; did you mean 'max_wake_cycles'?"),
+        ("max_wake_cycle: 3\n", 1, "unknown setting 'max_wake_cycle'. Did you mean 'max_wake_cycles'?"),
         ("\nnag_after: -1\n", 2, "Setting 'nag_after' must be greater than or equal to 0, got -1."),
         ("nag_after: no\n", 1, "Setting 'nag_after' must be a number, got False."),
         ("a: [1\n", 2, "not valid YAML"),
@@ -158,8 +158,8 @@ def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
         ("nag_after: 1\ntools: [knife]\n", 2, "tools must be a list of files, shell, got ['knife']."),
         ("model: 3\n", 1, "model must be a string, got 3."),
         ("nag_after: 1\nnag_after: 2\n", 2, "the key 'nag_after' occurs twice."),
-        ("max_request: 3\n", 1, "there is no setting 'max_request'; did you mean 'max_requests'?"),
-        ("price: {}\n", 1, "there is no setting 'price'; did you mean 'prices'?"),
+        ("max_request: 3\n", 1, "unknown setting 'max_request'. Did you mean 'max_requests'?"),
+        ("price: {}\n", 1, "unknown setting 'price'. Did you mean 'prices'?"),
         ("max_requests: 0\n", 1, "Setting 'max_requests' must be greater than or equal to 1, got 0."),
         ("prompts: {nudge: $nothing}\n", 1, "Prompt 'nudge' has an unknown blank $nothing"),
     ],
@@ -173,18 +173,16 @@ def test_a_wrong_file_names_file_line_and_key(text: str, line: int, why: str, fo
 
 def test_lines_of_a_front_matter_and_of_an_agents_settings_are_the_files_own(folder: Path) -> None:
     (folder / "roles" / "r.md").write_text("---\nmodel: m\nnag_aftre: 2\n---\nText\n")
-    with pytest.raises(SettingsError, match=r"r\.md, line 3: there is no setting 'nag_aftre'"):
+    with pytest.raises(SettingsError, match=r"r\.md, line 3: unknown setting 'nag_aftre'"):
         read_role(folder, "r")
     (folder / "roles" / "open.md").write_text("---\nmodel: m\n")
     with pytest.raises(SettingsError, match=r"open\.md, line 1: the front matter is not closed"):
         read_role(folder, "open")
     (folder / "agents" / "a.yaml").write_text("model: m\nsettings:\n  nag_after: 1\n  nag_evry: 2\n")
-    with pytest.raises(SettingsError, match=r"a\.yaml, line 4: there is no setting 'nag_evry'"):
+    with pytest.raises(SettingsError, match=r"a\.yaml, line 4: unknown setting 'nag_evry'"):
         read_agent(folder, "a")
     (folder / "agents" / "b.yaml").write_text("nag_aftre: 1\n")
-    with pytest.raises(
-        SettingsError, match=r"b\.yaml, line 1: there is no setting 'nag_aftre'; did you mean"
-    ):
+    with pytest.raises(SettingsError, match=r"b\.yaml, line 1: unknown setting 'nag_aftre'. Did you mean"):
         read_agent(folder, "b")
 
 

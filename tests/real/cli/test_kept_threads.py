@@ -78,7 +78,7 @@ def test_an_id_may_be_cut_short(db: Path, command: list[str]) -> None:
 
 def test_resume_and_chat_take_the_last_thread(shell: Shell, serve: Any) -> None:
     none = shell("resume")
-    told = f"wakeloop: There are no threads in '{shell.db}' yet; start one with wakeloop run.\n"
+    told = f"wakeloop: No threads in '{shell.db}' yet; start one with wakeloop run.\n"
     assert (none.returncode, none.stdout, none.stderr) == (2, "", told)
     server = serve(*[Reply("hello")] * 4)
     for name in ("one", "two"):

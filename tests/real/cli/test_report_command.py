@@ -56,7 +56,7 @@ def test_a_file_that_is_there_is_kept_unless_it_is_meant(db: Path) -> None:
         (["a", "-o", ".", "--force"], 1, "Cannot write the file '.': Is a directory"),
         (["a", "-o", "/dev/full", "--force"], 1, "Cannot write the file '/dev/full': No space left"),
         (["a", "--db", "none.sqlite"], 2, "Unknown thread 'a'"),
-        (["--db", "none.sqlite"], 2, "There are no threads in "),
+        (["--db", "none.sqlite"], 2, "No threads in "),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(db: Path, words: list[str], code: int, told: str) -> None:

@@ -335,7 +335,7 @@ def test_a_cron_line_wakes_its_session(shared: World) -> None:
     assert shared.here("cron", "remove", key) == (
         2, "", f"wakeloop: Unknown schedule {key!r}; list them with wakeloop cron list.\n",
     )  # fmt: skip
-    assert shared.here("cron", "list") == (0, "There are no schedules.\n", "")
+    assert shared.here("cron", "list") == (0, "No schedules.\n", "")
     assert shared.here("cron", "list", "--json") == (0, "[]\n", "")
 
 
@@ -449,7 +449,7 @@ def test_a_request_that_nobody_answers_is_cut_off_by_a_drain(world: World) -> No
 
 
 def test_what_is_sent_before_a_server_waits_for_one(world: World) -> None:
-    assert world.here("ps") == (0, "There are no sessions yet.\n", "")
+    assert world.here("ps") == (0, "No sessions yet.\n", "")
     assert world.here("ps", "--json") == (0, "[]\n", "")
     sent = json.loads(world.here("send", "early", "hello", "--json")[1])
     assert sorted(sent) == ["event", "thread"]

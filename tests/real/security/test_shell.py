@@ -61,10 +61,10 @@ def test_nothing_that_is_stored_or_configured_can_say_yes(
     }
     (tmp_path / "agents").mkdir()
     for word in words:
-        with pytest.raises(SettingsError, match="there is no setting"):
+        with pytest.raises(SettingsError, match="unknown setting"):
             check_document(Document(tmp_path, {word: True}))
         (tmp_path / "agents" / "a.yaml").write_text(f"tools: [shell]\n{word}: true\n")
-        with pytest.raises(SettingsError, match="there is no setting"):
+        with pytest.raises(SettingsError, match="unknown setting"):
             read_agent(tmp_path, "a")
         monkeypatch.setenv(f"WAKELOOP_{word.upper()}", "true")
         with pytest.raises(SettingsError, match="Unknown variable"):

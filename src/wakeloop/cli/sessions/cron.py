@@ -54,7 +54,7 @@ def _list_schedules(storage: SessionStorage, *, json: bool) -> Iterator[str]:
     if json:
         yield to_json_line([asdict(schedule) for schedule in found])
     elif not found:
-        yield "There are no schedules."
+        yield "No schedules."
     else:
         rows = [(s.id, clean_line(s.thread), s.cron, s.due or "-", clean_line(s.text, 60)) for s in found]
         yield from format_columns([COLUMN_TITLES, *rows], find_width(sys.stdout), texts=(4,))

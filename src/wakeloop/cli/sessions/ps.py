@@ -30,7 +30,7 @@ def list_sessions(storage: SessionStorage, *, json: bool) -> Iterator[str]:
         yield to_json_line([asdict(status) for status in found])
         return
     if not found:
-        yield "There are no sessions yet."
+        yield "No sessions yet."
         return
     yield from format_columns(
         [COLUMN_TITLES, *map(format_cells, found)], find_width(sys.stdout), texts=(7,), spare=(4,)
