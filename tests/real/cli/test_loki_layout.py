@@ -83,7 +83,7 @@ def test_a_key_of_lokis_without_a_value_says_nothing(folder: Path) -> None:
     (level,) = read_global_levels(folder)
     assert level.values == {"max_wake_cycles": 4}
     (folder / "config.yaml").write_text("zzz: null\n")
-    with pytest.raises(SettingsError, match="no setting 'zzz'"):
+    with pytest.raises(SettingsError, match="unknown setting 'zzz'"):
         read_global_levels(folder)
 
 
