@@ -21,7 +21,7 @@ from wakeloop.todos.items import Todo, assign_ids, next_free_number
 MESSAGES = Field(description="The conversation; new messages are appended, one of a known id replaces it.")
 TODOS = Field(description="The list. In an input it replaces the list; left out, the list stays.")
 GOAL = Field(description="What the list is for.")
-SESSION = Field(description="How the last run ended; sent back with a list, it tells how old that list is.")
+SESSION = Field(description="How the last run ended; sent back with a list, it says how old that list is.")
 INBOX = Field(description="Events that wake the agent, such as a peer's message; only `kind` is needed.")
 OVERRIDES = Field(description="This thread's own settings, over the agent's; {} clears them.")
 VALUE = Field(description="The answer in the agent's response_format, after a settled end.")

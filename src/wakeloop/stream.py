@@ -39,7 +39,7 @@ EndReason = Literal[
 class RequestSpending(TypedDict):
     """What one request and its reply took: tokens (`cached` is part of `input`), cost, seconds.
 
-    `cost` is None without a price; `estimated` tells that the reply did not report its tokens.
+    `cost` is None without a price; `estimated` means that the reply did not report its tokens.
     """
 
     input: int
@@ -113,7 +113,7 @@ class TodosEvent(TimedEvent):
 
 
 class EchoEvent(TimedEvent):
-    """An input brought the list as it was before its newest write, so the thread kept its own.
+    """An input carried the list as it was before its newest write, so the thread kept its own.
 
     `list` is the number of the thread's list, `given` that of the input's.
     """
@@ -167,7 +167,7 @@ class SpentEvent(TimedEvent):
     """A reply came: what the activation has spent so far, and the budget nearest to its end.
 
     `exchange` is what this request took. `nearest` is `requests`, `tokens`, `cost` or `seconds`, or None
-    without a limit; `share` is how much of it is spent; `budget` is the most wakes, as it stands now.
+    without a limit; `share` is how much of it is spent; `budget` is the most wakes at this moment.
     """
 
     type: Literal["spent"]

@@ -109,7 +109,7 @@ def _find_decision(answer: object) -> Mapping[str, Any] | None:
 
 
 def _read_json_decision(answer: str) -> object:
-    """Return what a text in JSON holds if it is meant as a decision; else None, since it is plain words."""
+    """Return what a JSON string holds if it is meant as a decision; else None, since it is plain words."""
     try:
         read = json.loads(answer)
     except (ValueError, RecursionError):

@@ -48,10 +48,10 @@ class Case:
     Counts of this activation: `wakes`, `idle_wakes` (in a row), `retries` (corrections), and `earned`, the
     wakes beyond `max_wake_cycles`. `steps_left` counts supersteps, `open` items of `items` in all.
 
-    Where the run stands: `end` has ended it already; `again` says why the reply is requested again;
+    The progress of the run: `end` has ended it already; `again` says why the reply is requested again;
     `bad_reply_end` is what a turn ended as whose last reply was one bad reply too many; `asking` is what an
     extra request was for; `called_by` is the reason that called the guard; `spent_budget` is the budget that
-    is used up; `reported` tells that the closing request was made; `unformatted` that a format is still to be
+    is used up; `reported` means that the closing request was made; `unformatted` that a format is still to be
     requested; `lacks_list` that tools ran without a list and nobody asked about that yet.
     """
 
@@ -81,5 +81,5 @@ class Case:
 
     @property
     def budget(self) -> int:
-        """The most wakes, as it stands now (rule 2)."""
+        """The most wakes at this moment (rule 2)."""
         return self.settings.max_wake_cycles + self.earned

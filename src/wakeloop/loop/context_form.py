@@ -28,8 +28,8 @@ def build_context_form(base: LoopSettings) -> type[Any]:
 
 
 @lru_cache(64)
-def _build_form(told: tuple[tuple[str, str], ...]) -> type[Any]:
-    fields = {name: _annotate_setting(name, description) for name, description in told}
+def _build_form(descriptions: tuple[tuple[str, str], ...]) -> type[Any]:
+    fields = {name: _annotate_setting(name, description) for name, description in descriptions}
     settings = TypedDict("TodoSettings", fields, total=False)  # type: ignore[misc]
     context = {"todo_settings": Annotated[settings, Field(description=_FORM_DESCRIPTION)]}
     return TypedDict("TodoContext", context, total=False)  # type: ignore[operator,no-any-return]
@@ -43,5 +43,5 @@ def _describe_setting(name: str, base: LoopSettings) -> str:
 
 def _annotate_setting(name: str, description: str) -> Any:
     field = LoopSettings.model_fields[name]
-    told: Any = (field.annotation, Field(description=description), *field.metadata)
-    return Annotated[told]
+    annotated: Any = (field.annotation, Field(description=description), *field.metadata)
+    return Annotated[annotated]

@@ -28,8 +28,8 @@ class ExitCode(IntEnum):
 class Ending:
     """Everything that is declared about one way in which a run ends.
 
-    `sentence` tells a person; its blanks are `open`, `budget`, `are` and `on`. `meaning` tells the reader of
-    the docs when it happens. `state` is the session's; an idle session with nothing open is dormant. The two
+    `sentence` is for people; its blanks are `open`, `budget`, `are` and `on`. `meaning` says in the
+    docs when it happens. `state` is the session's; an idle session with nothing open is dormant. The two
     exit codes are for a list with open items, and for one without.
     """
 
@@ -43,7 +43,7 @@ class Ending:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gate(Ending):
-    """An ending that is decided at the end of a turn: `stops` tells whether the case ends the run here.
+    """An ending decided at the end of a turn, where `stops` holds.
 
     `guarded`: with items open the guard may first ask for a correction. `bears_bad_reply`: where the turn
     ended with one bad reply too many, the run ends with that reply's reason instead. `limit` names the
@@ -187,7 +187,7 @@ GATES = (  # in the order in which they are asked
 OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by a tool, by other middleware
     Ending(
         name="looping",
-        sentence="Going in circles with {open} open: several rounds in a row brought nothing new.",
+        sentence="Going in circles with {open} open: several rounds in a row had no new result.",
         meaning="`max_idle_rounds` idle rounds in a row (rule 18)",
     ),
     Ending(

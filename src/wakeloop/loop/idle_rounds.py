@@ -1,4 +1,4 @@
-"""Rounds that bring nothing: their count, what they repeat."""
+"""Idle rounds: how many in a row, and what they repeat."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -24,15 +24,15 @@ def count_idle_rounds(
     settings: LoopSettings,
     todo_tools: Collection[str],
 ) -> int:
-    """Count the last round, and return how many idle ones in a row it makes; 0 if it brought something.
+    """Count the last round, and return how many idle ones in a row it makes; 0 if it is not idle.
 
     A round is counted once: when its notes are gone, nothing is. A round whose plan a person rejected does
     not count, since what follows it was asked for.
     """
     if not settings.max_idle_rounds or "nag" not in ledger or ledger.get("plan") == "rejected":
         return 0
-    behind = activation_messages(messages)
-    made = find_last_round(behind)
+    history = activation_messages(messages)
+    made = find_last_round(history)
     if not made:
         return 0
     todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", {})
@@ -44,7 +44,7 @@ def count_idle_rounds(
         elif call["id"] not in faults:
             pairs.append((call, result))
     # both are asked in any case: each keeps notes of what it has seen
-    is_new = _has_new_result(messages, ledger, pairs, behind, todo_tools)
+    is_new = _has_new_result(messages, ledger, pairs, history, todo_tools)
     has_grown = _has_grown(ledger, todos, written)
     if is_new or has_grown:
         ledger.pop("idle_rounds", None)
@@ -64,7 +64,7 @@ def needs_idle_reminder(idle: int, ledger: Ledger, settings: LoopSettings) -> bo
 
 
 def describe_repeats(messages: Sequence[AnyMessage], idle: int) -> dict[str, Any]:
-    """Return the blanks for a text about idle rounds: how many, and the newest different calls in them."""
+    """Return the blanks for a message about idle rounds: how many, and the newest different calls in them."""
     replies = (m for m in activation_messages(messages) if isinstance(m, AIMessage) and m.tool_calls)
     names: list[str] = []
     for reply in islice(replies, idle):
@@ -86,14 +86,14 @@ def _format_call(call: ToolCall) -> str:
 
 
 def measure_reach(todos: Sequence[Todo]) -> list[int]:
-    """Return how far a list has come: its settled items, and its different texts."""
+    """Return how far a list has come: its settled items, and its different items."""
     return [len(todos) - count_open(todos), len({todo["content"] for todo in todos})]
 
 
 def reach_unless_grown(before: Sequence[Todo], after: Sequence[Todo]) -> list[int] | None:
-    """Return how far a list had come before a round; None if the round only brought it further.
+    """Return how far a list had come before a round; None if the round only took it further.
 
-    It is stored as the artifact of the round's first todo result. So the usual round, which brings the list
+    It is stored as the artifact of the round's first todo result. So the usual round, which takes the list
     further, stores nothing for this.
     """
     was, now = measure_reach(before), measure_reach(after)
@@ -104,7 +104,7 @@ def reach_unless_grown(before: Sequence[Todo], after: Sequence[Todo]) -> list[in
 def _has_grown(ledger: Ledger, todos: Sequence[Todo], written: Sequence[Any]) -> bool:
     """Tell whether the list has come further than ever before in the activation.
 
-    While a list is behind its best, the best is noted. Otherwise the best is what the list was before the
+    While a list has lost ground, its best is noted. Otherwise the best is what the list was before the
     round, or before a tool or a person wrote it.
     """
     replaced = getattr(todos, "before", None)
@@ -132,18 +132,18 @@ def _has_new_result(
     messages: Sequence[AnyMessage],
     ledger: Ledger,
     made: Sequence[Pair],
-    behind: Iterable[AnyMessage],
+    history: Iterable[AnyMessage],
     todo_tools: Collection[str],
 ) -> bool:
     """Tell whether a call came with a result that is not among the last pairs of the activation.
 
-    Nothing is noted until a call comes a second time: the pairs are then read off the history `behind`.
+    Nothing is noted until a call comes a second time: the pairs are then read off the `history`.
     """
     if not made:
         return False
     known = ledger.get("pairs")
     if known is None:
-        earlier = list(islice(_iterate_calls(behind, todo_tools), REMEMBERED))
+        earlier = list(islice(_iterate_calls(history, todo_tools), REMEMBERED))
         called = [(call["name"], call["args"]) for call in earlier]
         if not any((call["name"], call["args"]) in called for call, _ in made):
             return True
@@ -183,7 +183,7 @@ def _fingerprint_history(messages: Sequence[AnyMessage], newest_first: Sequence[
 
 
 def _fingerprint_pair(call: ToolCall, result: ToolMessage) -> str:
-    """Return a short print of a call and what it brought: the tool's own part, blocks of any kind too."""
+    """Return a short print of a call and its result: the tool's own part, blocks of any kind too."""
     own: Any = split_result_text(result)[0]
     if isinstance(result.content, list):
         blocks = (block for block in result.content if isinstance(block, dict))

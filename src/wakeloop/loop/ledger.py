@@ -58,9 +58,9 @@ class Ledger(TypedDict, total=False):
     # the budget, and what is counted against it
     wake_cycles: Activation[Count]
     spent: Activation[Numbers]
-    reported: Activation[bool]  # the closing request behind a spent budget was made
-    budget: Activation[Count]  # the most wakes, as it stands
-    settled: Activation[Annotated[list[Any], _exactly(int, int)]]  # when it began and at most, where it earns
+    reported: Activation[bool]  # the closing request after a spent budget was made
+    budget: Activation[Count]  # the most wakes at this moment
+    settled: Activation[Annotated[list[Any], _exactly(int, int)]]  # at the beginning, and at most
     idle_wakes: Activation[Count]
     todo_stale_iterations: Thread[Count]
     bad_replies: Run[Count]
@@ -70,31 +70,31 @@ class Ledger(TypedDict, total=False):
     todo_guard_suppressed: Thread[bool]
     todo_finalization_correction: Activation[bool | None]
     called_by: Run[EndReason]  # the reason that called it
-    # what follows: of an activation's beginning, of a round, of a turn
+    # what follows the beginning, a round, a turn
     unasked: Run[bool]
-    nag: Round[bool]  # whether a reminder is due behind the round; there in a round only
+    nag: Round[bool]  # whether a reminder follows the round; only there in a round
     end: Run[EndReason | None]
     again: Run[str]  # why the reply is asked again: `empty`, `unread`, `cut`, `format: …`
     asking: Run[Literal["format", "explain", "report"]]
     ruling: Activation[Ruling]
-    # the round in hand
+    # the current round
     todo_calls: Round[list[str]]
     faults: Round[dict[str, str]]
-    reviewed: Round[list[str]]  # the tools in it whose calls a person decides, whoever goes on
-    # the plan that a person is asked about: `due` while its round is not judged yet
+    reviewed: Round[list[str]]  # its tools whose calls a person decides
+    # the plan that a person is asked about: `due` until its round is verified
     planned: Activation[bool]  # one was accepted
     plan: Round[Literal["due", "judged", "stands", "edited", "rejected"]]
     verdicts: Round[
         list[Annotated[list[Any], _exactly(int, str, str)]]
     ]  # of its items: call, id, "" or a refusal
-    held: Round[list[dict[str, Any]]]  # calls outside the todo tools, which run once the plan stands
-    # rounds that bring nothing
+    held: Round[list[dict[str, Any]]]  # calls outside the todo tools, which run once the plan is approved
+    # idle rounds
     idle_rounds: Activation[Count]  # in a row
-    pairs: Activation[str]  # prints of calls and their results, from the first call that came again on
-    best: Activation[Annotated[list[Any], _exactly(int, int)]]  # how far the list had come, while it is less
+    pairs: Activation[str]  # prints of calls and their results, once a call is repeated
+    best: Activation[Annotated[list[Any], _exactly(int, int)]]  # the best reach of the list, while it is less
     # the list that was never written
     listed: Thread[bool]  # there was one
-    unlisted: Activation[Literal["ran", "asked"]]  # sound calls ran; and what is left was asked for
+    unlisted: Activation[Literal["ran", "asked"]]  # sound calls ran; the model was asked what is left
     # progress
     waking: Run[bool]
     worked: Run[bool]
@@ -105,21 +105,21 @@ class Ledger(TypedDict, total=False):
     spoke: Activation[bool]
     # the list and the conversation
     next_id: Thread[Count]
-    writes: Thread[Count]  # of the list: the number that a session tells of it
+    writes: Thread[Count]  # of the list; a session carries the number
     refusals: Thread[dict[str, int]]
     shown: Thread[str]
     summaries: Thread[list[str]]  # the system messages that a hook wrote
     tail: Thread[str]
     injected: Activation[list[str]]
-    # where others make the loop: supersteps of theirs before a request, the step of the last one, and how
-    # many there are from one to the next without tools
+    # in `create_agent`: supersteps of other hooks before a request, the step of the last request, and the
+    # steps from one request to the next without tools
     hooks: Run[Annotated[list[Any], _exactly(int, int, int)]]
-    formats: Run[Literal[True, "provider"]]  # a format is asked for in the end, by a tool or by the provider
+    formats: Run[Literal[True, "provider"]]  # the agent asks for a format: by a tool, or by the provider
     # the input
     events: Thread[list[str]]
     settings: Activation[dict[str, Any]]
     refused: Activation[str]
-    # where the run stands, for the search for other runs: checkpoint and step, and the limit of supersteps
+    # the place of the run, to find other runs: checkpoint and step, and the limit of supersteps
     began: Run[Annotated[list[Any], _exactly(str, int, int)]]
     asked_at: Activation[Annotated[list[Any], _exactly(str, int)]]
 

@@ -98,15 +98,15 @@ def rule_on_plan(decision: Decision, before: Board, after: Board) -> PlanRuling:
 
 
 def _read_edited_list(args: Mapping[str, Any], before: Board, after: Board) -> tuple[list[Todo], int]:
-    """Read the list of an edit, texts or items, in JSON or not. An item without a known id is new."""
+    """Read the list of an edit, strings or items, in JSON or not. An item without a known id is new."""
     given = args.get("todos")
     if isinstance(given, str):
         try:
             given = json.loads(given)
         except (ValueError, RecursionError):
-            raise OperationRefused("todos is not valid JSON; send a list of texts or items") from None
+            raise OperationRefused("todos is not valid JSON; send a list of strings or items") from None
     if not isinstance(given, list):
-        raise OperationRefused("an edit needs the list as todos, a list of texts or items")
+        raise OperationRefused("an edit needs the list as todos, a list of strings or items")
     items = []
     for one in given:
         items.append({"content": one} if isinstance(one, str) else one)

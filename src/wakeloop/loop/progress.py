@@ -1,4 +1,4 @@
-"""Whether a wake brought the work on: by work, not by status."""
+"""Whether a wake made progress: by work, not by status."""
 
 import json
 from base64 import urlsafe_b64encode
@@ -14,7 +14,7 @@ from wakeloop.todos.items import Todo, is_open
 
 Pair = tuple[ToolCall, ToolMessage]
 REMEMBERED = 64  # calls of an activation that count as seen; the oldest are forgotten
-# Prints stand in every row, so they are short: one call in some 4,000 is wrongly taken for a seen one.
+# Prints are in every row, so they are short: one call in some 4,000 is wrongly taken for a seen one.
 PRINT_LENGTH = 3
 
 
@@ -59,7 +59,7 @@ def count_settled(todos: Sequence[Todo]) -> int:
 
 
 def note_progress(messages: Sequence[AnyMessage], ledger: Ledger, todo_tools: Collection[str]) -> None:
-    """Note whether the last round's calls brought a wake anything new: a successful call not seen before.
+    """Note whether the last round of a wake had a successful call that was not seen before.
 
     Nothing asks for this before the first wake, so nothing is noted until a round of it has ended, which
     saves bytes in every row. What came before is then read off the history.
@@ -86,7 +86,7 @@ def note_progress(messages: Sequence[AnyMessage], ledger: Ledger, todo_tools: Co
 def find_last_round(newest_first: Iterable[AnyMessage]) -> list[Pair]:
     """Return the calls of the newest round that have results, with these.
 
-    An iterator is left just before that round. Other messages may stand after a result: a tool may add some.
+    An iterator is left just before that round. Other messages may follow a result: a tool may add some.
     """
     results: dict[str, ToolMessage] = {}
     for message in newest_first:

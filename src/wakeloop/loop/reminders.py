@@ -1,4 +1,4 @@
-"""Rounds without a todo write, and when a reminder is due."""
+"""Rounds without a todo write, and when to send a reminder."""
 
 from wakeloop.settings import LoopSettings
 
@@ -11,7 +11,7 @@ def count_stale_rounds(stale: int, *, wrote: bool, open_count: int, settings: Lo
 
 
 def is_nag_due(stale: int, settings: LoopSettings) -> bool:
-    """Tell whether a reminder is due at this count: at `nag_after`, then at every `nag_every` more."""
+    """Tell whether to send a reminder at this count: at `nag_after`, then at every `nag_every` more."""
     over = stale - settings.nag_after
     if not settings.nag_after or over < 0:
         return False

@@ -20,7 +20,7 @@ GUARD = "open_todos"  # the name of the guard in the ledger
 def build_case(
     notes: Ledger, messages: Sequence[AnyMessage], todos: Sequence[Todo], settings: LoopSettings, **more: Any
 ) -> Case:
-    """Count on the notes what a turn brought, and return what the ruling reads.
+    """Count on the notes what a turn achieved, and return what the ruling reads.
 
     `more` is what only the graph knows: `waiting`, `owed`, `drained`, `steps_left`, `unformatted`, and
     `costs` if they are not the graph's own.

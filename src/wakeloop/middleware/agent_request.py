@@ -263,7 +263,7 @@ class AgentRequest:
         """Return the reply as the agent stores it, with everything else that is written along with it.
 
         If nothing was asked, a line closes the round: otherwise another hook would take the last reply for a
-        new one. While a plan waits for its approval, an empty message stands there.
+        new one. While a plan waits for its approval, an empty message takes its place.
         """
         update = self.draft.build_update() or {}
         result: list[BaseMessage] = [self.choose_reply(update)]
@@ -279,7 +279,7 @@ class AgentRequest:
         return ExtendedModelResponse(ModelResponse(result, structured), command)
 
     def choose_reply(self, update: dict[str, Any]) -> AIMessage:
-        """Return the reply, or the message in its place if there is none to store."""
+        """Return the reply, or the message in its place if nothing is to be stored."""
         if self.reply is not None:
             return self.reply
         if self.draft.ledger.get("plan") == "judged":

@@ -11,7 +11,7 @@ from wakeloop.text.marks import find_last, kind_of
 
 
 class Draft:
-    """A state as one node after another writes it, and the one update that brings it about."""
+    """A state as one node after another writes it, and the one update for all of it."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
         self.before: Sequence[Any] = state["messages"]
@@ -83,7 +83,7 @@ def with_message_ids(state: Any) -> Any:
 
 
 def remove_placeholder(messages: Sequence[Any]) -> list[Any]:
-    """Return the write that removes an empty last reply, a placeholder; nothing if there is none."""
+    """Return the write that removes an empty last reply, a placeholder."""
     last = find_last(AIMessage, messages)
     empty = last and kind_of(last) == "repair" and not last.content
     if last and empty:

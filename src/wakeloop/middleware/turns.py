@@ -220,5 +220,5 @@ def read_step(config: RunnableConfig) -> int:
 def compute_costs(ledger: Ledger, config: RunnableConfig) -> Costs:
     """Return what supersteps cost, with the hooks of other middleware met around the last request."""
     before, asked_at, _ = ledger.get("hooks", (0, read_step(config) - 1, 0))
-    behind = read_step(config) - asked_at - 1
-    return compute_hook_costs(max(before, 0) + max(behind, 0), END_STEPS)
+    after = read_step(config) - asked_at - 1
+    return compute_hook_costs(max(before, 0) + max(after, 0), END_STEPS)

@@ -70,10 +70,10 @@ def call_handler(
     handler: Callable[[Any], Any], request: Any, ear: ReplyWatcher, config: RunnableConfig
 ) -> Any:
     """Return a reply, or None if it could not be read. Errors and traces hold no keys."""
-    with RedactingTracer(ear.config, request.model) as told, ear, FormatErrorCatcher(request) as unfit:
-        if told is None or told is config:
+    with RedactingTracer(ear.config, request.model) as traced, ear, FormatErrorCatcher(request) as unfit:
+        if traced is None or traced is config:
             return handler(request)
-        with set_config_context(told) as context:
+        with set_config_context(traced) as context:
             return context.run(handler, request)
     if unfit.said is not None:
         return unfit.said
@@ -86,10 +86,10 @@ async def acall_handler(
     handler: Callable[[Any], Awaitable[Any]], request: Any, ear: ReplyWatcher, config: RunnableConfig
 ) -> Any:
     """Return the same; the model is awaited."""
-    with RedactingTracer(ear.config, request.model) as told, ear, FormatErrorCatcher(request) as unfit:
-        if told is None or told is config:
+    with RedactingTracer(ear.config, request.model) as traced, ear, FormatErrorCatcher(request) as unfit:
+        if traced is None or traced is config:
             return await handler(request)
-        with set_config_context(told) as context:
+        with set_config_context(traced) as context:
             return await get_running_loop().create_task(_await_handler(handler, request), context=context)
     if unfit.said is not None:
         return unfit.said

@@ -201,7 +201,7 @@ class Activate(Node):
         return self.todo_tools and self.dialect.is_active(settings)
 
     def fill_prompt(self, settings: LoopSettings, name: str) -> str:
-        """Return one of the package's texts, as these settings have it."""
+        """Return one of the package's prompts under these settings."""
         return fill_prompt(name, self.dialect.prompt_folder, settings.prompts)
 
     def check_overrides(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -250,8 +250,8 @@ def _refuse_input(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any
         update["todo_inbox"] = []
     if isinstance(state["todo_goal"], Goal):
         update["todo_goal"] = state["todo_goal"].before
-    if isinstance(told := state.get("todo_session"), SessionUpdate):
-        update["todo_session"] = dict(told.before) or None
+    if isinstance(written := state.get("todo_session"), SessionUpdate):
+        update["todo_session"] = dict(written.before) or None
     if isinstance(state["todo_settings"], Overrides):
         update["todo_settings"] = dict(state["todo_settings"].before or {})
     return update

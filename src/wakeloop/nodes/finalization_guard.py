@@ -97,7 +97,7 @@ class FinalizationGuard(Node):
                 return self.end_run(state, ledger, case, ruling)
 
     def build_case(self, state: Any, ledger: Ledger) -> Case:
-        """Count what the turn brought, and return the case to rule on."""
+        """Count what the turn achieved, and return the case to rule on."""
         settings = settings_in_force(self.settings, ledger)
         return build_case(
             ledger,

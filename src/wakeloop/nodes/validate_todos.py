@@ -93,8 +93,8 @@ class ValidateTodos(ToolAnsweringNode):
         judged = yield from play_reviewed_round(board, operations, rules, notes, settings, verified=verified)
         if not isinstance(judged, ReviewedRound):
             return {"todo_ledger": judged}
-        beside = find_external_calls(ledger, last_calls(state["messages"])) if "plan" in ledger else ()
-        return self.write_outcomes(state, calls, board, judged, find_unanswered(beside, state["messages"]))
+        others = find_external_calls(ledger, last_calls(state["messages"])) if "plan" in ledger else ()
+        return self.write_outcomes(state, calls, board, judged, find_unanswered(others, state["messages"]))
 
     def read_operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
         """Turn a call into an operation, or into the sentence that refuses it."""
@@ -113,11 +113,11 @@ class ValidateTodos(ToolAnsweringNode):
         return Replace((), why) if self.dialect.replaces and call["name"] in self.dialect.writes else why
 
     def write_outcomes(
-        self, state: TodoState, calls: list[Any], before: Board, judged: ReviewedRound, beside: list[Any]
+        self, state: TodoState, calls: list[Any], before: Board, judged: ReviewedRound, others: list[Any]
     ) -> dict[str, Any]:
         """Turn the outcomes into tool results, the list's changes, counters and events.
 
-        The calls `beside` the todo calls have waited for the plan: they run now, or are answered.
+        The `others`, calls next to the todo calls, waited for the plan: they run now, or are answered.
         """
         ledger, by_hand = copy_ledger(state), adopt_list(state["todos"], {}) is not None
         settings, after = settings_in_force(self.settings, ledger), judged.board
@@ -130,7 +130,7 @@ class ValidateTodos(ToolAnsweringNode):
         if results and settings.max_idle_rounds:
             results[0].artifact = reach_unless_grown(before.todos, after.todos)
         if "plan" in ledger:
-            results += self.apply_plan_ruling(ledger, judged, results, beside, settings)
+            results += self.apply_plan_ruling(ledger, judged, results, others, settings)
         for event in self.verifier.make_events(outcomes, after):
             stream_event(event)
         update: dict[str, Any] = {"messages": results}
@@ -175,17 +175,17 @@ class ValidateTodos(ToolAnsweringNode):
         ledger: Ledger,
         judged: ReviewedRound,
         results: Sequence[ToolMessage],
-        beside: Sequence[Any],
+        others: Sequence[Any],
         settings: LoopSettings,
     ) -> list[ToolMessage]:
-        """Note what a person decided about the plan, show an edit once, and answer the calls beside it."""
+        """Note what a person decided about the plan, show an edit once, and answer the other calls."""
         ruling = judged.ruling
         ledger["plan"] = kind = "stands" if ruling is None else ruling.kind
         ledger.pop("verdicts", None)
         if ruling is not None and kind != "rejected":
             ledger["planned"] = True
         if kind == "stands":
-            ledger["held"] = list(beside)
+            ledger["held"] = list(others)
             return []
         if kind == "edited":
             ledger["writes"] = ledger.get("writes", 0) + 1
@@ -195,8 +195,8 @@ class ValidateTodos(ToolAnsweringNode):
             last.content = f"{last.content}\n\n{edited}"
             ledger["shown"] = last.id or ""
         why = fill_prompt(f"held_{kind}", self.dialect.prompt_folder, settings.prompts)
-        ledger["faults"] = {**ledger.get("faults", {}), **{call["id"]: why for call in beside}}
-        return [error_result(call, call.get("fault") or why) for call in beside]
+        ledger["faults"] = {**ledger.get("faults", {}), **{call["id"]: why for call in others}}
+        return [error_result(call, call.get("fault") or why) for call in others]
 
     def render_result(self, call: Any, outcome: Outcome, ledger: Ledger) -> ToolMessage:
         """Render one call's result; that of a refused call is an error."""
