@@ -112,7 +112,7 @@ def db(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monke
     db = str(request.getfixturevalue("postgres") if request.param == "postgres" else tmp_path / "threads.db")
     where = SessionStorage(db)
     names = [thread_of(table, kind) for table in tables_of(db) for kind in KINDS]
-    with where.saver() as (saver, store):
+    with where.open_saver() as (saver, store):
         model = ScriptedModel([calls(("ask", {}))] * len(names))
         agent = create_todo_agent(model, [ask], checkpointer=saver)
         with DbosHost(where.url, {"main": agent}, polling=0.05, concurrency=1) as host:
@@ -331,7 +331,7 @@ JsonPlusSerializer(allowed_msgpack_modules=True).loads_typed(("msgpack", bytes.f
 def test_rows_of_the_engine_that_are_pickles_are_dropped_and_their_runs_are_made(tmp_path: Path) -> None:
     """Waiting rows, a timer among them, are replaced by pickles."""
     url, trap = f"sqlite:///{tmp_path / 'sessions.db'}", Trap(tmp_path / "trap")
-    with SessionStorage(str(tmp_path / "threads.db")).saver() as (saver, _):
+    with SessionStorage(str(tmp_path / "threads.db")).open_saver() as (saver, _):
         model = ScriptedModel([says("one"), says("two")])
         agent = create_todo_agent(model, checkpointer=saver)
         with DbosHost(url, {"main": agent}, polling=0.05) as host:

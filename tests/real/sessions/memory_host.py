@@ -82,8 +82,8 @@ class MemoryHost(Stage):
         found = [item for item in self.queue if item[1]["id"] == key]
         for item in found:
             self.queue.remove(item)
-            if letter := make_refusal(item[1], item[0], CANCELLED_MESSAGE):
-                self.send(letter.thread, letter.event)
+            if refusal := make_refusal(item[1], item[0], CANCELLED_MESSAGE):
+                self.send(refusal.thread, refusal.event)
         return bool(found)
 
     def drain(self, timeout: float | None = None) -> bool:

@@ -48,15 +48,15 @@ def test_an_answer_by_name_from_a_process_that_knows_names_alone_is_judged_by_th
     agent = shell_agent(saver, tmp_path, runs("touch ran"), says("Done."))
     with (
         DbosHost(url, {"main": agent}, polling=0.05) as host,
-        closing(SessionClient(url, {"main": None})) as post,
+        closing(SessionClient(url, {"main": None})) as client,
     ):  # type: ignore[dict-item]
-        post.send("t", {"kind": "human", "text": "go"})
+        client.send("t", {"kind": "human", "text": "go"})
         until(lambda: host.status("t").asks and not host.mailbox.list_waiting("t"))
-        post.send("t", {**YES, "correlation_id": "another"})
+        client.send("t", {**YES, "correlation_id": "another"})
         until(lambda: host.status("t").error)
         assert str(host.status("t").error).startswith("The answer names question 'another'")
         assert (host.mailbox.list_waiting("t"), (tmp_path / "ran").exists()) == ([], False)
-        post.send("t", {**YES, "correlation_id": host.status("t").asks[0]})
+        client.send("t", {**YES, "correlation_id": host.status("t").asks[0]})
         assert host.wait("t", timeout=30)
         assert (host.status("t").error, (tmp_path / "ran").exists()) == (None, True)
 
@@ -66,9 +66,9 @@ def test_a_question_that_another_program_has_left_is_answered_by_what_is_sent_af
 ) -> None:
     url = f"sqlite:///{tmp_path / 'events.db'}"
     agent = shell_agent(saver, tmp_path, runs("touch ran"), says("Done."))
-    with closing(SessionClient(url, {"main": agent})) as post:
+    with closing(SessionClient(url, {"main": agent})) as client:
         agent.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "t"}})
-        post.send("t", YES)
+        client.send("t", YES)
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
         assert host.wait("t", timeout=30)
     assert (tmp_path / "ran").exists()
@@ -79,8 +79,8 @@ def test_a_question_that_another_program_has_left_is_not_answered_by_what_was_se
 ) -> None:
     url = f"sqlite:///{tmp_path / 'events.db'}"
     agent = shell_agent(saver, tmp_path, runs("touch ran"), says("Done."), says("Yes to what?"))
-    with closing(SessionClient(url, {"main": agent})) as post:
-        post.send("t", YES)
+    with closing(SessionClient(url, {"main": agent})) as client:
+        client.send("t", YES)
         agent.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "t"}})
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
         until(lambda: host.mailbox.note_questions("t", host.status("t").asks))
@@ -104,8 +104,8 @@ def test_an_answer_whose_run_was_given_up_waits_as_a_text(
         raising.append(KeyError("gone"))
         host.send("t", {**YES, "id": "yes", "correlation_id": host.status("t").asks[0]})
         assert host.wait("t", timeout=30)
-        [letter] = host.mailbox.list_waiting("t")
-        assert (letter.id, letter.event.get("correlation_id")) == ("yes", None)
+        [stored] = host.mailbox.list_waiting("t")
+        assert (stored.id, stored.event.get("correlation_id")) == ("yes", None)
         host.send("t", {"kind": "kick"})
         until(lambda: host.status("t").asks and not host.mailbox.list_waiting("t"))
         host.send("t", {"kind": "human", "text": "no"})

@@ -84,11 +84,11 @@ def test_a_damaged_thread_has_a_row_of_its_own(connection: sqlite3.Connection, u
 
 def test_a_thread_whose_agent_is_gone_has_a_row_of_its_own(connection: sqlite3.Connection, url: str) -> None:
     agent = agent_on(connection)
-    with closing(SessionClient(url, {"old": agent, "new": agent})) as post:
-        post.send("old:1", {"kind": "human", "text": "go"})
-        post.send("new", {"kind": "human", "text": "go"})
-    with closing(SessionClient(url, {"new": agent})) as post:
-        fresh, gone = post.list()
+    with closing(SessionClient(url, {"old": agent, "new": agent})) as client:
+        client.send("old:1", {"kind": "human", "text": "go"})
+        client.send("new", {"kind": "human", "text": "go"})
+    with closing(SessionClient(url, {"new": agent})) as client:
+        fresh, gone = client.list()
         assert (fresh.thread, fresh.state, fresh.error) == ("new", "dormant", None)
         told = "Thread 'old:1' belongs to no agent. Available agents: new."
         assert (gone.state, gone.queued, gone.error) == ("unknown", 1, told)
@@ -126,7 +126,7 @@ def test_an_event_for_a_damaged_thread_is_kept_and_tried_again_by_hand(
         host.send("a", {**asks, "correlation_id": "q"})
         assert host.wait("a", timeout=30)  # it does not end in endless tries
         assert (host.status("a").queued, host.mailbox.list_unsettled("a")) == (1, [])
-        assert [letter.error is None for letter in host.mailbox.list_waiting("a")] == [False]
+        assert [stored.error is None for stored in host.mailbox.list_waiting("a")] == [False]
         until(lambda: host.mailbox.list_sessions("asker"))  # nobody is left in silence
         mend(connection, row)
         assert "cannot be read" not in (host.status("a").error or "")
@@ -155,7 +155,7 @@ def test_a_person_s_answer_is_in_the_thread_or_waits(
         host.send("a", {"kind": "human", "id": "answer", "text": "the blue one"})
         assert host.wait("a", timeout=30)
         assert host.status("a").error == "KeyError: 'gone'"
-        assert [letter.id for letter in host.mailbox.list_waiting("a")] == ["answer"]
+        assert [stored.id for stored in host.mailbox.list_waiting("a")] == ["answer"]
         host.send("a", {"kind": "kick"})
         assert host.wait("a", timeout=30)
     assert texts(agent, "a")[-2:] == ["the blue one", "I read it."]
@@ -248,36 +248,36 @@ def test_an_event_that_cannot_be_read_holds_up_no_other(
 
 @pytest.mark.parametrize("notes", ["{no json", '["q"]', '{"q": "x"}'])
 def test_notes_that_cannot_be_read_count_all_that_waits_as_older(url: str, notes: str) -> None:
-    with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
+    with closing(SessionClient(url, {"main": None})) as client:  # type: ignore[dict-item]
         for key in ("before", "after"):
-            post.send("a", {"kind": "human", "id": key, "text": "yes"})
+            client.send("a", {"kind": "human", "id": key, "text": "yes"})
             if key == "before":
-                write(post, "UPDATE wakeloop_sessions SET asked = :notes", notes=notes)
-                assert post.mailbox.note_questions("a", ["q"]) == {"q": 1}
-        assert [letter.number for letter in post.mailbox.list_waiting("a")] == [1, 2]
-        write(post, "UPDATE wakeloop_sessions SET asked = :notes", notes=notes)
-        assert post.mailbox.add_event("a", {"kind": "human", "id": "named", "text": "yes"}, ["q"]) is True
-        assert post.mailbox.note_questions("a", ["q"]) == {"q": 2}
+                write(client, "UPDATE wakeloop_sessions SET asked = :notes", notes=notes)
+                assert client.mailbox.note_questions("a", ["q"]) == {"q": 1}
+        assert [stored.number for stored in client.mailbox.list_waiting("a")] == [1, 2]
+        write(client, "UPDATE wakeloop_sessions SET asked = :notes", notes=notes)
+        assert client.mailbox.add_event("a", {"kind": "human", "id": "named", "text": "yes"}, ["q"]) is True
+        assert client.mailbox.note_questions("a", ["q"]) == {"q": 2}
 
 
 def test_an_event_that_cannot_be_read_is_cancelled(url: str) -> None:
-    with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
-        write(post, "INSERT INTO wakeloop_events (id, thread, event) VALUES ('bad', 'a', '{no json')")
-        assert [post.cancel("bad"), post.cancel("bad")] == [True, False]
-        assert post.mailbox.list_unsettled() == []
+    with closing(SessionClient(url, {"main": None})) as client:  # type: ignore[dict-item]
+        write(client, "INSERT INTO wakeloop_events (id, thread, event) VALUES ('bad', 'a', '{no json')")
+        assert [client.cancel("bad"), client.cancel("bad")] == [True, False]
+        assert client.mailbox.list_unsettled() == []
 
 
 def test_a_damaged_schedule_holds_up_no_other(connection: sqlite3.Connection, url: str) -> None:
     agent = agent_on(connection, says("ticked"))
-    with closing(SessionClient(url, {"main": agent})) as post:
-        good = post.schedule("a", "0 0 29 2 *", "tick")
-        post.mailbox.set_due(good, datetime(2024, 2, 29, tzinfo=UTC))
+    with closing(SessionClient(url, {"main": agent})) as client:
+        good = client.schedule("a", "0 0 29 2 *", "tick")
+        client.mailbox.set_due(good, datetime(2024, 2, 29, tzinfo=UTC))
         row = (
             "INSERT INTO wakeloop_schedules (id, thread, cron, text, due) VALUES (:id, 'b', :cron, 'x', :due)"
         )
-        write(post, row, id="0", cron="0 0 29 2 *", due="no date")
-        write(post, row, id="1", cron="0 0 29 2 *", due="2099-01-01T00:00:00")
-        write(post, row, id="2", cron="no line", due="2024-02-29T00:00:00+00:00")
+        write(client, row, id="0", cron="0 0 29 2 *", due="no date")
+        write(client, row, id="1", cron="0 0 29 2 *", due="2099-01-01T00:00:00")
+        write(client, row, id="2", cron="no line", due="2024-02-29T00:00:00+00:00")
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
         until(lambda: texts(agent, "a")[1:] == ["ticked"])
         due = [schedule.due for schedule in host.schedules() if schedule.id != "2"]
@@ -314,15 +314,15 @@ def test_what_looks_after_others_tells_what_it_meets_and_goes_on(
 
 def test_a_cancelled_event_does_not_come_back(url: str) -> None:
     """A run reads the event before it is cancelled, and claims it afterwards."""
-    with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
+    with closing(SessionClient(url, {"main": None})) as client:  # type: ignore[dict-item]
         for key in ("e1", "e2"):
-            post.send("main", {"kind": "human", "id": key, "text": key})
-        read = post.mailbox.list_waiting("main")
-        assert post.cancel("e2") is True
-        assert post.mailbox.claim("e1", read) is False
-        assert [(letter.id, letter.run) for letter in post.mailbox.list_waiting("main")] == [("e1", None)]
-        assert post.mailbox.claim("e1", read[:1]) is True
-        assert post.cancel("e1") is False
+            client.send("main", {"kind": "human", "id": key, "text": key})
+        read = client.mailbox.list_waiting("main")
+        assert client.cancel("e2") is True
+        assert client.mailbox.claim("e1", read) is False
+        assert [(stored.id, stored.run) for stored in client.mailbox.list_waiting("main")] == [("e1", None)]
+        assert client.mailbox.claim("e1", read[:1]) is True
+        assert client.cancel("e1") is False
 
 
 class Killed(BaseException):
@@ -336,14 +336,14 @@ def test_who_waits_for_a_cancelled_event_is_told_whatever_dies(
         raise Killed
 
     asks: Any = {"kind": "peer_message", "id": "q", "text": "?", "sender": "b", "correlation_id": "q"}
-    with closing(SessionClient(url, {"a": None, "b": None})) as post:  # type: ignore[dict-item]
-        post.send("a", asks)
+    with closing(SessionClient(url, {"a": None, "b": None})) as client:  # type: ignore[dict-item]
+        client.send("a", asks)
         for way in ("send", "request_run"):
-            monkeypatch.setattr(post, way, die)
+            monkeypatch.setattr(client, way, die)
         with pytest.raises(Killed):
-            post.cancel("q")
-        assert post.mailbox.list_waiting("a") == []
-        assert [letter.event["correlation_id"] for letter in post.mailbox.list_waiting("b")] == ["q"]
+            client.cancel("q")
+        assert client.mailbox.list_waiting("a") == []
+        assert [stored.event["correlation_id"] for stored in client.mailbox.list_waiting("b")] == ["q"]
 
 
 def test_a_run_whose_event_is_cancelled_under_it_takes_the_others(
@@ -369,25 +369,25 @@ def test_a_run_whose_event_is_cancelled_under_it_takes_the_others(
 
 
 def test_a_schedule_of_a_clock_that_was_ahead_is_due_next_time(url: str) -> None:
-    with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
-        key = post.schedule("main", "* * * * *", "tick")
-        for heal in (post.set_timers, lambda: post.schedule("main", "* * * * *", "tick")):
-            post.mailbox.set_due(key, utc_now() + timedelta(days=400))
+    with closing(SessionClient(url, {"main": None})) as client:  # type: ignore[dict-item]
+        key = client.schedule("main", "* * * * *", "tick")
+        for heal in (client.set_timers, lambda: client.schedule("main", "* * * * *", "tick")):
+            client.mailbox.set_due(key, utc_now() + timedelta(days=400))
             heal()
-            [row] = post.schedules()
+            [row] = client.schedules()
             assert datetime.fromisoformat(row.due or "") <= datetime.now(UTC) + timedelta(minutes=1)
-        post.mailbox.set_due(key, before := utc_now() - timedelta(days=1))
-        post.set_timers()  # what is past due stays so: it fires at once
-        assert post.schedules()[0].due == before.isoformat()
+        client.mailbox.set_due(key, before := utc_now() - timedelta(days=1))
+        client.set_timers()  # what is past due stays so: it fires at once
+        assert client.schedules()[0].due == before.isoformat()
 
 
 @pytest.mark.parametrize("line", ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "5 5 31 2 *"])
 def test_a_line_that_is_never_due_is_a_sentence(url: str, line: str) -> None:
-    with closing(SessionClient(url, {"main": None})) as post:  # type: ignore[dict-item]
+    with closing(SessionClient(url, {"main": None})) as client:  # type: ignore[dict-item]
         with pytest.raises(SessionError, match="its months have no such day"):
-            post.schedule("main", line, "text")
-        post.mailbox.add_schedule("old", "main", line, "text", utc_now())  # stored past the check
-        key = post.schedule("main", "0 9 29 2 *", "leap")
-        post.set_timers()
-        assert [post.cancel(one) for one in ("old", key)] == [True, True]
+            client.schedule("main", line, "text")
+        client.mailbox.add_schedule("old", "main", line, "text", utc_now())  # stored past the check
+        key = client.schedule("main", "0 9 29 2 *", "leap")
+        client.set_timers()
+        assert [client.cancel(one) for one in ("old", key)] == [True, True]
     assert next_time("0 9 29 2 *", datetime(2025, 1, 1, tzinfo=UTC)).year == 2028

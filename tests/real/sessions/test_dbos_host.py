@@ -65,8 +65,8 @@ def host_on(url: str, **agents: Graph) -> DbosHost:
 
 
 def test_it_is_a_host(url: str) -> None:
-    with closing(SessionClient(url)) as post:
-        assert isinstance(post, SessionHost) is False  # it cannot drain
+    with closing(SessionClient(url)) as client:
+        assert isinstance(client, SessionHost) is False  # it cannot drain
     host = DbosHost(url)
     assert isinstance(host, SessionHost)
     SessionClient.close(host)
@@ -116,10 +116,10 @@ def test_events_wake_a_session_in_their_order_and_once(url: str, saver: SqliteSa
 def test_what_is_sent_while_no_host_is_up_waits_for_one_batch(url: str, saver: SqliteSaver) -> None:
     model = ScriptedModel([says("both")])
     agent = create_todo_agent(model, checkpointer=saver)
-    with closing(SessionClient(url, {"main": agent})) as post:
-        post.send("x", {"kind": "human", "text": "first"})
-        post.send("x", {"kind": "human", "text": "second"})
-        assert post.status("x").queued == 2
+    with closing(SessionClient(url, {"main": agent})) as client:
+        client.send("x", {"kind": "human", "text": "first"})
+        client.send("x", {"kind": "human", "text": "second"})
+        assert client.status("x").queued == 2
     with host_on(url, main=agent) as host:
         quiet(host)
     assert said(agent, "x") == [("human", "first"), ("human", "second"), ("ai", "both")]
@@ -185,12 +185,12 @@ def test_two_agents_ask_each_other(url: str, saver: SqliteSaver) -> None:
 def test_a_schedule_fires_when_due_and_a_past_one_at_once_and_once(url: str, saver: SqliteSaver) -> None:
     model = ScriptedModel([says("ticked")])
     agent = create_todo_agent(model, checkpointer=saver)
-    with closing(SessionClient(url, {"main": agent})) as post:
-        key = post.schedule("x", "0 0 1 1 *", "happy new year")
-        assert post.schedule("x", "0 0 1 1 *", "happy new year") == key  # the same again is the same
-        [row] = post.schedules("x")
+    with closing(SessionClient(url, {"main": agent})) as client:
+        key = client.schedule("x", "0 0 1 1 *", "happy new year")
+        assert client.schedule("x", "0 0 1 1 *", "happy new year") == key  # the same again is the same
+        [row] = client.schedules("x")
         assert datetime.fromisoformat(row.due or "") == next_time("0 0 1 1 *", datetime.now(UTC))
-        post.mailbox.set_due(key, datetime.now(UTC) - timedelta(days=800))  # two new years were missed
+        client.mailbox.set_due(key, datetime.now(UTC) - timedelta(days=800))  # two new years were missed
     with host_on(url, main=agent) as host:
         until(lambda: said(agent, "x"))
         quiet(host)
@@ -205,31 +205,31 @@ def test_a_schedule_fires_when_due_and_a_past_one_at_once_and_once(url: str, sav
 @pytest.mark.parametrize("line", ["", "* * * *", "* * * * * *", "61 * * * *", "soon"])
 def test_a_bad_cron_line_is_refused(url: str, line: str) -> None:
     with (
-        closing(SessionClient(url, {"main": None})) as post,
+        closing(SessionClient(url, {"main": None})) as client,
         pytest.raises(SessionError, match="Invalid cron line"),
     ):  # type: ignore[dict-item]
-        post.schedule("x", line, "text")
+        client.schedule("x", line, "text")
 
 
 def test_what_cannot_be_sent_is_refused_with_a_sentence(url: str) -> None:
-    with closing(SessionClient(url, {"a": None})) as post:  # type: ignore[dict-item]
+    with closing(SessionClient(url, {"a": None})) as client:  # type: ignore[dict-item]
         with pytest.raises(SessionError, match="Thread 'x' belongs to no agent"):
-            post.send("x", {"kind": "human", "text": "hi"})
+            client.send("x", {"kind": "human", "text": "hi"})
         with pytest.raises(SessionError, match="kind must be one of"):
-            post.send("a", {"kind": "shout", "text": "hi"})
-        with pytest.raises(SessionError, match="no session 'a'"):
-            post.status("a")
-        assert post.list() == []
+            client.send("a", {"kind": "shout", "text": "hi"})
+        with pytest.raises(SessionError, match="Unknown session 'a'"):
+            client.status("a")
+        assert client.list() == []
 
 
 def test_an_event_that_no_turn_has_taken_can_be_cancelled_and_its_sender_is_told(url: str) -> None:
-    with closing(SessionClient(url, {"a": None, "b": None})) as post:  # type: ignore[dict-item]
+    with closing(SessionClient(url, {"a": None, "b": None})) as client:  # type: ignore[dict-item]
         asks: Any = {"kind": "peer_message", "id": "q", "text": "?", "sender": "b", "correlation_id": "q"}
-        post.send("a", asks)
-        assert post.cancel("q") is True
-        assert post.cancel("q") is False
-        assert post.mailbox.list_waiting("a") == []
-        [answer] = post.mailbox.list_waiting("b")
+        client.send("a", asks)
+        assert client.cancel("q") is True
+        assert client.cancel("q") is False
+        assert client.mailbox.list_waiting("a") == []
+        [answer] = client.mailbox.list_waiting("b")
         assert (answer.event["kind"], answer.event["correlation_id"]) == ("peer_reply", "q")
 
 
@@ -260,13 +260,13 @@ def test_a_drain_stops_a_turn_and_the_next_start_goes_on_with_it(url: str, saver
 
 def test_drain_is_asked_for_from_outside(url: str, saver: SqliteSaver) -> None:
     agent = create_todo_agent(ScriptedModel([]), checkpointer=saver)
-    with host_on(url, main=agent) as host, closing(SessionClient(url, {"main": agent})) as post:
-        [(worker, _, draining)] = post.mailbox.list_workers()
+    with host_on(url, main=agent) as host, closing(SessionClient(url, {"main": agent})) as client:
+        [(worker, _, draining)] = client.mailbox.list_workers()
         assert (worker, draining) == ("local", False)
-        post.mailbox.request_drain()
+        client.mailbox.request_drain()
         until(host.draining.is_set)
-    with closing(SessionClient(url)) as post:
-        assert post.mailbox.list_workers() == []
+    with closing(SessionClient(url)) as client:
+        assert client.mailbox.list_workers() == []
 
 
 @pytest.mark.slow

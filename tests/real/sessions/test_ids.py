@@ -102,24 +102,24 @@ def test_half_a_character_in_a_thread_is_a_sentence(host: Stage) -> None:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda post: post.schedule("main", "* * * * *", HALF), f"The text {TOLD}"),
+        (lambda client: client.schedule("main", "* * * * *", HALF), f"The text {TOLD}"),
         (
-            lambda post: post.schedule("main", HALF, "x"),
+            lambda client: client.schedule("main", HALF, "x"),
             r"Invalid cron line 'half \ud800': expected five fields",
         ),
-        (lambda post: post.schedules(HALF), f"The thread's id {TOLD}"),
-        (lambda post: post.wait(HALF), f"The thread's id {TOLD}"),
-        (lambda post: post.cancel(HALF), f"The id {TOLD}"),
+        (lambda client: client.schedules(HALF), f"The thread's id {TOLD}"),
+        (lambda client: client.wait(HALF), f"The thread's id {TOLD}"),
+        (lambda client: client.cancel(HALF), f"The id {TOLD}"),
     ],
 )
 def test_half_a_character_is_a_sentence_wherever_it_is_given(
     call: Any, sentence: str, tmp_path: Path
 ) -> None:
-    with closing(SessionClient(f"sqlite:///{tmp_path / 'events.db'}", AGENTS)) as post:
+    with closing(SessionClient(f"sqlite:///{tmp_path / 'events.db'}", AGENTS)) as client:
         with pytest.raises(SessionError) as refused:
-            call(post)
+            call(client)
         assert str(refused.value).startswith(sentence)
-        assert (post.schedules(), post.mailbox.list_sessions()) == ([], [])
+        assert (client.schedules(), client.mailbox.list_sessions()) == ([], [])
 
 
 NUL, LONG = "contains a NUL, which Postgres cannot store.", "is longer than 1,000 bytes."
@@ -145,10 +145,10 @@ def test_the_longest_names_are_held(postgres: str) -> None:
     thread, key = (
         "".join(Random(seed).choices("0123456789abcdefghijklmnopqrstuvwxyz", k=995)) for seed in "ab"
     )
-    with closing(SessionClient(postgres, AGENTS)) as post:
-        assert post.send(f"ada:{thread}", {"kind": "kick", "id": key}) == key
-        assert post.schedule("main", "0 0 1 1 *", "with a \0 in it")
-        assert post.schedules()[0].text == "with a  in it"
-        for call in (post.cancel, post.schedules, post.wait, post.status):
+    with closing(SessionClient(postgres, AGENTS)) as client:
+        assert client.send(f"ada:{thread}", {"kind": "kick", "id": key}) == key
+        assert client.schedule("main", "0 0 1 1 *", "with a \0 in it")
+        assert client.schedules()[0].text == "with a  in it"
+        for call in (client.cancel, client.schedules, client.wait, client.status):
             with pytest.raises(SessionError, match="contains a NUL"):
                 call("a\0b")

@@ -40,9 +40,9 @@ def until(true: Callable[[], Any]) -> None:
         time.sleep(0.02)
 
 
-def states(post: SessionClient) -> list[str]:
+def states(client: SessionClient) -> list[str]:
     """The statuses of the engine's records."""
-    return sorted(str(record.status) for record in post.client.list_workflows())
+    return sorted(str(record.status) for record in client.client.list_workflows())
 
 
 def test_ended_turns_are_deleted_by_age_and_a_repeat_is_still_dropped(url: str, saver: SqliteSaver) -> None:
@@ -64,10 +64,10 @@ def test_ended_turns_are_deleted_by_age_and_a_repeat_is_still_dropped(url: str, 
 
 def test_records_are_deleted_from_another_process_than_the_hosts(url: str, saver: SqliteSaver) -> None:
     agent = create_todo_agent(ScriptedModel([says("one")]), checkpointer=saver)
-    with DbosHost(url, {"main": agent}, polling=0.05) as host, closing(SessionClient(url)) as post:
+    with DbosHost(url, {"main": agent}, polling=0.05) as host, closing(SessionClient(url)) as client:
         host.send("main", {"kind": "human", "text": "go"})
-        until(lambda: states(post) == ["SUCCESS"])
-        assert post.prune(NOW) == 1
+        until(lambda: states(client) == ["SUCCESS"])
+        assert client.prune(NOW) == 1
         assert states(host) == []
 
 

@@ -43,12 +43,12 @@ def test_four_first_workers_at_once_all_come_up(postgres: str) -> None:
         assert [said(worker) for worker in workers] == ["up\n"] * 4
         with PostgresSaver.from_conn_string(postgres) as saver:
             agent = create_todo_agent(ScriptedModel([]), checkpointer=saver)
-            with closing(SessionClient(postgres, {"main": agent})) as post:
-                assert len(post.mailbox.list_workers()) == 4
+            with closing(SessionClient(postgres, {"main": agent})) as client:
+                assert len(client.mailbox.list_workers()) == 4
                 for number in range(8):
-                    post.send(f"main:{number}", {"kind": "human", "text": "who is there?"})
-                assert post.wait(timeout=60)
-                assert [(s.reason, s.error) for s in post.list()] == [("settled", None)] * 8
+                    client.send(f"main:{number}", {"kind": "human", "text": "who is there?"})
+                assert client.wait(timeout=60)
+                assert [(s.reason, s.error) for s in client.list()] == [("settled", None)] * 8
         with psycopg.connect(postgres) as db:
             [(versions, most)] = db.execute("SELECT count(*), max(v) FROM checkpoint_migrations").fetchall()
             assert versions == most + 1  # each once

@@ -210,7 +210,7 @@ def test_a_peer_gets_the_last_text_at_any_end(
 
 def test_an_exception_is_told_to_the_peer_and_the_thread_stays_usable(host: Stage) -> None:
     host.agent("ada", ask("bob", "?"), "Asked.", "Heard.")
-    host.agent("bob", ConnectionError("the line \ud83d is dead"), "Hello.")  # half a pair of characters in it
+    host.agent("bob", ConnectionError("the line \ud83d is dead"), "Hello.")  # with a lone surrogate
     host.say("ada", "go")
     assert host.sent("peer_reply") == ["No answer: the turn failed. ConnectionError: the line \ufffd is dead"]
     assert host.ending("ada") == ("dormant", "settled")
@@ -231,10 +231,10 @@ def test_nothing_is_outstanding_while_it_waits_and_an_answer_has_one_id(host: St
     assert list_outstanding("bob", values, values["todo_session"]) == []
     first, again = (list_outstanding("bob", values, values["todo_session"], "lost") for _ in range(2))
     assert first == again
-    assert [letter.thread for letter in first] == ["ada"]
+    assert [answer.thread for answer in first] == ["ada"]
     host.settle()
-    (letter,) = first
-    assert letter.event["id"] in host.accepted  # reply_to_peer sent under the same id
+    (answer,) = first
+    assert answer.event["id"] in host.accepted  # reply_to_peer sent under the same id
     assert host.sent("peer_reply", "ada") == ["so it is"]
     host.done()
 
