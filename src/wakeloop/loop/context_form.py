@@ -10,7 +10,7 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 from wakeloop.loop.overrides import FIXED_SETTINGS
 from wakeloop.settings import LoopSettings
 
-_FORM_DESCRIPTION = "Settings of this run, over the thread's and the agent's own."
+_FORM_DESCRIPTION = "Settings of this run, above the thread's and the agent's own."
 
 
 def build_context_form(base: LoopSettings) -> type[Any]:

@@ -1,4 +1,4 @@
-"""Builds one request: system prompt, history, the caller's hook."""
+"""Builds one request: system prompt, history, hook."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

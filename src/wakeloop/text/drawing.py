@@ -1,4 +1,4 @@
-"""Draws a graph as SVG or plain text, without network or library."""
+"""Draws a graph as SVG or plain text, without a network."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import hypot

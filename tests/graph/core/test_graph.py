@@ -381,8 +381,7 @@ def test_a_context_is_a_form_of_the_settings_that_may_vary() -> None:
     form = schema["$defs"]["TodoSettings"]["properties"]
     assert list(form) == [name for name in LoopSettings.model_fields if name not in FIXED_SETTINGS]
     assert form["max_wake_cycles"] == {
-        "description": "Wakes that one activation may spend (agentparley's maxWakeCycles); 0 never wakes. "
-        "This agent's: 7.",
+        "description": "How often one activation may wake the model. 0 never wakes it. This agent's: 7.",
         "maximum": 2**53,
         "minimum": 0,
         "title": "Max Wake Cycles",
