@@ -6,7 +6,7 @@
   const q = by("q"), found = by("found");
   const said = all(".said[id]"), lanes = all(".lane"), parts = all(".talk ol");
   const items = lanes.map((one) => (one.dataset.text || "").toLowerCase());
-  const MOST = 300; // of what is found: as many are marked
+  const MOST = 300; // matches to mark
   let hits = [], at = -1, waiting = 0, texts = null;
 
   const unfold = (open) => {
@@ -14,11 +14,11 @@
   };
   const go = (one) => {
     one.scrollIntoView({ block: "center", behavior: still.matches ? "instant" : "auto" });
-    if (document.activeElement !== q) one.focus({ preventScroll: true }); // who began to type meanwhile goes on
+    if (document.activeElement !== q) one.focus({ preventScroll: true }); // unless the person is typing again
   };
   const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
-  // What matches is marked where the browser can do so without changing the page.
+  // Matches are marked where the browser can do so without changing the page.
   const marked = (word) => {
     if (!window.Highlight) return;
     CSS.highlights.delete("found");
@@ -52,7 +52,7 @@
       one.hidden = !wanted || !texts[i].includes(word);
       if (!one.hidden) hits.push(one);
     });
-    // What is not in view keeps the room that it had: a few matches are laid out at once.
+    // Messages out of view keep their size, so only a few matches are laid out at once.
     for (const part of parts) part.hidden = !part.querySelector(".said:not([hidden])");
     by("talk").querySelector(".talk").classList.toggle("few", hits.length <= MOST);
     let listed = 0;
@@ -101,7 +101,7 @@
     }
   });
 
-  // One stop for the tabulator, the arrows go from sign to sign.
+  // One tab stop for all signs; the arrow keys move between them.
   const signs = all(".moments a");
   signs.forEach((one, i) => one.addEventListener("keydown", (event) => {
     const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: signs.length - 1 }[event.key];
@@ -116,7 +116,7 @@
     signs[0].setAttribute("tabindex", "0");
   }
 
-  // A link into the conversation shows its message, whatever is folded or hidden.
+  // A link into the conversation shows its message even if it is folded or hidden.
   const land = () => {
     const one = /^#m\d+$/.test(location.hash) && document.querySelector(location.hash);
     if (!one) return;

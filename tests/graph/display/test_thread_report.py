@@ -1,4 +1,4 @@
-"""The page of a thread that a graph has run: whole, unfinished, forked, damaged."""
+"""Reports of threads that a graph has run: finished, unfinished, forked, damaged."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def worked() -> Any:
 
 
 def told(agent: Any, config: Any = THREAD) -> tuple[dict[Any, list[str]], list[str], list[str]]:
-    """Lanes, moments and the texts that were said."""
+    """Lanes, moments and messages."""
     shown = build_timeline(read_history(agent, config))
     return (
         {lane.todo["content"]: [span.status for span in lane.spans] for lane in shown.lanes},
@@ -147,7 +147,7 @@ def test_an_edit_of_an_older_checkpoint_is_a_branch_of_its_own() -> None:
 
 
 def test_an_edit_beside_a_call_that_is_done_stands_on_the_page() -> None:
-    """Its row has the conversation whole, with the result of that call, and the list as a change."""
+    """Its row stores the conversation whole, with the result of that call, and the list as a change."""
     agent = agent_of(calls(("look", {"path": "x"}), ("ask", {"what": "?"})))
     agent.invoke({"messages": [("user", "go")]}, THREAD)
     agent.update_state(THREAD, {"todos": [{"content": "by hand"}]}, as_node="activate")
@@ -203,7 +203,7 @@ def test_behind_a_row_that_cannot_be_read_the_rest_is_told(torn: Any) -> None:
 
 
 class Counted(Torn):
-    """The same; it counts what it is asked."""
+    """The same, counting its listings."""
 
     asked = 0
 
@@ -213,7 +213,7 @@ class Counted(Torn):
 
 
 def rows(count: int, apart: int, torn: range, pause: int = 0) -> Counted:
-    """A saver with rows at moments so far apart, in the high half of an id, and a pause behind each 20."""
+    """A saver with rows at a distance in the high half of their ids, and a pause after every 20."""
     saver, place = Counted(), {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     for step in range(count):
         key = str(
@@ -245,7 +245,7 @@ def test_a_row_that_cannot_be_read_is_found_by_its_moment(
 
 
 def test_rows_between_two_torn_ones_are_read_though_the_thread_rested() -> None:
-    """As a crash leaves them: the last row of a run, and of the next."""
+    """As a crash leaves it: the last row of a run, and of the next."""
     saver = rows(60, 2**17, range(19, 40, 20), pause=2**34)
     past = read_history_at(saver, {"thread_id": "t"})
     assert (len(past.steps) + past.beside, past.damaged) == (58, True)
@@ -287,7 +287,7 @@ HOSTILE = (
 
 
 class Tags(HTMLParser):
-    """What elements and attributes a page has."""
+    """The elements and attributes of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

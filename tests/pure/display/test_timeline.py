@@ -1,4 +1,4 @@
-"""A thread's past as lanes: exact lanes and moments for exact histories."""
+"""Timelines: exact lanes and moments for exact histories."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def item(key: int | str, status: str = "pending", **more: str) -> dict[str, Any]
 
 
 def past(*steps: dict[str, Any], **more: Any) -> ThreadHistory:
-    """Steps a second each: what each wrote, by channel; `stored`, `source`, `into` and `gap` are its own."""
+    """Make one-second steps from their writes by channel; `stored`, `source`, `into`, `gap` are keys."""
     last = len(steps) - 1
     return ThreadHistory(
         "t",

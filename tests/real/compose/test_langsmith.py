@@ -1,4 +1,4 @@
-"""What LangSmith's own client sends of a run to a server."""
+"""What LangSmith's client sends to a server about a run."""
 
 import asyncio
 from typing import Any

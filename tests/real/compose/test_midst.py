@@ -1,4 +1,4 @@
-"""A thread on SQLite goes on in the midst of what a hook shortens."""
+"""A thread on SQLite continues in the middle of a job that a hook shortens."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -36,7 +36,7 @@ def plain() -> dict[str, Any]:
 
 
 def broken(after: int) -> Iterator[AIMessage | type[Exception]]:
-    """The job, whose model cannot be reached once it gave `after` replies."""
+    """The job with a model that is unreachable after `after` replies."""
     yield from islice(job(), after)
     yield TimeoutError
 
@@ -51,7 +51,7 @@ def undisturbed() -> list[list[BaseMessage]]:
 def test_a_thread_goes_on_in_the_midst(
     after: int, tmp_path: Path, plain: dict[str, Any], undisturbed: list[list[BaseMessage]]
 ) -> None:
-    """At every request: another agent takes the thread up, with counters and summary as they were."""
+    """At every request, another agent resumes the thread with the same counters and summary."""
     summariser = summaries()
     requests: list[list[BaseMessage]] = []
     ledgers = []

@@ -32,7 +32,7 @@ def echo(word: str) -> str:
 
 
 def reply(request: list[Any]) -> Any:
-    """Two activations for each thread, each by what its own request holds."""
+    """Two activations per thread, each answered from its own request."""
     people = [m.content for m in request if m.type == "human" and not m.additional_kwargs]
     name = str(people[0]).split()[0]
     step = sum(m.type == "ai" for m in request)

@@ -1,4 +1,4 @@
-"""Summaries and trims over every dialect: exact requests, a second process, a history replaced for good."""
+"""Summaries and trims in every dialect: exact requests, a second process, a replaced history."""
 
 import json
 import os
@@ -54,7 +54,7 @@ Call = tuple[str, dict[str, Any]]
 
 
 def whole(done: int) -> list[tuple[str, str, str]]:
-    """Every item as id, text, status where the first so many are done and the next is under way."""
+    """All items as id, text, status, with the first so many done and the next in progress."""
     status = ["completed"] * done + ["in_progress"] + ["pending"] * ITEMS
     return [(str(n), f"dig at {n}", status[n - 1]) for n in range(1, ITEMS + 1)]
 
@@ -154,7 +154,7 @@ COUNTERS = ("wake_cycles", "idle_wakes", "todo_stale_iterations", "todo_guard_re
 
 
 def kept(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What must be the same whatever became of the history."""
+    """What must be the same however the history was changed."""
     ledger = values["todo_ledger"]
     return {
         "session": {**values["todo_session"], "spent": None},
@@ -187,13 +187,13 @@ def check(requests: list[list[BaseMessage]]) -> None:
 
 
 def unseen(requests: list[list[BaseMessage]]) -> list[int]:
-    """The requests in which the last item, open to the last but one, stands nowhere."""
+    """The requests that do not contain the last item, although it is open."""
     return [n for n, request in enumerate(requests[1:-1], 2) if f"dig at {ITEMS}" not in wire(request)]
 
 
 @pytest.fixture(scope="module")
 def plain() -> Mapping[str, tuple[int, dict[str, Any]]]:
-    """The same job without a hook, by preset: requests, and what is kept."""
+    """The same job without a hook, by preset: requests and final state."""
     played = {name: play(name, None) for name in PRESETS}
     return {name: (len(model.requests), kept(values)) for name, (model, values) in played.items()}
 
@@ -246,7 +246,7 @@ def test_the_job_is_the_same_whatever_became_of_the_history(
 
 
 def dies(request: list[BaseMessage]) -> AIMessage:
-    """A model in whose midst the process ends without a word."""
+    """A model in whose call the process dies."""
     os._exit(9)
 
 
@@ -294,7 +294,7 @@ def test_another_process_goes_on_behind_a_summary(
 
 @pytest.mark.parametrize("given", [SystemMessage("In short: much."), ("system", "In short: much.")])
 def test_a_system_message_that_a_hook_stored_is_sent_as_the_users(given: Any) -> None:
-    """Also by later requests and activations in which the hook does nothing, and beside the caller's own."""
+    """Also after later requests and activations without a change by the hook, next to the caller's own."""
     told: list[int] = []
 
     def once(state: Any) -> dict[str, Any]:
@@ -324,7 +324,7 @@ def test_a_system_message_that_a_hook_stored_is_sent_as_the_users(given: Any) ->
     [("summarized_messages", Summarised, "summarized_messages"), ("llm_input_messages", None, "context")],
 )
 def test_a_hook_that_would_be_without_effect_is_refused(key: str, schema: Any, lost: str) -> None:
-    """langmem's own key for its result, or no channel for its notes: either would be dropped in silence."""
+    """langmem's own key for its result, or no channel for its notes: either would be dropped silently."""
     model = ScriptedModel(*job("cubepi"))
     agent = create_todo_agent(
         model,

@@ -1,4 +1,4 @@
-"""A process whose threads run agents and that forks: each child runs an agent of its own, or hangs."""
+"""A process that forks while its threads run agents: does an agent in the child run or hang?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE = 15.0  # seconds that a child has for what takes a tenth
 
 
 def run_one() -> None:
-    """A run of an agent made anew: whatever is computed once is computed here."""
+    """Run a new agent, so that everything computed once is computed here."""
     from langgraph.checkpoint.memory import InMemorySaver
 
     model = ScriptedModel([calls(("todo_write", {"items": ["a"]})), says("later")])
@@ -33,7 +33,7 @@ def run_one() -> None:
 
 
 def ended(child: int) -> bool:
-    """Wait for a child; one that hangs is ended."""
+    """Wait for a child, and kill it if it hangs."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if os.waitpid(child, os.WNOHANG)[0]:
@@ -45,7 +45,7 @@ def ended(child: int) -> bool:
 
 
 def forked(work: Callable[[], Any] = run_one) -> bool:
-    """Fork; tell whether the child, which runs an agent, ends."""
+    """Fork, and tell whether an agent in the child runs to its end."""
     child = os.fork()
     if child == 0:
         work()
@@ -57,7 +57,7 @@ def held(forks: int) -> int:
     """Fork while another thread computes what each run computes once; return how many children hung."""
 
     class Held(tuple[Any, ...]):
-        """Events that are looked through for as long as it takes."""
+        """Events that take long to iterate over."""
 
         __slots__ = ()
 
@@ -78,11 +78,11 @@ def held(forks: int) -> int:
 
 
 class Kept(cached_property):  # type: ignore[type-arg]
-    """A property of a caller's own kind."""
+    """A kind of property that a caller defines."""
 
 
 class Own:
-    """A class of a caller's own."""
+    """A caller's class."""
 
     it = Kept(lambda _: 1)
 
@@ -123,7 +123,7 @@ def theirs(forks: int) -> int:
 
 
 def busy(forks: int) -> int:
-    """Fork in the midst of runs; return how many children hung."""
+    """Fork during runs; return how many children hung."""
     over = threading.Event()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""A process that is forked while a thread computes what agents compute once: the child's agents run."""
+"""Agents run in a child that was forked while a thread computed what agents compute once."""
 
 from __future__ import annotations
 

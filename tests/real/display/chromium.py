@@ -1,4 +1,4 @@
-"""A real browser, and a thread that shows all that a page can show."""
+"""Chromium, and a thread that uses everything a report can show."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ READABLE = """(where) => {
 
 
 def unreadable(tab: Any, where: str = "body") -> dict[str, float]:
-    """Texts that stand out too little from what is behind them: the least contrast of each kind."""
+    """Return texts with too little contrast: the least contrast of each kind."""
     found: dict[str, float] = tab.evaluate(READABLE, where)
     assert found, f"there is no text in {where}"
     return {kind: round(contrast, 2) for kind, contrast in found.items() if contrast < CONTRAST}
@@ -141,7 +141,7 @@ def harbour() -> Iterator[AIMessage]:
 
 
 def page_of(asked: list[str], said: str) -> str:
-    """The page of a thread in which all this was said."""
+    """The report of a thread with all these messages."""
     agent = create_todo_agent(ScriptedModel([says(said)]), checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "long"}}
     agent.invoke({"messages": [("user", text) for text in asked]}, thread)

@@ -32,7 +32,7 @@ READY = "() => window.jupyterapp && jupyterapp.restored.then(() => true)"
 
 @contextmanager
 def jupyter_lab(folder: Path, state: Path) -> Iterator[str]:
-    """Serve a folder; the address. `state` is for its settings, its list of trusted notebooks, its log."""
+    """Serve a folder and yield the address. `state` holds its settings, trusted notebooks and log."""
     key = token_hex()
     known = QUIET | {"IdentityProvider": {"token": key}}
     for name, told in (("jupyter_server_config.json", known), ("labconfig/page_config.json", NO_NEWS)):
@@ -56,7 +56,7 @@ def jupyter_lab(folder: Path, state: Path) -> Iterator[str]:
 
 
 def answering(url: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> str:
-    """The address, as soon as somebody answers there."""
+    """Return the address once a server answers there."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -70,7 +70,7 @@ def answering(url: str, process: subprocess.Popen[bytes], log: Path, seconds: fl
 
 
 class Lab:
-    """A JupyterLab in a browser, the notebook that it shows, and all that its page asks for."""
+    """A JupyterLab in a browser, its notebook, and all requests of its page."""
 
     def __init__(self, browser: Any, url: str) -> None:
         self.url = url
@@ -93,7 +93,7 @@ class Lab:
         )
 
     def does(self, command: str, **given: Any) -> None:
-        """Have one of JupyterLab's commands done, and wait for it."""
+        """Execute a JupyterLab command and wait for it."""
         ask = "([command, given]) => jupyterapp.commands.execute(command, given).then(() => null)"
         self.tab.evaluate(ask, [command, given])
 
@@ -106,20 +106,20 @@ class Lab:
         )
 
     def ran(self, cell: int) -> list[str]:
-        """Run a cell to its end; what stands under it."""
+        """Run a cell to its end and return its outputs."""
         self.begin(cell)
         self.over()
         return self.outputs(cell)
 
     def over(self) -> None:
-        """Wait for the cell that was begun last."""
+        """Wait for the cell that was started last."""
         self.tab.evaluate("() => window.ran")
 
     def cell(self, number: int) -> Any:
         return self.tab.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell").nth(number)
 
     def outputs(self, number: int) -> list[str]:
-        """What stands under a cell, output by output, as it is read."""
+        """Return the text of a cell's outputs, one by one."""
         texts: list[str] = self.cell(number).locator(".jp-OutputArea-output").all_inner_texts()
         return [text.strip() for text in texts]
 
@@ -128,7 +128,7 @@ class Lab:
         self.cell(number).locator(".jp-OutputArea-output", has_text=text).first.wait_for()
 
     def picture(self, name: str, first: int, last: int | None = None) -> Picture:
-        """A cell with what stands under it; or from there to the last of some cells."""
+        """A cell with its outputs; or from there to the last of several cells."""
         self.tab.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 0 }")
         cells = range(first, (last or first) + 1)
         top = self.cell(first).locator(".jp-Cell-outputWrapper") if last else self.cell(first)
@@ -142,7 +142,7 @@ class Lab:
         return Picture(name, dots, words.strip())
 
     def shot(self, top: Any, last: int) -> bytes:
-        """What is on the page from there to the end of a cell."""
+        """The part of the page from there to the end of a cell."""
         box, end = top.bounding_box(), self.cell(last).bounding_box()
         shot: bytes = self.tab.screenshot(clip={**box, "height": end["y"] + end["height"] - box["y"]})
         return shot

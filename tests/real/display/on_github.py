@@ -1,4 +1,4 @@
-"""A notebook as GitHub shows it, as far as that is known: nbconvert's HTML, what is not allowed taken out.
+"""A notebook as GitHub shows it, as far as known: nbconvert's HTML without what GitHub removes.
 
 What is allowed is the list of html-pipeline, which GitHub has published (`SanitizationFilter`, in
 lib/html_pipeline/sanitization_filter.rb), and images within the page, which notebooks have there. GitHub's
@@ -21,7 +21,7 @@ tabindex title type valign value width"""
 
 
 def allowed(html: str) -> str:
-    """Of a page's HTML what is let through."""
+    """Return the HTML that GitHub lets through."""
     import bleach
 
     attributes = {"a": ["href"], "img": ["src"], "*": ANYWHERE.split()}
@@ -29,7 +29,7 @@ def allowed(html: str) -> str:
 
 
 def page_of(notebook: Path) -> str:
-    """A notebook's cells and outputs, as they are let through."""
+    """Return a notebook's cells and outputs as GitHub lets them through."""
     from nbconvert import HTMLExporter
 
     body, _ = HTMLExporter(template_name="basic").from_filename(str(notebook))

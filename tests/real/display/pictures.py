@@ -1,4 +1,4 @@
-"""The pictures that README and docs show: kept, read again, compared."""
+"""The pictures in README and docs: saved, read, compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GRID = 20  # pixels that become one: fonts and smoothing differ from machine to 
 
 @dataclass(frozen=True)
 class Picture:
-    """What a browser shows, and the words in it: a picture that is kept has both."""
+    """What a browser shows and the words in it; a saved picture has both."""
 
     name: str
     dots: bytes
@@ -26,7 +26,7 @@ class Picture:
         return FOLDER / f"{self.name}.png"
 
     def keep(self) -> None:
-        """Write it, unless the one that is there shows the same."""
+        """Write the picture unless the saved one shows the same."""
         from PIL import Image, PngImagePlugin
 
         if self.file.exists() and len({*words_of(self)}) == 1 and apart(self) < 1:
@@ -37,7 +37,7 @@ class Picture:
 
 
 def words_of(picture: Picture) -> tuple[str, str]:
-    """The words in the picture that is kept, and in this one, but for what differs at each run."""
+    """The words in the saved picture and in this one, without what differs between runs."""
     from PIL import Image
 
     kept = Image.open(picture.file).text.get("Description", "")
@@ -45,12 +45,12 @@ def words_of(picture: Picture) -> tuple[str, str]:
 
 
 def timeless(told: str) -> str:
-    """A text without spans of time and numbers of tokens, which move with the words that are sent."""
+    """A text without times and token counts, which change with the prompts."""
     return re.sub(r"\b\d[\d,]{2,}\b", "…", re.sub(r"\d+\.\d+ s\b", "… s", told))
 
 
 def apart(picture: Picture) -> float:
-    """How far the picture that is kept is from this one, seen from afar: 0 to 255."""
+    """How much the saved picture differs from this one at low resolution: 0 to 255."""
     from PIL import Image
 
     kept, now = (Image.open(source) for source in (picture.file, io.BytesIO(picture.dots)))

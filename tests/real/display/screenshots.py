@@ -36,7 +36,7 @@ def taken(browser: Any, file: Path, theme: str) -> Picture:
 
 
 def running(lab: Lab, folder: Path) -> Iterator[Picture]:
-    """The panel while a run streams, stopped where it has been woken."""
+    """The panel during a run, stopped after a wake."""
     lab.open("watch.ipynb")
     lab.ran(0)
     lab.begin(watched.RUN)
@@ -48,7 +48,7 @@ def running(lab: Lab, folder: Path) -> Iterator[Picture]:
 
 
 def compared(lab: Lab) -> Iterator[Picture]:
-    """What the kept notebook shows of a list and of a comparison: as it is kept, without a kernel."""
+    """A list and a comparison in the saved notebook, without a kernel."""
     lab.open(KEPT.name, kernel=False)
     for theme in THEMES:
         lab.themed(theme)
@@ -58,7 +58,7 @@ def compared(lab: Lab) -> Iterator[Picture]:
 
 @contextmanager
 def laboratory(browser: Any, folder: Path) -> Iterator[tuple[Lab, Path]]:
-    """A JupyterLab over a folder of two notebooks: one to watch, and the one that is kept."""
+    """A JupyterLab over a folder of two notebooks: one to watch, and the saved one."""
     work = folder / "notebooks"
     work.mkdir()
     watched.written(work / "watch.ipynb")

@@ -37,7 +37,7 @@ FORM = """\
 <g class="{unique_id}-matrix">{matrix}</g>
 </g>
 </svg>
-"""  # of rich's own, without the fonts that it would fetch
+"""  # rich's own template, without the fonts that it would load
 ROWS = 21
 WIDE = 12.2  # what rich gives a column
 DARK = TerminalTheme(
@@ -106,7 +106,7 @@ def words(picture: str) -> list[str]:
 
 
 def masked(row: str) -> str:
-    """A row without times, ids and marks that turn."""
+    """A row without times, ids and the spinner."""
     return re.sub("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "⠋", timeless(re.sub(r"-[0-9a-f]{8}\b", "-ID", row)))
 
 
@@ -136,7 +136,7 @@ HELD = 6  # the request at which the run is looked at in its midst
 
 
 def run(shell: Shell) -> Iterator[tuple[str, str]]:
-    """`wakeloop run`, in its midst and at its end."""
+    """`wakeloop run`, during and after the run."""
     (shell.folder / "notes.md").write_text(NOTES)
     go = Event()
 

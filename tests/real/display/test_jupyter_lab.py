@@ -1,4 +1,4 @@
-"""What a cell shows in a real JupyterLab: while it runs, edited, opened again by somebody else."""
+"""Cells in a real JupyterLab: during a run, after an edit, reopened by somebody else."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Settled: nothing on the list is open. 1 wake, 7 requests, about … tokens, 1% o
 
 
 def test_in_a_real_jupyter_lab(browser: Any, tmp_path: Path) -> None:
-    """One server and one page for all of it: they take longer to start than all the rest."""
+    """One server and one page for all tests, since they are slow to start."""
     with laboratory(browser, tmp_path) as (lab, folder):
         as_kept(lab, running(lab, folder))
         it_changes_in_its_place(lab, folder)
@@ -97,7 +97,7 @@ def it_runs_under_the_running_loop(lab: Lab, folder: Path) -> None:
 
 
 def nothing_is_asked_of_the_network(lab: Lab) -> None:
-    """Of the kernel and of the page: a cell that ends in an agent draws it."""
+    """A cell that ends with an agent draws its graph, in the kernel and on the page."""
     assert lab.ran(watched.AGENT) == [""]
     assert lab.cell(watched.AGENT).locator("img").evaluate("(drawn) => drawn.naturalWidth") == 830
     assert lab.ran(watched.SETTINGS)[0].startswith("LoopSettings: preset wakeloop, 1 changed\n")
@@ -108,7 +108,7 @@ def nothing_is_asked_of_the_network(lab: Lab) -> None:
 
 
 def somebody_else_reads_the_same(lab: Lab, folder: Path) -> None:
-    """Without a kernel, and from a file that is not trusted: the drawing is told in words there."""
+    """Without a kernel, from an untrusted file: the drawing is described in words."""
     lab.does("docmanager:save")
     ours = [lab.outputs(cell) for cell in range(len(watched.CELLS))]
     kept = json.loads((folder / "watch.ipynb").read_text())

@@ -1,4 +1,4 @@
-"""What a notebook keeps, looked at in Chromium: light, dark, narrow, without its styles, and hostile."""
+"""Saved outputs in Chromium: light, dark, narrow, without styles, and hostile."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def page(browser: Any) -> Iterator[Any]:
 
 
 def outputs(mime: str) -> list[str]:
-    """What the notebook keeps in one form, cell by cell."""
+    """The notebook's outputs of one type, cell by cell."""
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
     kept = [output for cell in cells for output in cell.get("outputs", []) if "data" in output]
     return [output.data[mime] for output in kept if mime in output.data]

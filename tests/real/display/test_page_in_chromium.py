@@ -1,4 +1,4 @@
-"""A thread's page in a real browser: looks, keys, search, and not one request."""
+"""The report in a real browser: looks, keys, search, and no requests."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SIZES = (400, 1400)
 
 @dataclass
 class Watched:
-    """A page, and all that it said and asked for."""
+    """A page, with its console messages and requests."""
 
     tab: Any
     told: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
     def focused(self) -> str:
-        """What has the focus: its id, or its tag and what it says."""
+        """The focused element: its id, or its tag and its label."""
         told: str = self.tab.evaluate(
             """() => { const e = document.activeElement;
             const said = (e.getAttribute("aria-label") || e.textContent).trim().slice(0, 40);
@@ -34,7 +34,7 @@ class Watched:
         return told
 
     def walk(self, *keys: str) -> list[str]:
-        """Press keys one after the other: what has the focus after each."""
+        """Press keys one by one, and return the focused element after each."""
         found = []
         for key in keys:
             self.tab.keyboard.press(key)
@@ -177,7 +177,7 @@ def test_the_search_finds_marks_and_steps_through_what_matches(opened: Any) -> N
 
 @pytest.fixture(scope="module")
 def long_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A conversation of 120 messages, the last of which says what no other does."""
+    """A conversation of 120 messages with a unique last one."""
     made = tmp_path_factory.mktemp("page") / "long.html"
     made.write_text(page_of([f"number {n}\n" * 10 for n in range(119)], "the needle"), encoding="utf-8")
     return made

@@ -1,4 +1,4 @@
-"""The same page from every saver; and from a database with rows that somebody has torn."""
+"""The same report from every saver, and from a database with damaged rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def agent_on(saver: Any) -> Any:
 
 
 def told(page: str) -> list[str]:
-    """What stands on a page, without times and places."""
+    """The text of a page, without times and positions."""
     body = re.sub(r"<(style|script)>.*?</\1>|<title>[^<]*</title>", "", page, flags=re.DOTALL)
     texts = re.findall(r">([^<]+)<", body)
     return [text.strip() for text in texts if text.strip() and not re.search(r"\d (s|ms)\b|UTC", text)]
@@ -60,7 +60,7 @@ async def test_asynchronous_sqlite(tmp_path: Path, expected: list[str]) -> None:
 
 @pytest.mark.parametrize("above", [0, 1, 3, 9])
 def test_postgres_with_a_row_that_is_torn(postgres: str, expected: list[str], above: int) -> None:
-    """Postgres reads all rows before it gives out one: those above and below are told all the same."""
+    """Postgres reads all rows before it returns one; the rows above and below are shown all the same."""
     with PostgresSaver.from_conn_string(postgres) as saver:
         saver.setup()
         agent = agent_on(saver)

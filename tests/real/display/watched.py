@@ -1,4 +1,4 @@
-"""A notebook of a few cells: its agent goes on when a file is there."""
+"""A small notebook whose agent continues when a file appears."""
 
 from __future__ import annotations
 
