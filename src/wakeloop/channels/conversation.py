@@ -116,11 +116,11 @@ def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[A
 def _load_messages(state: Any) -> list[Any]:
     """Read a conversation as it was stored. Raises `DamagedError` for one that is none."""
     if not isinstance(state, list | tuple):
-        raise DamagedError(f"messages is {shorten(repr(state))}, where a list is due")
+        raise DamagedError(f"messages must be a list, got {shorten(repr(state))}")
     try:
         return convert_to_messages(state)
     except Exception as error:  # noqa: BLE001 - whatever it is, it stands for what is stored
-        raise DamagedError(f"messages holds something that is none ({type(error).__name__})") from None
+        raise DamagedError(f"an item of messages is not a message ({type(error).__name__})") from None
 
 
 def _remove_messages(merged: Messages, items: Sequence[Any]) -> Messages:

@@ -35,7 +35,7 @@ def merge_settings(old: dict[str, Any], new: Any) -> dict[str, Any]:
         return old
     settings = Overrides(new) if isinstance(new, Mapping) else Overrides()
     if not isinstance(new, Mapping):
-        settings.fault = f"todo_settings must be a mapping of setting to value, not {shorten(repr(new))}"
+        settings.fault = f"todo_settings must be a mapping of settings to values, got {shorten(repr(new))}"
     settings.before = getattr(old, "before", None) or dict(old)
     return settings
 

@@ -27,7 +27,7 @@ class SessionChannel(NewestChannel):
         if len(told) > 1 and (lists := [one["list"] for one in told if is_list_number(one.get("list"))]):
             session["list"] = max(lists)
         if odd := [value for value in values if value is not None and not isinstance(value, Mapping)]:
-            session.fault = f"todo_session must be a mapping, not {shorten(repr(odd[0]))}"
+            session.fault = f"todo_session must be a mapping, got {shorten(repr(odd[0]))}"
         return session
 
 
@@ -48,5 +48,5 @@ def read_list_number(session: Any, written: int) -> tuple[int | None, str | None
     if number is None:
         return (0 if session.get("state") == "running" and written else None), None
     if not is_list_number(number):
-        return None, f"todo_session has the list number {shorten(repr(number))}, where a whole number is due"
+        return None, f"the list number of todo_session must be a whole number, got {shorten(repr(number))}"
     return number, None

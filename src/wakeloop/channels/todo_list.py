@@ -104,11 +104,11 @@ def check_stored_todos(todos: object) -> None:
     if todos is None or (type(todos) is not list and isinstance(todos, list)):
         return
     if not isinstance(todos, list):
-        raise DamagedError(f"todos is {shorten(repr(todos))}, where a list is due")
+        raise DamagedError(f"todos must be a list, got {shorten(repr(todos))}")
     for todo in todos:
         if (
             type(todo) is not dict
             or type(todo.get("content")) is not str
             or todo.get("status") not in STATUSES
         ):
-            raise DamagedError(f"todos holds {shorten(repr(todo))}, which is no item")
+            raise DamagedError(f"todos contains {shorten(repr(todo))}, which is not an item")

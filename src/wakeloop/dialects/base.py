@@ -28,7 +28,7 @@ def parse_json_list(value: Any) -> Any:
     try:
         return fix_surrogates(json.loads(value))
     except (ValueError, RecursionError):
-        raise ValueError("a list is due here, and this text is no JSON") from None
+        raise ValueError("must be a list, and this string is not JSON") from None
 
 
 JsonList = BeforeValidator(parse_json_list)

@@ -30,9 +30,9 @@ class Item(BaseModel):
     id: Annotated[str | None, BeforeValidator(_to_text), WithJsonSchema({"type": "string"})] = Field(
         None, description="A short id of your choice, kept from write to write."
     )
-    text: str = Field(description="What is to be done.")
+    text: str = Field(description="What to do.")
     status: Annotated[Literal["pending", "in_progress", "completed"], BeforeValidator(_to_lower)] = Field(
-        "pending", description="How it stands."
+        "pending", description="Its status."
     )
 
 

@@ -18,7 +18,7 @@ def explain_validation_error(tool: type[BaseModel], error: ValidationError) -> s
     got = "" if first["type"] == "missing" else f", not {shorten(repr(first['input']), 120)}"
     said = first["msg"].removeprefix("Value error, ")
     if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
-        said = f"an object {_format_keys(tool, first['loc'])}is due here"
+        said = f"an object {_format_keys(tool, first['loc'])}expected"
     return f"{_format_place(first['loc'])}: {said[:1].lower()}{said[1:]}{got}"
 
 

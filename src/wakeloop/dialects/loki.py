@@ -57,13 +57,13 @@ class Loki(Dialect):
     renumbers: bool = True
 
     def to_operation(self, call: Any) -> Operation:
-        """Turn a call into an operation; an empty task and an id that is no number are refused softly."""
+        """Turn a call into an operation; an empty task and an id that is not a number are refused softly."""
         match call:
             case Init():
                 return Reset(call.goal.strip())
             case AddTask():
                 if is_blank(call.task):
-                    raise OperationRefused("the task is empty; send a text")
+                    raise OperationRefused("the task is empty; send its text")
                 return Add((call.task,))
             case Done():
                 return Change(_parse_id(call.id), "completed")
@@ -131,7 +131,7 @@ def _parse_id(value: Any) -> int | str:
         raise OperationRefused("the id is missing; send the number of a task")
     text = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
     if isinstance(value, bool) or not text.isdecimal():
-        raise OperationRefused(f"the id {shorten(repr(value))} is no number")
+        raise OperationRefused(f"the id {shorten(repr(value))} is not a number")
     return int(text) if len(text) <= MAX_ID_DIGITS else text
 
 

@@ -40,7 +40,7 @@ FULL_ECHO_LIMIT = (
     5  # new items that a result repeats with their texts; of more it names the first and the last
 )
 STORED_RANGE = re.compile(r"Stored \d+ items, \[(\d{1,15})\] to \[(\d{1,15})\]\.")
-CLOSING_HINT = "Close each in the reply that begins the next."
+CLOSING_HINT = "Close each in the reply that starts the next."
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Parley(Dialect):
             told = f"Stored {_format_count(len(new))}:" if new else "Stored nothing."
             lines = [told, *map(self.render_item, short), *self.render_cut_note(new, short)]
         if outcome.repeated:
-            lines.append(f"On the list and open already: {_format_ids(outcome.repeated)}.")
+            lines.append(f"Already open: {_format_ids(outcome.repeated)}.")
         if not self.variant and len(new) == count_open(outcome.board.todos) > 1:
             lines.append(CLOSING_HINT)
         return "\n".join(lines)

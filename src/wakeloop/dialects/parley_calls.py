@@ -23,7 +23,7 @@ STATUS_TO_WORD = {status: word for word, status in WORD_TO_STATUS.items()}
 def _reject_bool(value: Any) -> Any:
     """Refuse what Python would take for 1 or 0."""
     if isinstance(value, bool):
-        raise ValueError("the number of an item is due here")  # noqa: TRY004 - pydantic reads ValueError
+        raise ValueError("must be the number of an item")  # noqa: TRY004 - pydantic reads ValueError
     return value
 
 
@@ -67,7 +67,7 @@ class Update(BaseModel):
     )
 
 
-@describe("Change items, also beside other calls.")
+@describe("Update items, also with other calls.")
 class UpdateSeveral(BaseModel):
     model_config = ConfigDict(title="todo_update")
     id: Annotated[ItemNumber | None, WithJsonSchema({"type": "integer"})] = None
@@ -78,7 +78,7 @@ class UpdateSeveral(BaseModel):
     ] = Field(None, description="Several at once.")
     status: StatusWord
     reason: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(
-        None, description="Due for blocked."
+        None, description="Needed if blocked."
     )
 
     @model_validator(mode="before")
@@ -91,7 +91,7 @@ class UpdateSeveral(BaseModel):
     @model_validator(mode="after")
     def _require_id(self) -> Self:
         if not self.numbers:
-            raise ValueError("id or ids is due: the number of the item, or of several")
+            raise ValueError("send id or ids: the number of one item or several")
         return self
 
     @property

@@ -19,8 +19,8 @@ LAST_CHECK_FROM = 3  # items from which a finished list asks for a last look
 
 @describe("One item of the list.")
 class Item(BaseModel):
-    content: str = Field(description="What is to be done.")
-    status: Literal["pending", "in_progress", "completed"] = Field(description="How it stands.")
+    content: str = Field(description="What to do.")
+    status: Literal["pending", "in_progress", "completed"] = Field(description="Its status.")
 
 
 @describe("Write the whole todo list: every item with content and status, once in a reply.")
@@ -47,7 +47,7 @@ class WriteTodos(Dialect):
     def refusal(self, operation: Operation, board: Board) -> str | None:
         """Refuse an empty list while anything was unfinished."""
         if isinstance(operation, Replace) and not operation.items and any(map(is_open, board.todos)):
-            return "the list cannot be emptied while items are unfinished; complete them, or keep them"
+            return "the list cannot be emptied while items are unfinished; complete or keep them"
         return None
 
     def render_error(self, text: str) -> str:

@@ -50,11 +50,11 @@ def check_changes(difference: Mapping[str, Any]) -> None:
     """Refuse a difference with items that no list may hold, or with ids that are none."""
     for name in ("all", "put"):
         if not all("id" in todo for todo in read_list(difference.get(name, ()))):
-            raise OperationRefused(f"todos has an item without an id under {name!r}, where each needs one")
+            raise OperationRefused(f"todos has an item without an id under {name!r}")
     for name in ("drop", "order"):
         keys = difference.get(name, ())
         if not (isinstance(keys, list | tuple) and all(map(is_id, keys))):
-            raise OperationRefused(f"todos has {name!r} of {shorten(repr(keys))}; a list of ids is due there")
+            raise OperationRefused(f"todos has {name!r} {shorten(repr(keys))}; it must be a list of ids")
 
 
 def changed_ids(difference: Changes) -> list[int | str]:

@@ -27,8 +27,8 @@ def explain_progress_fault(todos: Sequence[Todo], rules: Rules) -> str | None:
         names = " and ".join(
             f"[{format_id(todo['id'])}] {shorten(to_one_line(todo['content']))}" for todo in running
         )
-        return f"only one item may be in progress, and these would be: {names}; close or reopen one first"
-    return "exactly one item must be in progress unless all are completed, and none would be"
+        return f"only one item may be in progress, but these would be: {names}; close or reopen one first"
+    return "exactly one item must be in progress unless all are completed, but none would be"
 
 
 @dataclass(frozen=True, slots=True)

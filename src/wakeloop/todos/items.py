@@ -98,13 +98,13 @@ def read_list(value: object) -> list[Todo]:
     """
     if not isinstance(value, list | tuple):
         raise OperationRefused(
-            f"todos must be a list of items with content and status, not {type(value).__name__}"
+            f"todos must be a list of items with content and status, got {type(value).__name__}"
         )
     clean = [_read_item(place, item) for place, item in enumerate(value, 1)]
     seen: set[str] = set()
     for key in (str(todo["id"]) for todo in clean if "id" in todo):
         if key in seen:
-            raise OperationRefused(f"todos has the id {key!r} twice; every id may stand once")
+            raise OperationRefused(f"todos has the id {key!r} twice; each id must be unique")
         seen.add(key)
     return cast(list[Todo], clean)
 
@@ -112,27 +112,27 @@ def read_list(value: object) -> list[Todo]:
 def _read_item(place: int, item: object) -> dict[str, Any]:
     if not isinstance(item, Mapping):
         raise OperationRefused(
-            f"todos item {place} must be an object with content and status, not {shorten(repr(item))}"
+            f"todos item {place} must be an object with content and status, got {shorten(repr(item))}"
         )
     content, status, key = item.get("content"), item.get("status", "pending"), item.get("id")
     if not isinstance(content, str) or is_blank(content):
         raise OperationRefused(
-            f"todos item {place} has no content; every item needs a text that is not blank"
+            f"todos item {place} has no content; every item needs a text"
         )
     if status not in STATUSES:
         raise OperationRefused(
             f"todos item {place} ({shorten(to_one_line(content))}) has the status {shorten(repr(status))}; "
-            f"allowed are {', '.join(STATUSES)}"
+            f"allowed: {', '.join(STATUSES)}"
         )
     if key is not None and not is_id(key):
         raise OperationRefused(
             f"todos item {place} ({shorten(to_one_line(content))}) has the id {shorten(repr(key))}; "
-            "an id is an integer or a text"
+            "an id is an integer or a string"
         )
     for name in ("reason", "evidence"):
         if not isinstance(item.get(name, ""), str | None):
             raise OperationRefused(
-                f"todos item {place} ({shorten(to_one_line(content))}) has a {name} that is no text"
+                f"todos item {place} ({shorten(to_one_line(content))}) has a {name} that is not a string"
             )
     clean = {name: fix_surrogates(item[name]) for name in ITEM_FIELDS if item.get(name) is not None}
     return {**clean, "status": status}

@@ -30,7 +30,7 @@ def replace_list(
             raise OperationRefused(f"item {place} is blank; every item needs a text")
     told = Counter(str(draft.id) for draft in drafts if draft.id is not None)
     if twice := next((key for key, times in told.items() if times > 1), None):
-        raise OperationRefused(f"the id {shorten(repr(twice))} stands twice; every id may stand once")
+        raise OperationRefused(f"the id {shorten(repr(twice))} occurs twice; each id must be unique")
     new, next_id = _match_ids(board, drafts)
     after = replace(board, next_id=next_id)
     old = {todo["id"]: todo for todo in board.todos}

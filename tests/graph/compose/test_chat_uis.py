@@ -132,7 +132,7 @@ async def test_a_nudge_is_in_the_snapshot_and_nobody_sees_it(laid: bool) -> None
     await chat.says("go")
     chat.model.assert_done()
     hidden = [m for m in chat.messages if m.id.startswith(HIDDEN)]
-    assert [(m.role, m.content[:12]) for m in hidden] == [("user", "Open: 1 of 1")]
+    assert [(m.role, m.content[:12]) for m in hidden] == [("user", "1 of 1 items"[:12])]
     assert not hasattr(hidden[0], "additional_kwargs")  # the id alone gets through
     assert chat.shown == ["user: go", "clerk: I stop.", "clerk: All done."]
     streamed = [e.message_id for e in chat.events if e.type.value == "TEXT_MESSAGE_START"]
@@ -265,7 +265,7 @@ async def test_a_message_in_place_of_an_answer_as_the_agent_chat_ui_sends_it() -
     chat.model.assert_done()
     assert [(m.type, m.text) for m in chat.model.requests[1][-3:]] == [
         ("tool", "Successfully handled tool call."),
-        ("ai", "(The run was broken off here.)"),
+        ("ai", "(The run was cut short here.)"),
         ("human", "Never mind."),
     ]
     assert [m.text for m in out["messages"] if not m.id.startswith(HIDDEN)] == [

@@ -76,11 +76,11 @@ def test_a_summary_keeps_the_list_and_its_wakes(door: str, plain: dict[str, Any]
 def test_the_bytes_of_a_request_behind_a_summary() -> None:
     """Where the list's last showing went into the summary with its nudge, it is shown once more."""
     model, _ = play(summarising(summaries()))
-    at = next(n for n, request in enumerate(model.requests) if "as it stands now" in sent(request))
+    at = next(n for n, request in enumerate(model.requests) if "current todo list" in sent(request))
     items = "".join(f"\n  [{number}] step {number}" for number in range(at // 2 + 1, ITEMS + 1))
     assert sent(model.requests[at]) == (
         "human: Summary of the conversation so far: Some steps are behind us.\n"
-        f"human: [The todo list, as it stands now:]\n{items}"
+        f"human: [The current todo list:]\n{items}"
     )
     assert model.requests[at + 1][: len(model.requests[at])] == model.requests[at]
 

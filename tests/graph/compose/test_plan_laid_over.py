@@ -191,8 +191,8 @@ async def test_new_input_in_place_of_the_answer_begins_anew(verified: bool) -> N
     await desk.run(GIVEN)
     await desk.run({"messages": [("user", "Never mind.")]})
     assert desk.results == [
-        "Error: the run broke off before this call was answered; nothing was stored.",
-        "Error: the run broke off before this call was made; it was not run.",
+        "Error: the run broke off before this call returned; nothing was stored.",
+        "Error: the run broke off before this call started; it was not run.",
     ]
     assert (len(desk.model.requests), desk.empty) == (2, [])
     assert wire_faults(desk.model.requests) == []

@@ -27,7 +27,7 @@ LISTS: dict[str, Any] = {
         ({"status": "failed"}, "item 2: status: input should be 'pending', "),
         ({"status": "failed"}, "'in_progress' or 'completed', not 'failed'"),
         ({"text": 5, "content": 5}, "item 2: {text}: input should be a valid string, not 5"),
-        (None, "item 2: an object with {keys} is due here, not 'y'"),
+        (None, "item 2: an object with {keys} expected, not 'y'"),
     ],
 )  # fmt: skip
 def test_c42_a_fault_names_the_item_by_its_place_from_1(

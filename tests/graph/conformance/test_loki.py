@@ -153,7 +153,7 @@ SOFT = {
     "a blank task": ("todo__add", {"task": " \n"}),
     "a missing id": ("todo__done", {}),
     "no id": ("todo__done", {"id": None}),
-    "an id that is no number": ("todo__done", {"id": "first"}),
+    "an id that is not a number": ("todo__done", {"id": "first"}),
     "an id with a fraction": ("todo__done", {"id": 1.5}),
     "an id that is a list": ("todo__done", {"id": [1]}),
     "an id that is true": ("todo__done", {"id": True}),

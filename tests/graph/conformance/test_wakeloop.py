@@ -42,7 +42,7 @@ def test_todo_write_says_what_is_stored(stage: Make) -> None:
         write("first text", "second text"), calls(change(1, "done"), change(2, "done")), "Done."
     )
     assert s.results[0].content == (
-        "Stored 2 items:\n  [1] first text\n  [2] second text\nClose each in the reply that begins the next."
+        "Stored 2 items:\n  [1] first text\n  [2] second text\nClose each in the reply that starts the next."
     )
 
 
@@ -57,15 +57,15 @@ def test_an_item_that_is_open_already_is_named_and_not_stored_again(stage: Make)
     )
     assert [(todo["id"], todo["content"]) for todo in s.todos] == [(1, "a"), (2, "b"), (3, "b"), (4, "a")]
     assert [result.text for result in s.results if result.name == "todo_write"][1:] == [
-        "Stored nothing.\nOn the list and open already: [1], [2].",
-        "Stored 1 item:\n  [4] a\nOn the list and open already: [2].",
+        "Stored nothing.\nAlready open: [1], [2].",
+        "Stored 1 item:\n  [4] a\nAlready open: [2].",
     ]
 
 
 def test_an_item_from_outside_is_compared_without_its_outer_white_space(stage: Make) -> None:
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
     s.run(write("a "), "Stopping.", todos=[{"id": 7, "content": " a\n", "status": "pending"}])
-    assert (len(s.todos), s.result) == (1, "Stored nothing.\nOn the list and open already: [7].")
+    assert (len(s.todos), s.result) == (1, "Stored nothing.\nAlready open: [7].")
 
 
 @pytest.mark.parametrize("name", ["agentparley", "loki"])
@@ -100,15 +100,15 @@ def test_one_call_closes_several(stage: Make) -> None:
         ),
         (
             {"ids": "[1", "status": "done"},
-            "todo_update: ids: a list is due here, and this text is no JSON, not '[1'",
+            "todo_update: ids: must be a list, and this string is not JSON, not '[1'",
         ),
         ({"ids": "1-2", "status": "done"}, "this text is no JSON, not '1-2'"),
         ({"ids": True, "status": "done"}, "todo_update: ids: input should be a valid list, not True"),
-        ({"ids": [], "status": "done"}, "todo_update: arguments: id or ids is due"),
-        ({"status": "done"}, "todo_update: arguments: id or ids is due"),
+        ({"ids": [], "status": "done"}, "todo_update: arguments: send id or ids"),
+        ({"status": "done"}, "todo_update: arguments: send id or ids"),
         (
             {"ids": [True], "status": "done"},
-            "todo_update: item 1: the number of an item is due here, not True",
+            "todo_update: item 1: must be the number of an item, not True",
         ),
         (
             {"ids": [1, [2]], "status": "done"},
@@ -330,8 +330,8 @@ def test_the_last_of_many_is_not_forgotten_in_a_nudge(stage: Make) -> None:
     )
     s.run(write("f"), "Stop.", "Stop.")
     first, second = s.injected("wake")
-    assert first == "Open: 3 of 5. Go on now, with tool calls:\n\n  [3] c\n… 3 more: `todo_list`."
-    assert second == "Open: 4 of 6. Go on now, with tool calls:\n\n  [3] c\n… 4 more: `todo_list`."
+    assert first == "3 of 5 items open. Continue, using tools:\n\n  [3] c\n… 3 more: `todo_list`."
+    assert second == "4 of 6 items open. Continue, using tools:\n\n  [3] c\n… 4 more: `todo_list`."
 
 
 # -- the loop --------------------------------------------------------------------------------------------
@@ -383,16 +383,16 @@ def test_a_nudge_is_short_where_the_model_has_just_seen_the_list(stage: Make, pl
     first, second = nudged(stage, write(*plan), "A stop.", update(1, "done"), "A stop.", "A stop.", wakes=2)
     n = len(plan)
     assert first == (
-        f"Open: {n} of {n}. Go on now, with tool calls:\n\n  [1] a\n… {n - 1} more: `todo_list`."
+        f"{n} of {n} items open. Continue, using tools:\n\n  [1] a\n… {n - 1} more: `todo_list`."
     )
     assert second == (
-        f"Open: {n - 1} of {n}. Go on now, with tool calls:\n\n  [2] b\n… {n - 2} more: `todo_list`."
+        f"{n - 1} of {n} items open. Continue, using tools:\n\n  [2] b\n… {n - 2} more: `todo_list`."
     )
 
 
 def test_the_last_item_needs_no_way_to_see_more(stage: Make) -> None:
     assert nudged(stage, write("a"), "A stop.", "A stop.", wakes=1) == [
-        "Open: 1 of 1. Go on now, with tool calls:\n\n  [1] a"
+        "1 of 1 items open. Continue, using tools:\n\n  [1] a"
     ]
 
 
@@ -512,10 +512,10 @@ def test_a_long_plan_is_stored_by_its_numbers(stage: Make) -> None:
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
     s.run(write(*"abcdef"), write(*"abcdefghijkl"), write(*"mnopq"), "A stop.")
     assert [result.text for result in s.results] == [
-        "Stored 6 items, [1] to [6].\nClose each in the reply that begins the next.",
+        "Stored 6 items, [1] to [6].\nClose each in the reply that starts the next.",
         (
             "Stored 6 items:\n  [7] g\n  [8] h\n  [9] i\n  [10] j\n  [11] k\n  [12] l\n"
-            "On the list and open already: [1], [2], [3], [4], [5], [6]."
+            "Already open: [1], [2], [3], [4], [5], [6]."
         ),
         "Stored 5 items:\n  [13] m\n  [14] n\n  [15] o\n  [16] p\n  [17] q",
     ]

@@ -14,7 +14,7 @@ FIRST = {"approve_plan": "first"}
 CHANGES = {"approve_plan": "changes"}
 ACCEPT = Command(resume={"decisions": [{"type": "approve"}]})
 JUDGE = ["validate_todos"]
-STORED = "Stored 2 items:\n  [1] a\n  [2] b\nClose each in the reply that begins the next."
+STORED = "Stored 2 items:\n  [1] a\n  [2] b\nClose each in the reply that starts the next."
 
 
 def edit(*todos: Any) -> Any:
@@ -251,11 +251,11 @@ def test_rejections_are_no_idle_rounds_and_no_wakes(thread: Make) -> None:
             {"type": "edit"},
             "a decision to edit needs edited_action, with the name 'approve_plan' and args",
         ),
-        (edit(" ").resume, "todos item 1 has no content; every item needs a text that is not blank"),
+        (edit(" ").resume, "todos item 1 has no content; every item needs a text"),
         (
             edit({"content": "a", "status": "begun"}).resume,
             (
-                "todos item 1 (a) has the status 'begun'; allowed are pending, in_progress, completed, "
+                "todos item 1 (a) has the status 'begun'; allowed: pending, in_progress, completed, "
                 "cancelled, blocked"
             ),
         ),
@@ -295,8 +295,8 @@ def test_new_input_in_place_of_the_answer_begins_anew(thread: Make) -> None:
     assert agent.walk("Never mind.") == [*START, *END]
     assert agent.todos == []
     assert agent.results() == [
-        ("error", "Error: the run broke off before this call was made; it was not run."),
-        ("error", "Error: the run broke off before this call was answered; nothing was stored."),
+        ("error", "Error: the run broke off before this call started; it was not run."),
+        ("error", "Error: the run broke off before this call returned; nothing was stored."),
     ]
 
 

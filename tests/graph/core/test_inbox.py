@@ -49,7 +49,7 @@ def test_a_bad_event_is_refused_once_and_does_not_stay(events: Any, why: str) ->
 
 def test_settings_that_are_no_mapping_are_named_as_such() -> None:
     agent = create_todo_agent(ScriptedModel([]))
-    with pytest.raises(InputError, match="todo_settings must be a mapping of setting to value, not 5"):
+    with pytest.raises(InputError, match="todo_settings must be a mapping of settings to values, got 5"):
         agent.invoke({"messages": [("user", "go")], "todo_settings": 5})
 
 

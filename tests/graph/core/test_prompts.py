@@ -96,7 +96,7 @@ def test_a_closing_report(thread: Make) -> None:
 def test_a_list_that_is_given(thread: Make) -> None:
     agent = thread(done(1, 2), "bye")
     agent.run({"messages": [("user", "go")], "todos": [{"content": "a"}, {"content": "b"}]})
-    matches("given", shown(agent.model.requests[0]))
+    matches("given_list", shown(agent.model.requests[0]))
 
 
 def test_a_list_that_was_never_written(thread: Make) -> None:
@@ -144,7 +144,7 @@ def test_a_run_that_broke_off(thread: Make) -> None:
     with pytest.raises(OSError, match="no network"):
         agent.run("Tidy up.")
     agent.run({})
-    matches("broken_off", shown(agent.model.requests[-1]))
+    matches("run_interrupted", shown(agent.model.requests[-1]))
 
 
 def test_the_list_shown_again(thread: Make) -> None:

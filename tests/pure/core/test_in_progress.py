@@ -84,7 +84,7 @@ def test_which_calls_are_refused(case: str) -> None:
 def test_each_refused_start_is_told_of_all_that_would_be_in_progress() -> None:
     _, outcomes = played(listed("ppp"), [to(n, "i") for n in (1, 2, 3)], ONE)
     told = (
-        "only one item may be in progress, and these would be: [1] c1 and [2] c2 and [3] c3; "
+        "only one item may be in progress, but these would be: [1] c1 and [2] c2 and [3] c3; "
         "close or reopen one first"
     )
     assert [outcome.error for outcome in outcomes] == [None, told, told]
@@ -93,7 +93,7 @@ def test_each_refused_start_is_told_of_all_that_would_be_in_progress() -> None:
 def test_a_list_of_two_that_run_is_told_of_them() -> None:
     _, outcomes = played(listed("p"), [whole("1i", "2i"), to(1, "i")], ONE)
     told = (
-        "only one item may be in progress, and these would be: [1] c1 and [2] c2; close or reopen one first"
+        "only one item may be in progress, but these would be: [1] c1 and [2] c2; close or reopen one first"
     )
     assert [outcome.error for outcome in outcomes] == [told, None]
 

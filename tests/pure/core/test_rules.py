@@ -107,7 +107,7 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
             board(),
             Replace((Draft("a", "pending", "k"), Draft("b", "pending", "k"))),
             Rules(),
-            "the id 'k' stands twice; every id may stand once",
+            "the id 'k' occurs twice; each id must be unique",
         ),
         (
             board(),
@@ -120,7 +120,7 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
             Change(2, "in_progress"),
             Rules(in_progress="at_most_one"),
             (
-                "only one item may be in progress, and these would be: [1] a and [2] b; "
+                "only one item may be in progress, but these would be: [1] a and [2] b; "
                 "close or reopen one first"
             ),
         ),
@@ -128,7 +128,7 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
             board(),
             LIST,
             Rules(in_progress="exactly_one"),
-            "exactly one item must be in progress unless all are completed, and none would be",
+            "exactly one item must be in progress unless all are completed, but none would be",
         ),
     ],
 )
@@ -272,22 +272,22 @@ def test_an_item_blocked_by_the_model_can_be_opened(refusals: dict[str, int]) ->
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        ("[]", "todos must be a list of items with content and status, not str"),
-        (None, "todos must be a list of items with content and status, not NoneType"),
-        ([A, "b"], "todos item 2 must be an object with content and status, not 'b'"),
-        ([{"content": " "}], "todos item 1 has no content; every item needs a text that is not blank"),
-        ([{"content": "\u2800"}], "todos item 1 has no content; every item needs a text that is not blank"),
+        ("[]", "todos must be a list of items with content and status, got str"),
+        (None, "todos must be a list of items with content and status, got NoneType"),
+        ([A, "b"], "todos item 2 must be an object with content and status, got 'b'"),
+        ([{"content": " "}], "todos item 1 has no content; every item needs a text"),
+        ([{"content": "\u2800"}], "todos item 1 has no content; every item needs a text"),
         (
             [{"content": "a", "status": "done"}],
             (
                 "todos item 1 (a) has the status 'done'; "
-                "allowed are pending, in_progress, completed, cancelled, blocked"
+                "allowed: pending, in_progress, completed, cancelled, blocked"
             ),
         ),
-        ([{"content": "a", "id": 1.5}], "todos item 1 (a) has the id 1.5; an id is an integer or a text"),
-        ([{"content": "a", "reason": 1}], "todos item 1 (a) has a reason that is no text"),
-        ([{"content": "a", "evidence": []}], "todos item 1 (a) has a evidence that is no text"),
-        ([A, {"content": "b", "id": "1"}], "todos has the id '1' twice; every id may stand once"),
+        ([{"content": "a", "id": 1.5}], "todos item 1 (a) has the id 1.5; an id is an integer or a string"),
+        ([{"content": "a", "reason": 1}], "todos item 1 (a) has a reason that is not a string"),
+        ([{"content": "a", "evidence": []}], "todos item 1 (a) has a evidence that is not a string"),
+        ([A, {"content": "b", "id": "1"}], "todos has the id '1' twice; each id must be unique"),
     ],
 )
 def test_a_bad_list_in_the_words_of_its_refusal(value: Any, sentence: str) -> None:
@@ -319,8 +319,8 @@ def test_what_is_an_id(key: Any) -> None:
     [
         ({"all": [{"content": "a"}]}, "todos has an item without an id under 'all', where each needs one"),
         ({"put": [A, {"content": "b"}]}, "todos has an item without an id under 'put', where each needs one"),
-        ({"all": 7}, "todos must be a list of items with content and status, not int"),
-        ({"put": "x"}, "todos must be a list of items with content and status, not str"),
+        ({"all": 7}, "todos must be a list of items with content and status, got int"),
+        ({"put": "x"}, "todos must be a list of items with content and status, got str"),
         ({"drop": 7}, "todos has 'drop' of 7; a list of ids is due there"),
         ({"drop": "ab"}, "todos has 'drop' of 'ab'; a list of ids is due there"),
         ({"order": {1: 2}}, "todos has 'order' of {1: 2}; a list of ids is due there"),
@@ -369,7 +369,7 @@ def test_a_difference_holds_no_more_than_has_changed(old: Any, new: Any, differe
         ([{"content": "a"}], 1),
         ([{"id": "x"}], 1),
         ([{"id": "1" * 15}], int("1" * 15) + 1),
-        ([{"id": "1" * 16}], 1),  # such a text is no number that the thread could give
+        ([{"id": "1" * 16}], 1),  # such a text is not a number that the thread could give
         ([{"id": "²"}], 1),
         ([{"id": 4}, {"id": "9"}], 10),
     ],

@@ -225,7 +225,7 @@ def test_the_result_of_a_write_shows_each_text_cut_and_every_id(name: str) -> No
     assert len(told) < 200 * 350
     assert all(text[:200] in told for text in texts)
     assert told.count("characters)") == 200
-    assert told.count("is cut here alone") == 1
+    assert told.count("cut only here") == 1
     if name != "write_todos":
         assert all(f"{todo['id']}" in told for todo in board.todos)
     assert [todo["content"] for todo in board.todos] == texts
@@ -255,7 +255,7 @@ def test_the_whole_text_is_shown_where_the_list_is_asked_for() -> None:
 def test_an_id_twice_is_found_among_many() -> None:
     drafts = tuple(Draft("t", "pending", f"i{n}") for n in (*range(50), 7))
     _, (outcome,), _ = played(Board(), [Replace(drafts)], Rules())
-    assert outcome.error == "the id 'i7' stands twice; every id may stand once"
+    assert outcome.error == "the id 'i7' occurs twice; each id must be unique"
 
 
 def test_refusals_keep_their_order_and_never_change() -> None:

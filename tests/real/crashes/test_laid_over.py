@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).with_name("laid_process.py")
-UNKNOWN = "Error: the run broke off before this call was answered; it may or may not have run."
+UNKNOWN = "Error: the run broke off before this call returned; it may or may not have run."
 
 
 def process(*args: str) -> "subprocess.CompletedProcess[str]":

@@ -238,7 +238,7 @@ def test_a_failed_run_is_an_answer_to_whoever_asked(host: ServerHost, name: str)
     assert (host.status(name).state, host.status(name).reason) == ("dormant", "stalled")
     until(lambda: texts(host, asker))
     assert texts(host, asker)[0].startswith("[peer_reply from ")
-    assert "A reply is still owed" in texts(host, asker)[0]  # the parrot's last text: it says what it read
+    assert "You still owe a reply" in texts(host, asker)[0]  # the parrot's last text: it says what it read
 
 
 def test_tools_and_verifiers_may_be_asynchronous(host: ServerHost, name: str) -> None:

@@ -391,7 +391,7 @@ def test_three_subagents_one_of_which_fails(host: Stage) -> None:
     assert {host.last("worker", n) for n in range(3)} == {f"[task from main] {t}" for t in "abc"}
     told = host.last("main", 4)
     assert told.startswith(
-        "What a subagent of yours brought back follows. Use it, and go on.\n\n[subagent_done"
+        "Here is what your subagent brought back follows. Use it, and go on.\n\n[subagent_done"
     )
     assert told.index("] C is fine.") < told.index("  [1] report")
     host.done()
@@ -439,7 +439,7 @@ def test_an_unfinished_subagent_says_so(host: Stage) -> None:
     host.agent("main", spawn("x", agent="slow"), "Started.", "Fine.")
     host.agent("slow", write("x"), "Not done.", max_wake_cycles=0, guard_retries=0).say("main", "go")
     assert host.sent("subagent_done") == [
-        "Not done.\n\n(The subagent stopped before its list was closed: 1 open, disabled.)"
+        "Not done.\n\n(The subagent stopped before its list was done: 1 open, disabled.)"
     ]
     host.done()
 
@@ -452,7 +452,7 @@ def test_a_subagents_step_limit_ends_in_a_result(host: Stage) -> None:
     host.say("main", "go")
     assert host.status(host.turns[1]).reason == "step_limit"
     assert host.sent("subagent_done") == [
-        "(no text)\n\n(The subagent stopped before its list was closed: 5 open, step_limit.)"
+        "(no text)\n\n(The subagent stopped before its list was done: 5 open, step_limit.)"
     ]
     assert host.failures == []
     host.done()
@@ -516,7 +516,7 @@ def asked_while_waiting(host: Any) -> None:
 
 def test_reply_subagent_and_list_are_one_message_and_one_cycle(host: Stage) -> None:
     asked_while_waiting(host)
-    parts = ["A reply is still owed to: eve.", "What a subagent of yours brought", "  [1] r"]
+    parts = ["You still owe a reply to: eve.", "Here is what your subagent brought", "  [1] r"]
     told = host.last("main", 4)
     assert sorted(parts, key=told.index) == parts
     assert (host.asked("main"), host.status("main").wakes) == (7, 1)
