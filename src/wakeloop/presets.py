@@ -5,7 +5,7 @@ from typing import Any, Never
 
 from wakeloop.errors import ArgumentError, SettingsError
 from wakeloop.settings import LoopSettings
-from wakeloop.text.wording import suggest
+from wakeloop.text.wording import nearest
 
 _DESCRIBED = {  # none of the described systems has these rules
     "max_idle_wakes": 0,
@@ -67,5 +67,7 @@ def preset(name: str, **varied: Never) -> LoopSettings:
     if not isinstance(name, str):
         raise SettingsError(f"A preset's name must be a string such as 'loki', got {name!r}.")
     if name not in PRESETS:
-        raise SettingsError(f"Unknown preset {name!r}. {suggest(name, PRESETS)}")
+        near = nearest(name, PRESETS)
+        hint = f"Did you mean {near!r}? " if near else ""
+        raise SettingsError(f"Unknown preset {name!r}. {hint}Available: {', '.join(PRESETS)}.")
     return PRESETS[name]

@@ -48,7 +48,7 @@ class Parley(Dialect):
     """agentparley's vocabulary: `todo_write(items)`, `todo_update(id, status, reason)`, `todo_list()`.
 
     Where the settings leave all statuses to the model, `todo_update` takes several items at once, and words
-    and results lead to one reply an item: closed in the reply that begins the next. (Not where one has to be
+    and results lead to one reply an item: closed in the reply that starts the next. (Not where one has to be
     in progress all the time.)
     """
 

@@ -90,7 +90,7 @@ class Knobs(BaseModel):
     when pushed; says so after one more look when pushed; or closes it as if it were done."""
     replies: Literal["told", 1, 2] = "told"
     """Batches: 2 replies for each item, or 1, where an item is closed in the reply that starts the next.
-    "told": 1 if the system message says "in the reply that begins the next", otherwise 2."""
+    "told": 1 if the system message says "in the reply that starts the next", otherwise 2."""
     plan_beside: Literal["told"] | bool = "told"
     """Batches: the plan is sent together with the first call. "told": if the system message says "beside the
     first call"."""

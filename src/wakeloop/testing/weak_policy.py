@@ -16,7 +16,7 @@ from wakeloop.testing.todo_tools import Item, PlannedCall, TodoTools
 
 QUESTION = "Shall I continue with the rest?"
 ANSWER = "Thank you, I have seen your message."
-AT_ONCE, BESIDE = "in the reply that begins the next", "beside the first call"
+AT_ONCE, BESIDE = "in the reply that starts the next", "with your first call"
 LOOK = PlannedCall("list_files", {})
 MARK = re.compile(r"\s*\([^()\n]{1,40}\)")
 _MOST = 0.9  # no habit that grows makes a stop more likely than this

@@ -117,7 +117,7 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
     content, status, key = item.get("content"), item.get("status", "pending"), item.get("id")
     if not isinstance(content, str) or is_blank(content):
         raise OperationRefused(
-            f"todos item {place} has no content; every item needs a text"
+            f"todos item {place} has no content; every item needs a text that is not blank"
         )
     if status not in STATUSES:
         raise OperationRefused(

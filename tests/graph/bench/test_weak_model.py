@@ -54,8 +54,8 @@ def test_a_reliable_model_makes_as_many_requests_as_the_study_says(
     ("varied", "requests"),
     [
         ({}, 22),
-        ({"prompts": {"instructions": "Close it in the reply that begins the next one."}}, 23),
-        ({"prompts": {"instructions": "Plan beside the first call."}}, 41),
+        ({"prompts": {"instructions": "Close it in the reply that starts the next one."}}, 23),
+        ({"prompts": {"instructions": "Plan with your first call."}}, 41),
         ({"inject_todo_instructions": False}, 42),
         ({"statuses": ("done", "blocked")}, 42),
     ],

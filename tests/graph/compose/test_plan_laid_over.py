@@ -138,11 +138,11 @@ async def test_without_a_verifier_it_is_put_at_once(door: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "todos", "held"),
     [
-        (REJECT, [("a", "pending")], "the person did not accept the list that came with it."),
+        (REJECT, [("a", "pending")], "the user rejected the list sent with it."),
         (
             edit("c"),
             [("c", "pending")],
-            "the person changed the list that came with it. Call again what still fits the list.",
+            "the user changed the list sent with it. Repeat what still fits the list.",
         ),
     ],
     ids=["rejected", "edited"],
@@ -155,7 +155,7 @@ async def test_calls_beside_a_list_that_does_not_stand_are_not_run(
     await desk.run(GIVEN)
     walked = await desk.run(answer)
     assert walked == ["after_model", *ASKED, *ASKED, "after_agent"]
-    assert desk.results[1] == f"Error: this call was not run: {held}"
+    assert desk.results[1] == f"Error: this call was not run, because {held}"
     assert ("accepted the list with changes" in desk.results[0], "did not accept" in desk.results[0]) == (
         answer is not REJECT,
         answer is REJECT,

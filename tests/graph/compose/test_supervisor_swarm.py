@@ -13,7 +13,7 @@ from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
-WAKE = "1 of 1 items open. "
+WAKE = "1 of 1 items open. C"
 
 
 def close(number: int) -> Any:

@@ -186,7 +186,7 @@ def check_changed(before: list[Any], after: list[Any], made: Sequence[Any]) -> N
     for name, args, result in made:
         texts = [text.strip() for text in sent(name, args)]
         new = [stored.popleft() for text in texts if stored and stored[0] == text]
-        named = "open already: [" in str(result.content)
+        named = "Already open: [" in str(result.content)
         assert named == (len(new) < len(texts))  # `named`: each of them equals an open item
         assert {*texts} <= {todo["content"] for todo in after}
     assert not stored

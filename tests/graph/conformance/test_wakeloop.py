@@ -102,7 +102,7 @@ def test_one_call_closes_several(stage: Make) -> None:
             {"ids": "[1", "status": "done"},
             "todo_update: ids: must be a list, and this string is not JSON, not '[1'",
         ),
-        ({"ids": "1-2", "status": "done"}, "this text is no JSON, not '1-2'"),
+        ({"ids": "1-2", "status": "done"}, "this string is not JSON, not '1-2'"),
         ({"ids": True, "status": "done"}, "todo_update: ids: input should be a valid list, not True"),
         ({"ids": [], "status": "done"}, "todo_update: arguments: send id or ids"),
         ({"status": "done"}, "todo_update: arguments: send id or ids"),

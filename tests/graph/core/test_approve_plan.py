@@ -144,8 +144,8 @@ def test_the_verifier_is_asked_once_an_item_whatever_the_person_says(door: str, 
     assert said[3] == (
         "error",
         (
-            "Error: the person did not accept this list: nothing of it was stored. "
-            'They said: "Not c." Send another one, as they want it.'
+            "Error: the user did not accept this list, so nothing of it was stored. "
+            'They said: "Not c." Send a new one, as they want it.'
         ),
     )
     assert agent.todos == [todo(1, "a", "completed"), todo(2, "b", "completed")]
@@ -170,15 +170,15 @@ def test_an_edit_is_the_persons_list_and_the_model_is_told_once(door: str, threa
         (
             "success",
             (
-                f"{STORED}\n\nThe person accepted the list with changes of their own. "
-                "These items stand now; go on with them:\n  [3] new\n  [2] b, rather"
+                f"{STORED}\n\nThe user accepted the list with changes of their own. "
+                "Continue with these items:\n  [3] new\n  [2] b, rather"
             ),
         ),
         (
             "error",
             (
-                "Error: this call was not run: the person changed the list that came with it. "
-                "Call again what still fits the list."
+                "Error: this call was not run, because the user changed the list sent with it. "
+                "Repeat what still fits the list."
             ),
         ),
     ]
@@ -200,10 +200,10 @@ def test_a_rejected_list_is_as_if_it_had_not_been_sent(thread: Make) -> None:
     assert agent.todos == []
     assert [text for _, text in agent.results()] == [
         (
-            "Error: the person did not accept this list: nothing of it was stored. "
-            'They said: "Smaller steps." Send another one, as they want it.'
+            "Error: the user did not accept this list, so nothing of it was stored. "
+            'They said: "Smaller steps." Send a new one, as they want it.'
         ),
-        "Error: this call was not run: the person did not accept the list that came with it.",
+        "Error: this call was not run, because the user rejected the list sent with it.",
     ]
     assert questions(agent) == [asked(todo(1, "b"), text="[1] b")]
     assert agent.walk(ACCEPT) == [*JUDGE, *WORK, *TODO, *END]
@@ -251,7 +251,7 @@ def test_rejections_are_no_idle_rounds_and_no_wakes(thread: Make) -> None:
             {"type": "edit"},
             "a decision to edit needs edited_action, with the name 'approve_plan' and args",
         ),
-        (edit(" ").resume, "todos item 1 has no content; every item needs a text"),
+        (edit(" ").resume, "todos item 1 has no content; every item needs a text that is not blank"),
         (
             edit({"content": "a", "status": "begun"}).resume,
             (

@@ -96,12 +96,12 @@ def test_peers_that_wait_are_bounded_too(name: str, peers: list[str], most: int)
 
 
 LONGEST = {
-    "wakeloop": 15_275,
-    "agentparley": 15_236,
-    "loki": 15_565,
-    "lesson": 15_174,
-    "cubepi": 13_574,
-    "cubepi-strict": 13_574,
+    "wakeloop": 15_264,
+    "agentparley": 15_220,
+    "loki": 15_555,
+    "lesson": 15_159,
+    "cubepi": 13_561,
+    "cubepi-strict": 13_561,
 }
 
 
@@ -112,7 +112,7 @@ def test_the_length_of_a_nudge_over_thirty_of_the_longest_items(name: str) -> No
         for n in range(30)
     ]
     now = settings(name)
-    assert len(dialect_of(now).nudge(longest, "g" * 10_000, now)) == LONGEST[name] <= bound(30)
+    assert len(dialect_of(now).render_nudge(longest, "g" * 10_000, now)) == LONGEST[name] <= bound(30)
 
 
 def test_the_documentation_promises_this_bound() -> None:
@@ -158,7 +158,7 @@ def test_short_texts_need_no_word_of_cutting() -> None:
     for name, content in product(PRESETS, ("a", "a" * 300, "a\n" * 150)):
         now = settings(name)
         todos: list[Any] = [{"id": 1, "content": content, "status": "pending"}]
-        assert "characters" not in dialect_of(now).nudge(todos, "goal", now)
+        assert "characters" not in dialect_of(now).render_nudge(todos, "goal", now)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -166,7 +166,7 @@ def test_a_listing_says_how_to_see_all(dialect: str) -> None:
     now = settings(DIALECTS[dialect], nudge_items=2)
     todos: list[Any] = [{"id": n, "content": LONG, "status": "pending"} for n in (1, 2, 3)]
     tool = {"parley": "todo_list", "loki": "todo__list", "checklist": "todo"}.get(dialect, dialect)
-    *_, cut, more = dialect_of(now).listing(todos, "", now).splitlines()
+    *_, cut, more = dialect_of(now).render_list(todos, "", now).splitlines()
     assert f"`{tool}`" in cut
     assert "1 more (3 open, 0 blocked in all)" in more
     assert f"`{tool}`" in more

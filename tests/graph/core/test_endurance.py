@@ -58,7 +58,7 @@ def test_one_run_remembers_so_many_calls_and_no_more() -> None:
     kept: list[int] = []
 
     def seen(state: Any) -> dict[str, Any]:
-        kept.append(len(state["messages"].where))
+        kept.append(len(state["messages"].places))
         messages = state["messages"]
         if len(messages) < 12:
             return {}
@@ -85,7 +85,7 @@ def test_an_index_holds_what_stands_in_the_conversation() -> None:
         messages = merge_messages(one, [AIMessage(f"again {i}", id="a"), gone])
     assert isinstance(messages, Messages)
     assert len(messages) == 3
-    assert len(messages.where) == 3
+    assert len(messages.places) == 3
 
 
 def test_refusals_of_items_that_are_gone_are_forgotten() -> None:

@@ -16,8 +16,8 @@ from wakeloop import WakeloopError, create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, malformed_call
 
 ALL = ["approve", "edit", "reject", "respond"]
-EDITED = "The person changed this call before it ran; it ran with these arguments: {}. "
-EDITED += "Do not repeat the call as you wrote it."
+EDITED = "The user changed this call before it ran. It ran with these arguments: {}. "
+EDITED += "Do not repeat your own version of it."
 
 
 class Mailer:
@@ -91,7 +91,7 @@ def test_each_call_asks_and_each_is_decided_on_its_own(thread: Make) -> None:
         (
             "error",
             (
-                'Error: the person refused this call; it was not run. They said: "Not to c." '
+                'Error: the user rejected this call; it was not run. They said: "Not to c." '
                 "Do not send it again unless they ask for it."
             ),
         ),
@@ -226,7 +226,7 @@ def test_an_answer_that_cannot_be_taken_is_asked_for_again(thread: Make, answer:
             (
                 "error",
                 (
-                    "Error: the person refused this call; it was not run. "
+                    "Error: the user rejected this call; it was not run. "
                     "Do not send it again unless they ask for it."
                 ),
             ),
@@ -285,7 +285,7 @@ def test_the_shape_is_langchains(thread: Make) -> None:
         ),
         (
             {"todo_write": True},
-            "interrupt_on cannot review 'todo_write': the list is approved by the setting approve_plan.",
+            "interrupt_on cannot review 'todo_write': the setting approve_plan covers the list.",
         ),
         ({"web": True}, "interrupt_on cannot review 'web': the model's provider runs it."),
         (

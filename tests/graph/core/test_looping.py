@@ -133,10 +133,10 @@ def suffixes(agent: Any) -> list[tuple[int, str]]:
 
 
 TOLD = (
-    "[Reminder: the last 5 rounds brought nothing new: {}. The same again will bring the same. Go another "
-    "way, or say what you need.]"
+    "[Reminder: the last 5 rounds brought nothing new: {}. Repeating them won't help. Try something "
+    "different, or say what you need.]"
 )
-NAG = "[Reminder: rounds without a change to the todo list: 6; open: 1. If it no longer tells where you are, update it with `todo_update`.]"  # noqa: E501
+NAG = "[Reminder: no change to the todo list for 6 rounds; 1 open. If it no longer shows where you are, update it with `todo_update`.]"  # noqa: E501
 
 
 def test_the_fifth_idle_round_is_told_once_and_stored(thread: Make) -> None:
@@ -174,9 +174,9 @@ def test_the_correction_names_what_was_repeated(thread: Make) -> None:
     assert line.additional_kwargs == {"wakeloop": {"kind": "repair"}, "lc_source": "wakeloop"}
     assert correction.additional_kwargs == {"wakeloop": {"kind": "guard"}, "lc_source": "wakeloop"}
     assert correction.text == (
-        'The last 10 rounds brought nothing new: look(path="x"), look(path="y"). The next round like them '
-        "ends this run, and the list still counts 1 open. Go another way, or bring the list up to date, as "
-        "it really stands, and close in one sentence.\n\n  [1] a"
+        'The last 10 rounds brought nothing new: look(path="x"), look(path="y"). One more like them '
+        "ends this run, with 1 items still open. Try something different, or update the list to show how "
+        "things really stand and close in one sentence.\n\n  [1] a"
     )
     assert agent.ledger["shown"] == correction.id
     assert [kind for kind in agent.kinds if kind in ("repair", "guard")] == ["repair", "guard"]  # stored

@@ -275,8 +275,8 @@ def test_an_item_blocked_by_the_model_can_be_opened(refusals: dict[str, int]) ->
         ("[]", "todos must be a list of items with content and status, got str"),
         (None, "todos must be a list of items with content and status, got NoneType"),
         ([A, "b"], "todos item 2 must be an object with content and status, got 'b'"),
-        ([{"content": " "}], "todos item 1 has no content; every item needs a text"),
-        ([{"content": "\u2800"}], "todos item 1 has no content; every item needs a text"),
+        ([{"content": " "}], "todos item 1 has no content; every item needs a text that is not blank"),
+        ([{"content": "\u2800"}], "todos item 1 has no content; every item needs a text that is not blank"),
         (
             [{"content": "a", "status": "done"}],
             (
@@ -317,14 +317,14 @@ def test_what_is_an_id(key: Any) -> None:
 @pytest.mark.parametrize(
     ("difference", "sentence"),
     [
-        ({"all": [{"content": "a"}]}, "todos has an item without an id under 'all', where each needs one"),
-        ({"put": [A, {"content": "b"}]}, "todos has an item without an id under 'put', where each needs one"),
+        ({"all": [{"content": "a"}]}, "todos has an item without an id under 'all'"),
+        ({"put": [A, {"content": "b"}]}, "todos has an item without an id under 'put'"),
         ({"all": 7}, "todos must be a list of items with content and status, got int"),
         ({"put": "x"}, "todos must be a list of items with content and status, got str"),
-        ({"drop": 7}, "todos has 'drop' of 7; a list of ids is due there"),
-        ({"drop": "ab"}, "todos has 'drop' of 'ab'; a list of ids is due there"),
-        ({"order": {1: 2}}, "todos has 'order' of {1: 2}; a list of ids is due there"),
-        ({"order": [1, None]}, "todos has 'order' of [1, None]; a list of ids is due there"),
+        ({"drop": 7}, "todos has 'drop' 7; it must be a list of ids"),
+        ({"drop": "ab"}, "todos has 'drop' 'ab'; it must be a list of ids"),
+        ({"order": {1: 2}}, "todos has 'order' {1: 2}; it must be a list of ids"),
+        ({"order": [1, None]}, "todos has 'order' [1, None]; it must be a list of ids"),
     ],
 )
 def test_a_bad_difference_in_the_words_of_its_refusal(difference: Any, sentence: str) -> None:
