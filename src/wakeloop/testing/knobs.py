@@ -92,7 +92,7 @@ class Knobs(BaseModel):
     """Batches: 2 replies for each item, or 1, where an item is closed in the reply that starts the next.
     "told": 1 if the system message says "in the reply that starts the next", otherwise 2."""
     plan_beside: Literal["told"] | bool = "told"
-    """Batches: the plan is sent together with the first call. "told": if the system message says "beside the
+    """Batches: the plan is sent together with the first call. "told": if the system message says "with your
     first call"."""
     list_from: int = Field(2, ge=1)
     """How many known parts it takes to write a list."""
