@@ -45,7 +45,7 @@ class Journal:
         except BlockingIOError:
             file.close()
             raise BenchError(
-                f"Another run is writing {self.path}: wait for it, or give another --out."
+                f"Another run is writing {self.path}: wait for it, or use another --out."
             ) from None
         except BaseException:
             file.close()
@@ -55,7 +55,7 @@ class Journal:
             self.__exit__(None, None, None)
             raise BenchError(
                 f"{self.path} holds the run of another study ({head.get('hash')}): "
-                "a study is not changed after its run has begun; give another --out."
+                "a study cannot change once its run has begun. Use another --out."
             )
         file.truncate(whole.rfind(b"\n") + 1)
         if head is None:
@@ -134,7 +134,5 @@ def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
     except ValueError:
         read_line = None
     if not isinstance(read_line, dict) or (number > 1 and not read_line.keys() >= set(Cell._fields)):
-        raise BenchError(
-            f"{path}, line {number}: this is no line of a run; take it out, or use another --out."
-        )
+        raise BenchError(f"{path}, line {number}: not a line of a run. Remove it, or use another --out.")
     return read_line

@@ -88,7 +88,7 @@ class RequestMeter(BaseCallbackHandler):
 
     def _must_be_wanted(self) -> None:
         if self.given_up:
-            raise OutageError("Nobody waits for this agent any more.")
+            raise OutageError("This agent has been abandoned.")
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """A request failed. Raises `OutageError` unless that is the agent's doing, or the model's.

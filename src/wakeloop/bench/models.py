@@ -41,7 +41,7 @@ def parse_knobs(text: str) -> Knobs:
     for pair in filter(None, text.removeprefix(WEAK).removeprefix(":").split(",")):
         name, sign, value = (part.strip() for part in pair.partition("="))
         if not sign:
-            raise BenchError(f"A weak model is written as weak:stop=0.3,stick=0.3, not {text!r}.")
+            raise BenchError(f"A weak model must be written like weak:stop=0.3,stick=0.3, got {text!r}.")
         values[require_known("knob", name, Knobs.model_fields)] = int(value) if value.isdecimal() else value
     try:
         return Knobs.model_validate(values)
@@ -69,7 +69,9 @@ def profile_key(text: str) -> str:
 def split_address(text: str) -> tuple[str, str]:
     """Take a model's name and its address apart; a name may hold an @ of its own. Raises `BenchError`."""
     if "@http" not in text and set("/:") & set(text.partition("@")[2]):
-        raise BenchError("An address begins with http:// or https://, as in NAME@http://127.0.0.1:8080/v1.")
+        raise BenchError(
+            "An address must begin with http:// or https://, as in NAME@http://127.0.0.1:8080/v1."
+        )
     return model_profile.split_model_name(text)
 
 

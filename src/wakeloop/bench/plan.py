@@ -54,12 +54,12 @@ def expand_tasks(text: str) -> Iterator[tuple[str, int]]:
         return
     name, _, parts = text.partition(":")
     if parts and not parts.isdecimal():
-        raise BenchError(f"A task is named as FAMILY:PARTS, with a number, not {text!r}.")
+        raise BenchError(f"A task must be FAMILY:PARTS with a number of parts, got {text!r}.")
     every = [(family.name, length) for family in _named_families(name) for length in family.lengths]
     meant = [one for one in every if not parts or one[1] == int(parts)]
     if not meant:
         lengths = ", ".join(map(str, sorted({length for _, length in every})))
-        raise BenchError(f"The family {name!r} is made for {lengths} parts, not for {parts}.")
+        raise BenchError(f"The family {name!r} has {lengths} parts, not {parts}.")
     yield from meant
 
 
@@ -75,7 +75,7 @@ def _named_families(name: str) -> list[Family]:
         found = [family for family in FAMILIES.values() if family.kind == name[1:]]
         if not found:
             kinds = ", ".join(sorted({f"@{family.kind}" for family in FAMILIES.values()}))
-            raise BenchError(f"There is no kind of task {name!r}: there are {kinds}.")
+            raise BenchError(f"Unknown kind of task {name!r}. Available: {kinds}.")
         return found
     return [FAMILIES[require_known("family of tasks", name, FAMILIES)]]
 

@@ -40,7 +40,7 @@ class Result:
         head, rows = read_journal(file)
         study = parse_study(head.get("study", {}), str(file))
         if head.get("hash") != study.hash:
-            raise BenchError(f"{file}: the study in its first line is not the one that the run began with.")
+            raise BenchError(f"{file}: its first line has been changed since the run began.")
         missing = max(0, head["cells"] - len(rows))
         return cls(study, sort_rows(rows, study), missing, head.get(OUTAGE, "") if missing else "")
 

@@ -153,15 +153,15 @@ def check_journal(journal: Journal, every: Sequence[Cell], told: Notify) -> None
     strange = next((cell for cell in journal.done if cell not in known), None)
     if strange is not None:
         raise BenchError(
-            f"{journal.path} was begun with another plan, which had {strange.agent} on "
-            f"{strange.family}:{strange.parts}: give another --out."
+            f"{journal.path} was begun with another plan, which has {strange.agent} on "
+            f"{strange.family}:{strange.parts}. Use another --out."
         )
     begun = journal.begun
     for folder, now in journal.head["tasks"].items():
         if begun.get("tasks", {}).get(folder, now) != now:
             raise BenchError(
-                f"The tasks in {folder} have changed since the run in {journal.path} began: "
-                "give another --out."
+                f"The tasks in {folder} have changed since the run in {journal.path} began. "
+                "Use another --out."
             )
     if (was := begun.get("wakeloop")) != (now := journal.head["wakeloop"]):
         told(f"{journal.path} was begun with wakeloop {was}, and this is {now}.")

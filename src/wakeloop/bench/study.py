@@ -98,10 +98,12 @@ def parse_study(values: dict[str, Any], where: str) -> Study:
         raise BenchError(" ".join(_describe_error(one, where) for one in error.errors())) from None
     for field in ("reference", "subject"):
         if getattr(study, field) not in study.agents:
-            raise BenchError(f"{where}: the {field} {getattr(study, field)!r} is none of the study's agents.")
+            raise BenchError(
+                f"{where}: the {field} {getattr(study, field)!r} is not one of the study's agents."
+            )
     if study.primary != "requests" and study.smallest > 1:
         raise BenchError(
-            f"{where}: 'smallest' is a share of 1, so that 5 points are 0.05, not {study.smallest:g}."
+            f"{where}: 'smallest' is a fraction: write 5 points as 0.05, got {study.smallest:g}."
         )
     return study
 

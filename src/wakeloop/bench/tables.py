@@ -189,7 +189,7 @@ def comparison_table(rows: Sequence[Row], study: Study) -> str:
     found = of.compare_agents(rows, study.reference, of.primary_outcome(study))
     cells = {(one.agent, one.model): one for one in found}
     if not cells:
-        return "There is nothing to compare with."
+        return "There is nothing to compare."
     counts_requests = study.primary == "requests"
     unit = "Requests" if counts_requests else "Points"
     show = format_number if counts_requests else format_points
@@ -252,7 +252,7 @@ def losses_table(rows: Sequence[Row], study: Study, *, every: bool = True) -> st
     """Return where another agent does better than the study's subject: on every model, or on the worst."""
     found = of.find_losses(rows, study)
     if max(map(len, group_rows(rows, "model", "results", "agent").values()), default=0) < MIN_RUNS:
-        return "There are too few runs to say."
+        return "Too few runs to compare."
     if not found:
         return (
             f"In nothing that was measured does another agent do better than `{study.subject}` beyond chance."

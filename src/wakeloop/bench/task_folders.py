@@ -88,21 +88,21 @@ def check_tasks(path: str | Path) -> None:
             task.lay_out(world)
             if task.parts and is_complete(task.checks(world, "")):
                 raise SettingsError(
-                    f"The checks of {folder} all hold before any work, so that they show nothing: mend them, "
-                    "or say `parts: 0` where nothing is to be done."
+                    f"The checks of {folder} all hold before any work, so they show nothing. Fix them, "
+                    "or set `parts: 0` if there is nothing to do."
                 )
             refused = [said for step in task.steps for said in _refused_calls(step.calls, task, world)]
             failing = [check.name for check in task.checks(world, task.final) if not check.passed]
             if task.steps and failing:
                 why = [*refused, cast(Checker, task.check).words]
                 raise SettingsError(
-                    f"The steps of {folder} do not complete it: {failing[0]!r} does not hold behind them"
+                    f"The steps of {folder} do not complete it: {failing[0]!r} fails after them"
                     f"{next((f' ({one})' for one in why if one), '')}."
                 )
             if digest_tasks(folder) != before:
                 raise SettingsError(
-                    f"The check of {folder} writes into its own folder, and finds it there the next time: "
-                    "let it write into the folder that it is run in."
+                    f"The check of {folder} writes into its own folder, where the next run finds it. "
+                    "Let it write into its working directory."
                 )
 
 
@@ -137,7 +137,7 @@ def _find_folders(root: Path) -> list[Path]:
     """The folders of tasks: this one, or those in it. Raises `SettingsError` where there is none."""
     here = [root] if (root / FILE).is_file() else sorted(sheet.parent for sheet in root.glob(f"*/{FILE}"))
     if not here:
-        raise SettingsError(f"{root} holds no task: put a {FILE} into it, or into folders in it.")
+        raise SettingsError(f"{root} has no task: add a {FILE} to it, or to folders in it.")
     return here
 
 
@@ -146,7 +146,7 @@ def _load_task(folder: Path) -> Task:
     command = sheet.check or [sys.executable, str(folder / "check.py")]
     if sheet.check is None and not (folder / "check.py").is_file():
         raise SettingsError(
-            f"{folder} has no check: put a check.py beside {FILE}, or a command under `check`."
+            f"{folder} has no check: add a check.py next to {FILE}, or a command under `check`."
         )
     if sheet.check is None:
         _check_syntax(folder / "check.py")
@@ -188,7 +188,7 @@ def _check_syntax(program: Path) -> None:
     try:
         compile(program.read_bytes(), str(program), "exec")
     except (SyntaxError, ValueError) as error:
-        raise SettingsError(f"{program} is no Python program: {error}.") from None
+        raise SettingsError(f"{program} is not valid Python: {error}.") from None
 
 
 def _read_files(folder: Path) -> dict[str, str]:
@@ -199,7 +199,7 @@ def _read_files(folder: Path) -> dict[str, str]:
             try:
                 found[path.relative_to(folder).as_posix()] = path.read_text(encoding="utf-8")
             except UnicodeDecodeError:
-                raise SettingsError(f"{path} is not UTF-8 text; a task's files are texts.") from None
+                raise SettingsError(f"{path} is not UTF-8 text. A task's files must be text.") from None
     return found
 
 

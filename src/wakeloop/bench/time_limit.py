@@ -38,7 +38,7 @@ def run_with_timeout(run: Callable[[], Any], meter: RequestMeter, timeout: float
             meter.given_up = True
             raise OutageError(
                 f"The model did not answer within {pluralize(round(timeout), 'second')}; "
-                "--timeout says how long is waited for a request."
+                "--timeout sets how long to wait for a request."
             ) from None
         except BaseException:
             meter.given_up = True

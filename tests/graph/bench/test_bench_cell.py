@@ -147,7 +147,7 @@ def test_a_request_without_an_end_is_an_outage_and_what_comes_after_all_does_not
     with pytest.raises(BenchError) as caught:
         play_cell(cell(agent), STUDY, lambda *_: model)
     assert str(caught.value) == (
-        "The model did not answer within 180 seconds; --timeout says how long is waited for a request."
+        "The model did not answer within 180 seconds; --timeout sets how long to wait for a request."
     )
     silent.set()
     for thread in enumerate_threads():

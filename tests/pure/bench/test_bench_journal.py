@@ -75,7 +75,7 @@ def test_another_study_is_refused_and_changes_nothing(tmp_path: Path) -> None:
         journal.add(row())
     whole = path.read_bytes() + b'{"agent":"pla'
     path.write_bytes(whole)  # nor what a kill has left of a line
-    with pytest.raises(BenchError, match="a study is not changed"), Journal(path, HEAD | {"hash": "b2"}):
+    with pytest.raises(BenchError, match="a study cannot change"), Journal(path, HEAD | {"hash": "b2"}):
         pass
     assert path.read_bytes() == whole
     with Journal(path, HEAD):
@@ -86,7 +86,7 @@ def test_another_study_is_refused_and_changes_nothing(tmp_path: Path) -> None:
 def test_a_damaged_line_is_named(tmp_path: Path, damaged: str) -> None:
     path = tmp_path / "cells.jsonl"
     path.write_text(f"{json.dumps(HEAD)}\n{damaged}\n{json.dumps(row())}\n")
-    with pytest.raises(BenchError, match=r"line 2: this is no line of a run"):
+    with pytest.raises(BenchError, match=r"line 2: not a line of a run"):
         read_journal(path)
 
 

@@ -80,7 +80,7 @@ def test_comparisons_leave_out_the_reference() -> None:
     assert text.startswith("Points more than `plain`, with 95 %; ↑ more, ↓ less, ")
     assert text.splitlines()[2:4] == ["| agent | `weak` |", "|---|--:|"]
     assert text.splitlines()[4].startswith("| `wakeloop` | +50.0 [+20.0 to +80.0] ")
-    assert tables.comparison_table(ROWS[:10], STUDY) == "There is nothing to compare with."
+    assert tables.comparison_table(ROWS[:10], STUDY) == "There is nothing to compare."
 
 
 def test_a_study_may_be_about_requests() -> None:
@@ -96,7 +96,7 @@ def test_losses_in_words() -> None:
     assert tables.losses_table(ROWS, STUDY) == (
         "In nothing that was measured does another agent do better than `wakeloop` beyond chance."
     )
-    assert tables.losses_table(ROWS[:4], STUDY) == "There are too few runs to say."
+    assert tables.losses_table(ROWS[:4], STUDY) == "Too few runs to compare."
     assert (
         tables.losses_table(ROWS, study)
         .splitlines()[2]

@@ -111,7 +111,7 @@ def test_a_full_disk_and_a_run_beside_are_one_sentence_and_nothing_is_lost(
         code, out, err = wakeloop(*command)
     assert (code, out, err) == (
         *(2, ""),
-        "wakeloop: Another run is writing mine/cells.jsonl: wait for it, or give another --out.\n",
+        "wakeloop: Another run is writing mine/cells.jsonl: wait for it, or use another --out.\n",
     )
     assert wakeloop(*command)[0] == 0
     assert journal.read_journal(tmp_path / "mine" / "cells.jsonl")[1][: len(rows)] == rows
@@ -151,13 +151,13 @@ def test_rows_of_another_plan_or_of_other_tasks_are_refused() -> None:
     with pytest.raises(BenchError) as caught:
         play_study(study, out, workers=1)
     assert str(caught.value) == (
-        "The tasks in ./task have changed since the run in run/cells.jsonl began: give another --out."
+        "The tasks in ./task have changed since the run in run/cells.jsonl began. Use another --out."
     )
     (out / "cells.jsonl").write_text("\n".join([head, rows[0].replace("./task/#task", "gone"), ""]))
     with pytest.raises(BenchError) as caught:
         play_study(study, out, workers=1)
     assert str(caught.value) == (
-        "run/cells.jsonl was begun with another plan, which had plain on gone:0: give another --out."
+        "run/cells.jsonl was begun with another plan, which has plain on gone:0. Use another --out."
     )
 
 
@@ -226,7 +226,7 @@ def test_a_model_that_costs_nothing_is_reported(tmp_path: Path) -> None:
         ("no-such-command", "The check of {task} could not be run: "),
         (
             "true",
-            "The checks of {task} all hold before any work, so that they show nothing: mend them, or say ",
+            "The checks of {task} all hold before any work, so they show nothing. Fix them, or ",
         ),
     ],
 )
@@ -251,7 +251,7 @@ def test_a_task_whose_check_shows_nothing_is_refused_before_any_request(
         (("--model", "weak:stp=1"), 2, "There is no knob 'stp'; did you mean 'stop'?"),
         (("--agent", "loky"), 2, "There is no agent 'loky'; did you mean 'loki'?"),
         (("--task", "make-file:5"), 2, "There is no family of tasks 'make-file'; did you mean 'make-files'?"),
-        (("--task", "make-files:7"), 2, "The family 'make-files' is made for 1, 5, 20, 60 parts, not for 7."),
+        (("--task", "make-files:7"), 2, "The family 'make-files' has 1, 5, 20, 60 parts, not 7."),
         (("--model", "small@http://u:sk-abcdefghijklmnop@h/v1"), 2, "Leave the key out of the address"),
         (("--prices", "1,2"), 2, "--prices takes IN,CACHED,OUT per million tokens"),
         (("--prices", "1,nan,2"), 2, "the options: 'prices.cached' cannot be nan"),
@@ -260,7 +260,7 @@ def test_a_task_whose_check_shows_nothing_is_refused_before_any_request(
             2,
             "--base-url needs a model: name one with --model",
         ),
-        (("--model", "m", "--base-url", "127.0.0.1:1"), 2, "An address begins with http:// or https://"),
+        (("--model", "m", "--base-url", "127.0.0.1:1"), 2, "An address must begin with http:// or https://"),
         (("report", "nothing"), 2, "nothing cannot be read"),
         (("profile", "nothing"), 2, "nothing cannot be read"),
     ],

@@ -100,7 +100,7 @@ def test_an_exit_code_counts_where_no_line_explains_it(
         ),
         ("prompt: x\nparts: many\n", CHECK, "line 2: parts: Input should be a valid integer"),
         ("prompt: x\ncheck: []\n", None, "line 2: check: List should have at least 1 item"),
-        ("prompt: x\n", None, "has no check: put a check.py beside task.yaml, or a command under `check`."),
+        ("prompt: x\n", None, "has no check: add a check.py next to task.yaml, or a command under `check`."),
     ],
 )
 def test_a_wrong_folder_gets_one_sentence(tmp_path: Path, sheet: str, check: str | None, told: str) -> None:
@@ -110,7 +110,7 @@ def test_a_wrong_folder_gets_one_sentence(tmp_path: Path, sheet: str, check: str
 
 
 def test_no_task_and_a_check_that_cannot_be_run_get_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"holds no task: put a task\.yaml into it"):
+    with pytest.raises(SettingsError, match=r"has no task: add a task\.yaml to it"):
         load_tasks(tmp_path)
     [task] = load_tasks(folder(tmp_path, "prompt: x\ncheck: [no-such-command]\n", None))
     with pytest.raises(SettingsError, match=r"The check of .*copy could not be run"):
@@ -121,12 +121,12 @@ def test_no_task_and_a_check_that_cannot_be_run_get_one_sentence(tmp_path: Path)
 
 
 HELD = (
-    "The checks of {folder} all hold before any work, so that they show nothing: mend them, or say "
-    "`parts: 0` where nothing is to be done."
+    "The checks of {folder} all hold before any work, so they show nothing. Fix them, or "
+    "set `parts: 0` if there is nothing to do."
 )
 KEPT = (
-    "The check of {folder} writes into its own folder, and finds it there the next time: let it write into "
-    "the folder that it is run in."
+    "The check of {folder} writes into its own folder, where the next run finds it. Let it write into "
+    "its working directory."
 )
 UNDONE = "The steps of {folder} do not complete it: "
 
@@ -139,23 +139,22 @@ UNDONE = "The steps of {folder} do not complete it: "
             "print('ok a'); print('ok b')",
             HELD,
         ),
-        (SHEET, CHECK.replace('"b.txt"', '"c.txt"'), UNDONE + "'c.txt' does not hold behind them."),
+        (SHEET, CHECK.replace('"b.txt"', '"c.txt"'), UNDONE + "'c.txt' fails after them."),
         (
             SHEET.replace("write_file", "write_fil"),
             CHECK,
-            UNDONE + "'b.txt' does not hold behind them (there is no tool 'write_fil').",
+            UNDONE + "'b.txt' fails after them (there is no tool 'write_fil').",
         ),
         (
             SHEET.replace("write_file, {path: b.txt", "append_file, {path: files/../../b.txt"),
             CHECK,
-            UNDONE
-            + "'b.txt' does not hold behind them (append_file: 'files/../../b.txt' leads outside the folder;"
+            UNDONE + "'b.txt' fails after them (append_file: 'files/../../b.txt' leads outside the folder;"
             " only paths inside it are allowed).",
         ),
         (
             SHEET,
             "open('b.txt'); ok()",
-            UNDONE + "'the check' does not hold behind them (NameError: name 'ok' is not defined).",
+            UNDONE + "'the check' fails after them (NameError: name 'ok' is not defined).",
         ),
         (
             SHEET,
@@ -167,7 +166,7 @@ UNDONE = "The steps of {folder} do not complete it: "
         (
             SHEET,
             "print('ok a'",
-            "{folder}/check.py is no Python program: '(' was never closed (check.py, line 1).",
+            "{folder}/check.py is not valid Python: '(' was never closed (check.py, line 1).",
         ),
     ],
     ids=["held", "undone", "no tool", "refused", "raised", "kept", "hung", "signal", "no program"],
