@@ -42,7 +42,7 @@ class ToolSelection:
 def select_tools(asking: str | None, *, called: bool, todo_tools: bool, own: bool) -> ToolSelection:
     """Return the tools of a request.
 
-    `called` tells whether its history has calls, `todo_tools` whether the list is on, `own` whether the
+    `called` says whether its history has calls, `todo_tools` whether the list is on, `own` whether the
     caller has tools. Many servers refuse a request without tools if its history has calls, so a last word
     has tools bound of which none may be called.
     """

@@ -71,7 +71,7 @@ def _is_sound_call(call: ToolCall) -> bool:
 
 
 def _make_id_check() -> Callable[[str, int], bool]:
-    """Return a function that tells whether it was given a call's id before."""
+    """Return a function that checks whether it was given a call's id before."""
     seen: set[str] = set()
 
     def was_seen(key: str, _: int) -> bool:

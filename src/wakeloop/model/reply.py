@@ -24,7 +24,7 @@ EMPTY_ARGUMENTS = frozenset(("", "null", '""', "None", "undefined"))  # as serve
 class Reply:
     """A reply ready to be stored, and what it shows by itself.
 
-    `todo_calls` are the ids of calls to todo tools, and `wrote` tells whether one of them writes, valid or
+    `todo_calls` are the ids of calls to todo tools, and `wrote` says whether one of them writes, valid or
     not. `faults` are the error results of calls that will not run, by call id. A `refused` reply keeps only
     its text; in an `unfit` one the provider could not parse a call.
     """
@@ -62,8 +62,8 @@ def read_reply(
         raw: The reply, as its client returned it.
         dialect: The dialect of the todo tools, or None if the model has none.
         tools: The model's other tools, by name.
-        used: Tells whether the thread already has a call id.
-        known: Tells whether the thread already has a message id.
+        used: Whether the thread already has a call id.
+        known: Whether the thread already has a message id.
         cut_call: The result of every call in a reply that was cut.
         no_text: The text of a refusal that has none.
         broken_arguments: Arguments that broke off in a stream and were parsed as if they were whole.
@@ -118,7 +118,7 @@ def _pair_calls(
 ) -> tuple[list[Pair], dict[str, str]]:
     """Pair every call with one that can be stored, under an id that is unique in the thread.
 
-    Names in `there` stay as they are; `bare` tells which tools need no arguments. Also return, by id, what is
+    Names in `there` stay as they are; `bare` says which tools need no arguments. Also return, by id, what is
     wrong with arguments that are not a JSON object.
     """
     calls: dict[str, Pair] = {}

@@ -41,7 +41,7 @@ def read_structured_reply(
 ) -> StructuredReply:
     """Read the result of a model bound to a format: `raw`, `parsed` and `parsing_error`.
 
-    `no_text` replaces an empty text, `known` tells whether a message id is taken, `cut` that the stream broke
+    `no_text` replaces an empty text, `known` says whether a message id is taken, `cut` that the stream broke
     off, and `must_finish` that the reply is a stream which has to say how it ended.
     """
     if isinstance(result, UnreadableReply):

@@ -28,7 +28,7 @@ def no_call_choice(model: BaseChatModel) -> Any:
 
 
 def loses_plain_bodies(model: BaseChatModel) -> bool:
-    """Tell whether a client loses a reply that is no stream, and accepts `stream=False` for one request."""
+    """Tell whether a client loses replies that are not streams, and accepts `stream=False`."""
     return is_openai(model) or "langchain_anthropic.ChatAnthropic" in _class_names(model)
 
 

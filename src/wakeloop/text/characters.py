@@ -59,7 +59,7 @@ def storable_text(text: Any) -> str:
 
 
 def is_visible(text: str) -> bool:
-    """Tell whether every character of a text can be seen, or is a blank, so that a person may approve it."""
+    """Tell whether every character of a string is visible or a blank, so that a person may approve it."""
     return text.isprintable() and not _HIDDEN.search(text)
 
 
@@ -81,7 +81,7 @@ def quote_path(path: object) -> str:
 
 
 def shorten(text: str, limit: int = 60) -> str:
-    """Cut a text to fit into a sentence or a line.
+    """Cut a string to fit into a sentence or a line.
 
     >>> shorten("a long text", 6)
     'a lon…'
@@ -90,17 +90,17 @@ def shorten(text: str, limit: int = 60) -> str:
 
 
 def to_one_line(text: str) -> str:
-    """Join a text into one line that no control character can break or change."""
+    """Join a string into one line that no control character can break or change."""
     return " ".join(_CONTROLS.sub("", " ".join(text.split())).split())
 
 
 def is_blank(text: str) -> bool:
-    """Tell whether a text shows nothing, so that it cannot be an item or a reason."""
+    """Tell whether a string shows nothing, so that it cannot be an item or a reason."""
     return not to_one_line(text)
 
 
 def indent_lines(text: str) -> str:
-    """Indent the later lines of a text, so that none can pass for a line of the graph's own."""
+    """Indent the later lines of a string, so that none can pass for a line of the graph's own."""
     first, *more = text.splitlines() or [""]
     return "\n".join([to_one_line(first), *(f"  | {to_one_line(line)}" for line in more)])
 

@@ -13,7 +13,7 @@ HIDDEN = "…"
 
 
 def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
-    """Replace secrets in a text with `…`.
+    """Replace secrets in a string with `…`.
 
     What counts is certain: the given `secrets`, the user part of an address, `Authorization` and `Cookie`
     headers, private keys, and keys in the form of a well-known service (`KEY_FORMATS`). A secret without such

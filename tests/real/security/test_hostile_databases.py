@@ -277,7 +277,7 @@ def one_by_one(db: str, folder: Path, *kinds: str) -> Iterator[str]:
             return
 
 
-def served(db: str, trap: Trap, folder: Path) -> None:
+def serve_over_damaged_rows(db: str, trap: Trap, folder: Path) -> None:
     """Serve in a process of its own, and spoil the engine's rows once more while it is up."""
     line = [*COMMAND, "serve", "--db", db, "--demo", str(folder)]
     pipe = subprocess.PIPE
@@ -305,11 +305,11 @@ def test_no_command_runs_a_row(db: str, tmp_path: Path) -> None:
     spoiled = spoil_engine(SessionStorage(db).url, trap)
     assert spoiled >= {"workflow_status", "operation_outputs", "notifications", "workflow_events", "streams"}
     all_through(db, trap, *KINDS)
-    served(db, trap, folder)
+    serve_over_damaged_rows(db, trap, folder)
     spoil_engine(SessionStorage(db).url, trap)
     spoil_own(db, trap)
     all_through(db, trap, KINDS[0])
-    served(db, trap, folder)
+    serve_over_damaged_rows(db, trap, folder)
 
 
 def test_the_traps_would_have_sprung(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ def saver(connection: sqlite3.Connection) -> SqliteSaver:
     return SqliteSaver(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
 
 
-def begun(connection: sqlite3.Connection, *, parked: bool) -> None:
-    """A thread with two items, parked at a question or stalled."""
+def start_thread(connection: sqlite3.Connection, *, parked: bool) -> None:
+    """Start a thread with two items, parked at a question or stalled."""
     end = calls(("ask", {})) if parked else says("x")
     model = ScriptedModel([calls(("todo_write", {"items": ["a", "b"]})), *[end] * (1 if parked else 7)])
     create_todo_agent(model, [ask], checkpointer=saver(connection)).invoke(
@@ -48,17 +48,17 @@ def begun(connection: sqlite3.Connection, *, parked: bool) -> None:
     model.assert_done()
 
 
-def kept(blob: bytes) -> Any:
-    """A blob without what its extensions stand for."""
+def unpack(blob: bytes) -> Any:
+    """Unpack a blob, leaving its extensions as they are."""
     return ormsgpack.unpackb(blob, ext_hook=ormsgpack.Ext, option=ormsgpack.OPT_NON_STR_KEYS)
 
 
-def changed(connection: sqlite3.Connection, change: Callable[[dict[str, Any]], None]) -> None:
+def change_checkpoint(connection: sqlite3.Connection, change: Callable[[dict[str, Any]], None]) -> None:
     """Write other values into the newest checkpoint."""
     (blob,) = connection.execute(
         f"SELECT checkpoint FROM checkpoints WHERE checkpoint_id = {NEWEST}"
     ).fetchone()
-    checkpoint = kept(blob)
+    checkpoint = unpack(blob)
     change(checkpoint["channel_values"])
     put(connection, "msgpack", ormsgpack.packb(checkpoint))
 
@@ -71,7 +71,7 @@ def put(connection: sqlite3.Connection, kind: str, blob: bytes) -> None:
     connection.commit()
 
 
-def tried(connection: sqlite3.Connection) -> Iterator[tuple[str, int, Any]]:
+def try_every_way(connection: sqlite3.Connection) -> Iterator[tuple[str, int, Any]]:
     """Read and run a thread in every way: what was done, the requests, the session or the exception."""
     ways: dict[str, Callable[[Any, Any], Any]] = {
         "read": lambda agent, config: session_of(agent.get_state(config)),
@@ -129,11 +129,11 @@ CHANNELS: list[Any] = [
 @pytest.mark.parametrize("parked", [False, True])
 @pytest.mark.parametrize("ledger", LEDGERS, ids=repr)
 def test_notes_that_the_graph_cannot_have_written(db: sqlite3.Connection, ledger: Any, parked: bool) -> None:
-    begun(db, parked=parked)
-    changed(db, lambda values: values["todo_ledger"].update(ledger))
+    start_thread(db, parked=parked)
+    change_checkpoint(db, lambda values: values["todo_ledger"].update(ledger))
     # an ended thread has nothing to go on with, and a question is only put again
     idle = ("go on",) if parked else ("go on", "answer")
-    for way, requests, result in tried(db):
+    for way, requests, result in try_every_way(db):
         assert requests == 0
         assert isinstance(result, DamagedError) or way in idle, (way, result)
 
@@ -141,9 +141,9 @@ def test_notes_that_the_graph_cannot_have_written(db: sqlite3.Connection, ledger
 @pytest.mark.parametrize("parked", [False, True])
 @pytest.mark.parametrize("channels", CHANNELS, ids=repr)
 def test_channels_of_another_shape(db: sqlite3.Connection, channels: Any, parked: bool) -> None:
-    begun(db, parked=parked)
-    changed(db, lambda values: values.update(channels))
-    results = {way: (requests, result) for way, requests, result in tried(db)}
+    start_thread(db, parked=parked)
+    change_checkpoint(db, lambda values: values.update(channels))
+    results = {way: (requests, result) for way, requests, result in try_every_way(db)}
     assert isinstance(results["read"][1], DamagedError)
     assert results["message"][0] == 0
     assert isinstance(results["message"][1], DamagedError)
@@ -154,9 +154,9 @@ def test_channels_of_another_shape(db: sqlite3.Connection, channels: Any, parked
 
 @pytest.mark.parametrize("values", [{}, {"max_wake_cycles": 10**9, "max_idle_wakes": 0}])
 def test_settings_in_the_notes_bound_nothing_away(db: sqlite3.Connection, values: Any) -> None:
-    begun(db, parked=True)
-    changed(db, lambda channels: channels["todo_ledger"].update(settings=values))
-    asked = {way: requests for way, requests, _ in tried(db)}
+    start_thread(db, parked=True)
+    change_checkpoint(db, lambda channels: channels["todo_ledger"].update(settings=values))
+    asked = {way: requests for way, requests, _ in try_every_way(db)}
     assert all(requests <= (60 - 3) / 2 for requests in asked.values())
 
 
@@ -192,9 +192,9 @@ BLOBS = list(blobs())
 
 @pytest.mark.parametrize(("kind", "blob"), [row[1:] for row in BLOBS], ids=[row[0] for row in BLOBS])
 def test_no_row_runs_code(db: sqlite3.Connection, kind: str, blob: bytes, tmp_path: Path) -> None:
-    begun(db, parked=True)
+    start_thread(db, parked=True)
     put(db, kind, blob.replace(b"{}", str(tmp_path).encode()))
-    for _, requests, result in tried(db):
+    for _, requests, result in try_every_way(db):
         assert requests == 0 or not isinstance(result, Exception)
         assert list(tmp_path.iterdir()) == []
     with pytest.raises(Exception):  # noqa: B017, PT011 - the saver's own, where it is one
@@ -209,10 +209,10 @@ def test_the_pickle_would_have_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
 def test_a_blob_that_was_cut_short(db: sqlite3.Connection, share: float) -> None:
-    begun(db, parked=True)
+    start_thread(db, parked=True)
     (blob,) = db.execute(f"SELECT checkpoint FROM checkpoints WHERE checkpoint_id = {NEWEST}").fetchone()
     put(db, "msgpack", blob[: int(len(blob) * share)])
-    for _, requests, result in tried(db):
+    for _, requests, result in try_every_way(db):
         assert requests == 0
         assert isinstance(result, Exception)
 
@@ -222,9 +222,9 @@ def test_the_command_line_reads_strictly_whatever_the_environment_says(tmp_path:
     path, ran = tmp_path / "db", tmp_path / "ran"
     with open_to_write(DatabaseFile(path, named=True)) as store:
         assert store.connection is not None
-        begun(store.connection, parked=False)
+        start_thread(store.connection, parked=False)
         evil = ormsgpack.Ext(0, ormsgpack.packb(["os", "system", f"touch {ran}"]))
-        changed(store.connection, lambda values: values.update(todo_goal=evil))
+        change_checkpoint(store.connection, lambda values: values.update(todo_goal=evil))
     environment = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": "false"}
     for command in (["threads"], ["show", "t"], ["show", "t", "--json", "--history"], ["todo", "t", "list"]):
         done = subprocess.run(
@@ -239,7 +239,7 @@ def test_a_damaged_thread_does_not_hide_the_others(tmp_path: Path) -> None:
     database = DatabaseFile(tmp_path / "db", named=True)
     with open_to_write(database) as store:
         assert store.connection is not None
-        begun(store.connection, parked=False)
-        changed(store.connection, lambda values: values["todo_ledger"].update(wake_cycles=-1))
+        start_thread(store.connection, parked=False)
+        change_checkpoint(store.connection, lambda values: values["todo_ledger"].update(wake_cycles=-1))
     lines = list(list_threads(database, everything=True, json=False))
     assert [line.split()[:2] for line in lines[1:]] == [["t", "damaged"]]

@@ -73,13 +73,13 @@ def model(url: str, **more: Any) -> ChatOpenAI:
     )
 
 
-def laid(model: Any, checkpointer: Any) -> Any:
+def with_middleware(model: Any, checkpointer: Any) -> Any:
     """Return an agent of `create_agent` with the middleware."""
     return create_agent(model, middleware=[WakeLoopMiddleware()], checkpointer=checkpointer)
 
 
 def run(door: str, path: Path, url: str, make: Any = create_todo_agent, **more: Any) -> Exception:
-    """Run into the refusal by one door, over SQLite; return what reached the caller."""
+    """Call the agent through one door over SQLite, and return the error that reached the caller."""
     given: Any = {"messages": [("user", "go")]}
     if door in ("invoke", "stream"):
         with SqliteSaver.from_conn_string(str(path)) as saver:
@@ -88,7 +88,7 @@ def run(door: str, path: Path, url: str, make: Any = create_todo_agent, **more: 
                 agent.invoke(given, THREAD) if door == "invoke" else list(agent.stream(given, THREAD))
             return raised.value
 
-    async def awaited() -> Exception:
+    async def run_async() -> Exception:
         async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
             agent = make(model(url, **more), checkpointer=saver)
             with pytest.raises(Exception) as raised:  # noqa: PT011, PT012
@@ -98,11 +98,11 @@ def run(door: str, path: Path, url: str, make: Any = create_todo_agent, **more: 
                     [part async for part in agent.astream(given, THREAD)]
             return raised.value
 
-    return asyncio.run(awaited())
+    return asyncio.run(run_async())
 
 
-def stored(path: Path) -> bytes:
-    """Every byte that SQLite keeps, also beside the file."""
+def database_bytes(path: Path) -> bytes:
+    """Return every byte that SQLite stores, also in the files next to the database."""
     with sqlite3.connect(path) as connection:
         rows = [
             row for table in ("checkpoints", "writes") for row in connection.execute(f"SELECT * FROM {table}")
@@ -112,8 +112,8 @@ def stored(path: Path) -> bytes:
     return files + repr(rows).encode()
 
 
-def told(text: str) -> list[str]:
-    """The secrets in a text."""
+def secrets_in(text: str) -> list[str]:
+    """Return the secrets in a text."""
     return [secret for secret in ALL if secret in text]
 
 
@@ -131,13 +131,13 @@ def test_a_server_that_echoes_keys_gets_none_into_a_checkpoint_or_an_exception(
     assert (error.status_code, error.response.status_code) == (status, status)
     assert "Refused: " in str(error)
     whole = "".join(traceback.format_exception(error))
-    assert told("".join([str(error), repr(error), error.message, json.dumps(error.body), whole])) == []
-    assert told(format_error(error)) == []
-    kept = stored(tmp_path / "db")
+    assert secrets_in("".join([str(error), repr(error), error.message, json.dumps(error.body), whole])) == []
+    assert secrets_in(format_error(error)) == []
+    kept = database_bytes(tmp_path / "db")
     assert b"__error__" in kept
     assert [secret for secret in ALL if secret.encode() in kept] == []
     lines = [one.getMessage() for one in caplog.records if not one.name.startswith("httpx")]  # see the docs
-    assert told(" ".join(lines)) == []
+    assert secrets_in(" ".join(lines)) == []
 
 
 @pytest.mark.loopback
@@ -145,8 +145,8 @@ def test_a_server_that_echoes_keys_gets_none_into_a_checkpoint_or_an_exception(
 @pytest.mark.parametrize("echo", [200], indirect=True)
 def test_a_reply_that_is_no_json_tells_no_key(echo: str, streaming: bool, tmp_path: Path) -> None:
     error = run("invoke", tmp_path / "db", echo, streaming=streaming)
-    assert told("".join(traceback.format_exception(error)) + repr(error)) == []
-    assert [secret for secret in ALL if secret.encode() in stored(tmp_path / "db")] == []
+    assert secrets_in("".join(traceback.format_exception(error)) + repr(error)) == []
+    assert [secret for secret in ALL if secret.encode() in database_bytes(tmp_path / "db")] == []
 
 
 def test_what_a_model_carries_is_found() -> None:
@@ -185,7 +185,7 @@ def test_words_that_cannot_be_changed_are_said_by_another_error() -> None:
     error.__cause__ = OfItsOwnError()
     kept = redact_error(error, [KEY])
     assert kept is error
-    assert told("".join(traceback.format_exception(kept))) == []
+    assert secrets_in("".join(traceback.format_exception(kept))) == []
     assert str(kept) == "of …"
 
 
@@ -224,7 +224,7 @@ def test_a_tool_and_a_verifier_that_fail_tell_no_key() -> None:
     done = calls(("todo_update", {"id": 1, "status": "done"}))
     scripted = Carrier([write, done, done, done, says("no")])
     output = create_todo_agent(scripted, [fetch], verify=verify).invoke({"messages": [("user", "go")]})
-    assert told(repr(output)) == []
+    assert secrets_in(repr(output)) == []
     assert [t["reason"] for t in output["todos"]] == ["the verifier failed: ValueError: judge: …"]
 
 
@@ -232,7 +232,7 @@ def test_a_recipe_and_a_models_failure_keep_no_key(monkeypatch: pytest.MonkeyPat
     url = f"http://me:{PASSWORD}@h/v1?api_key={KEY}&v=2"
     level = {"name": "base", "source": "--base-url", "values": {"base_url": url}}
     written = AgentSpec(model="m", base_url=url, levels=[level]).to_json()
-    assert told(written) == []
+    assert secrets_in(written) == []
     assert AgentSpec.from_json(written).base_url == "http://h/v1?v=2"
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     for make in (lambda: create_openai_model("m", base_url=[url]), lambda: create_model(f"nowhere:{KEY}")):
@@ -264,7 +264,7 @@ def test_no_tracer_hears_a_key_of_the_model(
     with instrumented(OPENINFERENCE) as ours, instrumented(OTEL) as theirs, LangSmith().listening() as server:
         run(door, tmp_path / "threads.db", echo, model_kwargs=more)
     for heard in (*(span.to_json() for span in (*ours.all, *theirs.all)), *server.sent):
-        assert told(heard) == []
+        assert secrets_in(heard) == []
     assert [span.name for span in theirs.all] == ["invoke_agent wakeloop", "chat m"]
     assert [run["name"] for run in server.runs.values() if run.get("error")] == [
         "wakeloop",
@@ -294,16 +294,16 @@ def test_neither_does_one_under_create_agent(
             instrumented(OTEL) as theirs,
             LangSmith().listening() as server,
         ):
-            error = run(door, path, echo, laid, streaming=streaming)
+            error = run(door, path, echo, with_middleware, streaming=streaming)
         for text in (*(span.to_json() for span in (*ours.all, *theirs.all)), *server.sent):
-            assert told(text) == []
+            assert secrets_in(text) == []
         failed = [run["name"] for run in server.runs.values() if run.get("error")]
         hook = f"WakeLoopMiddleware.{'a' if door[0] == 'a' else ''}wrap_model_call"
         assert failed == ["LangGraph", "model", hook, *["ChatOpenAI"] * requests]
     else:
-        error = run(door, path, echo, laid, streaming=streaming)
-    assert told("".join(traceback.format_exception(error))) == []
-    assert told(stored(path).decode(errors="replace")) == []
+        error = run(door, path, echo, with_middleware, streaming=streaming)
+    assert secrets_in("".join(traceback.format_exception(error))) == []
+    assert secrets_in(database_bytes(path).decode(errors="replace")) == []
 
 
 @pytest.mark.loopback
@@ -320,6 +320,8 @@ def test_no_tracer_hears_a_key_in_what_a_tool_raises(door: str) -> None:
         given: Any = {"messages": [("user", "go")]}
         agent.invoke(given) if door == "sync" else asyncio.run(agent.ainvoke(given))
     assert [
-        told(heard) for heard in (*(span.to_json() for span in spans.all), *server.sent) if told(heard)
+        secrets_in(heard)
+        for heard in (*(span.to_json() for span in spans.all), *server.sent)
+        if secrets_in(heard)
     ] == []
     assert [run["name"] for run in server.runs.values() if run.get("error")] == ["fetch"]

@@ -159,7 +159,7 @@ def test_history_sets_texts_off() -> None:
 UNSEEN = "shown as \\x.. or \\u....)"
 
 
-def shown(command: str) -> list[str]:
+def lines_of_question(command: str) -> list[str]:
     """The lines in which a plain terminal asks for leave to run a command."""
     out = io.StringIO()
     view = PlainView(Screen(), out)
@@ -172,7 +172,7 @@ def shown(command: str) -> list[str]:
     "code", [*CODES, "\u00a0", "\u3000", "\t", "\u2062", "\U000e0020", "\ue000"], ids=ascii
 )
 def test_a_command_shows_every_character_that_cannot_be_seen(code: str) -> None:
-    lines = shown(f"echo a{code}b")
+    lines = lines_of_question(f"echo a{code}b")
     unseen = [one for one in code if not one.isprintable()]
     spelled = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in code)
     count = "1 invisible character," if len(unseen) == 1 else f"{len(unseen)} invisible characters,"
@@ -186,7 +186,7 @@ def test_a_command_shows_every_character_that_cannot_be_seen(code: str) -> None:
 
 def test_a_command_of_several_lines_shows_each_of_them_as_its_own() -> None:
     forged = "ls\nquestion: Run this command?\nquestion:   command: ls\ny for yes:\nrm -rf ."
-    assert shown(forged) == [
+    assert lines_of_question(forged) == [
         "question: Run this command?",
         "question:   command: ls",
         "question:   | question: Run this command?",
@@ -199,12 +199,12 @@ def test_a_command_of_several_lines_shows_each_of_them_as_its_own() -> None:
 
 def test_a_long_command_is_shown_whole_and_measured() -> None:
     long = "x" * 100_000
-    assert shown(long)[1:-1] == [
+    assert lines_of_question(long)[1:-1] == [
         f"question:   command: {long}",
         "question:   | (1 line, 100,000 characters; all above)",
     ]
     many = "\n".join("ls" for _ in range(500))
-    lines = shown(many)
+    lines = lines_of_question(many)
     assert len(lines) == 503
     assert lines[-2] == "question:   | (500 lines, 1,499 characters; all above)"
     out = io.StringIO()
