@@ -42,7 +42,7 @@ def test_a_wrong_list_is_refused_before_anything_is_written(shell: Shell, serve)
     server = serve()
     ran = shell("run", "go", "--todos", "none.txt", "--model", "small", "--base-url", server.url)
     assert ran.returncode == 2
-    assert "'none.txt' for --todos cannot be read" in ran.stderr
+    assert "Cannot read the file 'none.txt' of --todos" in ran.stderr
     assert not shell.db.exists()
 
 

@@ -92,7 +92,7 @@ def test_resume_and_chat_take_the_last_thread(shell: Shell, serve: Any) -> None:
     both = shell("chat", "-c", "--thread", "one")
     assert (both.returncode, both.stderr) == (
         2,
-        "wakeloop: --continue takes the last thread: leave --thread out, or --continue.\n",
+        "wakeloop: --continue takes the latest thread, so it excludes --thread. Drop one of them.\n",
     )
 
 
@@ -251,7 +251,7 @@ def test_a_thread_has_one_row_at_80_and_two_at_40(
         *[says("I stop here, 次に何をしますか教えてください")] * 7,
     ]
     keep(db, *KEPT, script=script, request=REQUEST)
-    monkeypatch.setattr(thread_list, "room", lambda _: width)
+    monkeypatch.setattr(thread_list, "find_width", lambda _: width)
     head, *lines = wakeloop("threads")[1].splitlines()[rows - 1 :]
     assert [count_columns(line) for line in lines if count_columns(line) > width] == []
     assert len(lines) == len(KEPT) * rows
@@ -309,7 +309,7 @@ def test_threads_are_removed_whole_or_not_at_all(db: Path) -> None:
     assert rows(db, "t-1") > 2
     with open_to_write(DatabaseFile(db, named=True)) as store, store.hold("t-1"):
         ran = subprocess.run([*COMMAND, "rm", "t-1"], capture_output=True, text=True, check=False)
-        assert (ran.returncode, ran.stderr[:51]) == (
+        assert (ran.returncode, ran.stderr[:52]) == (
             1,
             "wakeloop: Another process is using the thread 't-1'.",
         )

@@ -87,7 +87,7 @@ def test_a_failure_ends_the_events_too(does) -> None:
     assert ([event["type"] for event in events], result["type"]) == (["activated"], "result")
     said, kept, look = err.splitlines()
     assert re.fullmatch(
-        r"wakeloop: The server at http://127\.0\.0\.1:\d+ refused the request \(400\): no\.", said
+        r"wakeloop: The server at http://127\.0\.0\.1:\d+ rejected the request \(400\): no\.", said
     )
     assert kept.startswith("No thread was created, ")
     assert look.startswith("To diagnose it: wakeloop doctor --model m --base-url http://127.0.0.1:")

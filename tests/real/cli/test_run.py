@@ -256,7 +256,7 @@ def test_a_reply_cut_again_and_again(shell: Shell, serve) -> None:
     done = shell("run", "x", "--model", "m", "--base-url", server.url)
     assert done.returncode == 1
     assert len(server.requests) == 5
-    assert lines(done.stdout, "The model's replies were cut off")
+    assert lines(done.stdout, "The model's replies kept hitting the length limit")
     assert len(lines(done.stdout, "graph retry:")) == 4
 
 
@@ -276,7 +276,7 @@ def test_a_question_parks_the_thread_where_nobody_can_answer(shell: Shell, serve
     assert shell("resume", thread).returncode == 4
     refused = shell("todo", thread, "add", "x")
     assert refused.returncode == 2
-    assert "waits for an answer" in refused.stderr
+    assert "waiting at an interrupt" in refused.stderr
     assert json.loads(shell("threads", "--json").stdout)[0]["reason"] == "interrupted"
     done = shell("resume", thread, "y", "--json")
     assert done.returncode == 0
