@@ -68,7 +68,7 @@ def held(forks: int) -> int:
 
     looking, may = threading.Event(), threading.Event()
     opening = ThreadInput(new_input=False, events=Held(), has_ledger=True)
-    thread = threading.Thread(target=lambda: opening.people)
+    thread = threading.Thread(target=lambda: opening.human_events)
     thread.start()
     looking.wait()
     hung = sum(not forked() for _ in range(forks))
