@@ -96,8 +96,8 @@ class Dialect:
     def parse_call(self, name: str, args: Mapping[str, Any]) -> Operation:
         """Turn a call into an operation.
 
-        Raises `InvalidArguments` where the arguments do not fit the schema, `OperationRefused` where they break a rule of the
-        dialect's own (a soft error, not a malformed call).
+        Raises `InvalidArguments` if they do not fit the tool's schema (a malformed call), and
+        `OperationRefused` if they break a rule of the dialect (a soft error).
         """
         tool = next(tool for tool in self.tools if tool_name(tool) == name)
         try:

@@ -105,9 +105,8 @@ class Parley(Dialect):
         new = [todo for key in outcome.touched if (todo := outcome.board.find(key))]
         sent = isinstance(outcome.operation, Add) and outcome.operation.contents
         if not self.variant and len(new) > FULL_ECHO_LIMIT and tuple(todo["content"] for todo in new) == sent:
-            lines = [
-                f"Stored {_format_count(len(new))}, {_format_ids([new[0]['id']])} to {_format_ids([new[-1]['id']])}."
-            ]
+            first, last = _format_ids([new[0]["id"]]), _format_ids([new[-1]["id"]])
+            lines = [f"Stored {_format_count(len(new))}, {first} to {last}."]
         else:
             short = [clip_item_texts(todo) for todo in new]
             told = f"Stored {_format_count(len(new))}:" if new else "Stored nothing."
@@ -137,7 +136,8 @@ class Parley(Dialect):
             return self.render_error(" ".join(denied))
         word = STATUS_TO_WORD[stored[0]["status"]]
         if self.variant:
-            return f"[{format_id(stored[0]['id'])}] {word}: {clip_text(stored[0]['content'])}. {self.render_counts(todos)}"
+            counts = self.render_counts(todos)
+            return f"[{name_of(stored[0]['id'])}] {word}: {clip_text(stored[0]['content'])}. {counts}"
         names = _format_ids(todo["id"] for todo in stored)
         led = []
         if not (outcome.has_other_calls or is_open(stored[0])) and (

@@ -11,6 +11,7 @@ from langgraph.types import Command, interrupt
 
 from wakeloop import InputError, LoopSettings, SettingsError, preset
 from wakeloop.loop.overrides import apply_overrides, check_overrides
+from wakeloop.settings import PRESET_SETTINGS
 from wakeloop.testing import calls
 
 PROMISED = {
@@ -385,3 +386,11 @@ def test_a_number_that_no_checkpoint_holds_is_refused(key: str) -> None:
     assert getattr(settings(**{key: 2**53}), key) == 2**53
     with pytest.raises(SettingsError, match=key):
         settings(**{key: 2**64})
+
+
+def test_the_settings_page_says_who_changes_each_setting() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "settings.md").read_text()
+    who = page.partition("## Who changes what")[2].partition("## ")[0]
+    assert set(re.findall(r"`(\w+)`", who)) == set(LoopSettings.model_fields)
+    presets_only = who.partition("**Only presets:**")[2]
+    assert set(re.findall(r"`(\w+)`", presets_only)) == PRESET_SETTINGS
