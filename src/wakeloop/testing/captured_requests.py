@@ -21,47 +21,47 @@ _LONGEST_TEXT = 200
 
 
 def messages_of(request: Request) -> list[BaseMessage]:
-    """The request as messages; dicts in OpenAI's format, such as a fake server saw, are read too."""
+    """Return the request as messages; dicts in OpenAI's format are converted."""
     return [message if isinstance(message, BaseMessage) else _message_of(message) for message in request]
 
 
 def number_requests(requests: Iterable[Request]) -> Iterable[tuple[int, list[BaseMessage]]]:
-    """The requests with their indices."""
+    """Return the requests with their indices, from 0."""
     return enumerate(messages_of(request) for request in requests)
 
 
 def role_of(message: BaseMessage) -> str:
-    """system, user, assistant or tool; otherwise the message's own word."""
+    """Return "system", "user", "assistant" or "tool"; for other messages their own role."""
     if isinstance(message, ChatMessage):
         return message.role
     return _ROLES.get(message.type, message.type)
 
 
 def calls_of(message: BaseMessage) -> list[ToolCall]:
-    """The tool calls of an assistant's message."""
+    """Return the tool calls of an assistant's message."""
     return message.tool_calls if isinstance(message, AIMessage) else []
 
 
 def malformed_of(message: BaseMessage) -> list[InvalidToolCall]:
-    """The calls of an assistant's message whose arguments are no JSON."""
+    """Return the calls of an assistant's message whose arguments are not JSON."""
     return message.invalid_tool_calls if isinstance(message, AIMessage) else []
 
 
 def is_blank(message: BaseMessage) -> bool:
-    """Whether it says nothing: white space alone counts as nothing, as it does on strict servers."""
+    """Return whether it has no text. White space alone counts as none, as it does on strict servers."""
     text = message.content if isinstance(message.content, str) else str(message.text)
     return not text.strip()
 
 
 def is_from_model(message: BaseMessage) -> bool:
-    """Whether a model wrote it: not a line or placeholder of the graph, and not nothing."""
+    """Return whether a model wrote it, and not nothing: lines and fillers of the graph are marked."""
     if not isinstance(message, AIMessage) or "wakeloop" in message.additional_kwargs:
         return False
     return bool(message.tool_calls or message.invalid_tool_calls or not is_blank(message))
 
 
 def describe_message(message: BaseMessage) -> str:
-    """One line for an error message: the role, the text (cut at 200 characters), the calls."""
+    """Return one line for an error: the role, the text (cut at 200 characters), the calls."""
     made = [call["name"] or "?" for call in (*calls_of(message), *malformed_of(message))]
     tail = f", calls {', '.join(made)}" if made else ""
     text = str(message.text)

@@ -18,7 +18,7 @@ _EXCERPT = 20
 
 
 def prompt_faults(requests: Iterable[Request]) -> list[str]:
-    """Every breach of the static prompt, as `"request 3, message 5: …"`; `[]` if there is none.
+    """Return every breach of the static prompt, as `"request 3, message 5: …"`; `[]` if there is none.
 
     It is rule 11 of docs/rules.md.
 
@@ -76,7 +76,7 @@ class _PromptReader:
                 return
         if len(said) < len(self.said):
             dropped = describe_message(self.said[len(said)])
-            yield len(messages), f"missing; request {number - 1} goes on with {dropped}"
+            yield len(messages), f"missing; request {number - 1} continues with {dropped}"
 
 
 def _wire_form(message: BaseMessage) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""The chat model that keeps what it was asked."""
+"""A chat model that records its requests."""
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence

@@ -13,7 +13,7 @@ _numbers = count(1)
 
 
 def says(text: str, *, finish_reason: str | None = None, **fields: Any) -> AIMessage:
-    """A reply of text alone.
+    """Make a reply that is only text.
 
     `finish_reason="length"` marks it as cut at the token limit (it goes into `response_metadata`). Further
     `fields` are those of `AIMessage`: `id`, `usage_metadata`, `additional_kwargs`, …
@@ -26,7 +26,7 @@ def says(text: str, *, finish_reason: str | None = None, **fields: Any) -> AIMes
 
 
 def calls(*made: Call, text: str = "", finish_reason: str | None = None, **fields: Any) -> AIMessage:
-    """A reply that calls tools: `calls(("search", {"query": "x"}), ("read", {"path": "a"}, "id-7"))`.
+    """Make a reply that calls tools: `calls(("search", {"query": "x"}), ("read", {"path": "a"}, "id-7"))`.
 
     A pair gets an id that is unique in this process (`call_1`, …); a third element sets it, None leaves it
     out. `malformed_call(…)` among them becomes one of the reply's `invalid_tool_calls`. Raises TypeError for
@@ -53,7 +53,10 @@ def malformed_call(
     args: str | None,
     id: str | EllipsisType | None = ...,  # noqa: A002 - the message's own word
 ) -> InvalidToolCall:
-    """A call whose arguments are no JSON, for `calls(…)`: `calls(malformed_call("search", "{not json"))`.
+    """Make a call whose arguments are not JSON, for `calls(…)`.
+
+    >>> calls(malformed_call("search", "{not json")).invalid_tool_calls[0]["args"]
+    '{not json'
 
     `args` is the raw text that the model wrote. Without `id` it gets a fresh one; None leaves it out.
 

@@ -17,7 +17,7 @@ _SPREAD = 9
 
 
 def make_example(schema: Mapping[str, Any], rng: Random, text: str) -> Any:
-    """A value for `schema`: required properties only, `text` for a free string, numbers near their bounds.
+    """Make a value for `schema`: required properties only, numbers near their bounds, `text` for strings.
 
     Follows `$ref` within the schema, and of alternatives the first that is not null. Patterns are not met.
     """
@@ -46,10 +46,10 @@ class _Maker:
         if choices:
             return self.make(choices[0], depth + 1)
         if "allOf" in schema:
-            return self._joined(schema, depth)
-        return self._typed(schema, depth)
+            return self._join_parts(schema, depth)
+        return self._make_typed(schema, depth)
 
-    def _typed(self, schema: Mapping[str, Any], depth: int) -> Any:
+    def _make_typed(self, schema: Mapping[str, Any], depth: int) -> Any:
         value: Any = None
         match _type_of(schema):
             case "object":
@@ -72,7 +72,7 @@ class _Maker:
         known = schema.get("properties", {})
         return {name: self.make(known.get(name, {}), depth + 1) for name in schema.get("required", ())}
 
-    def _joined(self, schema: Mapping[str, Any], depth: int) -> Any:
+    def _join_parts(self, schema: Mapping[str, Any], depth: int) -> Any:
         made = self._object(schema, depth)
         for part in schema["allOf"]:
             value = self.make(part, depth + 1)

@@ -10,21 +10,21 @@ Step: TypeAlias = str | AIMessage | BaseException | type[BaseException] | Callab
 
 
 def is_step(value: object) -> bool:
-    """Whether a script may hold this value."""
+    """Return whether a script may hold this value."""
     return isinstance(value, (str, AIMessage, BaseException)) or callable(value)
 
 
 def step_error(value: object, where: str) -> TypeError:
-    """The error for a value that is no step."""
+    """Return the error for a value that is not a step."""
     hint = " Wrap it in calls(…)." if isinstance(value, dict) else ""
     return TypeError(
-        f"{where} must be a text, an AIMessage, an exception to raise or a callable of the request, "
+        f"{where} must be a string, an AIMessage, an exception to raise or a callable of the request, "
         f"not {type(value).__name__}: {value!r:.80}.{hint}"
     )
 
 
 def resolve_step(step: Any, request: list[BaseMessage]) -> AIMessage | Awaitable[Step]:
-    """The reply as a fresh copy; or what has to be awaited first. Raises what the step says."""
+    """Return the reply as a fresh copy, or what must be awaited first. Raise what the step says."""
     while True:
         if isinstance(step, str):
             return AIMessage(content=step)
@@ -40,7 +40,7 @@ def resolve_step(step: Any, request: list[BaseMessage]) -> AIMessage | Awaitable
 
 
 def copy_reply(message: AIMessage) -> AIMessage:
-    """A copy that shares nothing with the script, so that a graph may change it."""
+    """Return a copy that shares nothing with the script, so that a graph may change it."""
     if isinstance(message, AIMessageChunk):
         return cast("AIMessage", message_chunk_to_message(message)).model_copy(deep=True)
     return message.model_copy(deep=True)

@@ -19,7 +19,7 @@ class _SingleChunk(ChatGenerationChunk):
 
 
 def split_reply(message: AIMessage) -> list[ChatGenerationChunk]:
-    """Chunks that add up to `message`, metadata, usage and malformed calls included.
+    """Return chunks that add up to `message`, metadata, usage and malformed calls included.
 
     Where the sum would differ (cut arguments look whole after langchain's lenient parsing; names and
     content blocks get lost), the reply comes as one chunk.

@@ -20,7 +20,7 @@ def bind_schema(
     strict: bool | None = None,
     **kwargs: Any,
 ) -> Runnable[LanguageModelInput, dict[str, Any] | BaseModel]:
-    """The model with `response_format` bound, and its reply parsed."""
+    """Return the model with `response_format` bound and its reply parsed."""
     shape = convert_to_json_schema(schema)
     wanted = {"name": shape.get("title", "answer"), "schema": shape, "strict": strict}
     asked = model.bind(
@@ -29,16 +29,16 @@ def bind_schema(
         **kwargs,
     )
 
-    def parsed(reply: AIMessage) -> Any:
+    def parse(reply: AIMessage) -> Any:
         return _parse_reply(reply, schema)
 
-    def shown(reply: AIMessage) -> dict[str, Any]:
+    def parse_and_show(reply: AIMessage) -> dict[str, Any]:
         try:
             return {"raw": reply, "parsed": _parse_reply(reply, schema), "parsing_error": None}
         except OutputParserException as error:
             return {"raw": reply, "parsed": None, "parsing_error": error}
 
-    return asked | RunnableLambda(shown if include_raw else parsed)
+    return asked | RunnableLambda(parse_and_show if include_raw else parse)
 
 
 def _parse_reply(reply: AIMessage, schema: dict[str, Any] | type) -> Any:
@@ -50,5 +50,5 @@ def _parse_reply(reply: AIMessage, schema: dict[str, Any] | type) -> Any:
     except (json.JSONDecodeError, ValidationError) as error:
         raise OutputParserException(f"The reply does not fit the format: {error}", llm_output=text) from error
     if not isinstance(data, dict):
-        raise OutputParserException(f"The reply is no JSON object: {text}", llm_output=text)
+        raise OutputParserException(f"The reply is not a JSON object: {text}", llm_output=text)
     return data

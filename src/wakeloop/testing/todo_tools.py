@@ -15,7 +15,7 @@ OPEN_STATUSES = frozenset({"pending", "in_progress"})
 
 @dataclass(frozen=True)
 class Item:
-    """One item of the list as the conversation shows it."""
+    """One item of the list, as the conversation shows it."""
 
     key: Any
     text: str
@@ -59,10 +59,10 @@ class TodoTools(Protocol):
         """Those of them that begin or replace a list."""
 
     def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
-        """The list as it stands after these calls and texts."""
+        """Return the list after these calls and texts."""
 
     def plan(self, texts: Sequence[str], goal: str = "the request", /) -> list[PlannedCall]:
-        """Calls of one reply that store these texts as open items."""
+        """Return the calls of one reply that store these texts as open items."""
 
     def close(self, items: Sequence[Item], item: Item, reason: str = "", /) -> PlannedCall:
         """The call that marks one item as done, or as blocked for a reason where there is a word for it."""
@@ -70,7 +70,7 @@ class TodoTools(Protocol):
     def edit(
         self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
     ) -> list[PlannedCall]:
-        """Calls of one reply that close some items and add others."""
+        """Return the calls of one reply that close some items and add others."""
 
 
 class ParleyTools:
@@ -97,11 +97,11 @@ class ParleyTools:
                 for key in {*map(_parse_number, updated_ids(event.args))} & items.keys() - denied:
                     items[key] = replace(items[key], status=self._words.get(status, status))
             elif isinstance(event, str) or event.name in self.names:
-                items |= self._shown(event if isinstance(event, str) else event.result)
-                items |= self._sent(event) if isinstance(event, AnsweredCall) else {}
+                items |= self._read_lines(event if isinstance(event, str) else event.result)
+                items |= self._read_plan(event) if isinstance(event, AnsweredCall) else {}
         return list(items.values())
 
-    def _sent(self, event: AnsweredCall) -> dict[int, Item]:
+    def _read_plan(self, event: AnsweredCall) -> dict[int, Item]:
         """A long plan, whose result names the first and the last of its numbers."""
         if (stored := self._span.match(event.result)) is None:
             return {}
@@ -112,7 +112,7 @@ class ParleyTools:
             number: Item(number, text) for number, text in zip(range(first, last + 1), texts, strict=True)
         }
 
-    def _shown(self, text: str) -> dict[int, Item]:
+    def _read_lines(self, text: str) -> dict[int, Item]:
         items = {}
         for number, content, mark in self._line.findall(text):
             status = mark.replace(" ", "_") or "pending"
@@ -252,7 +252,7 @@ def _rows(written: object) -> list[dict[str, Any]]:
 
 
 def was_refused(result: ToolMessage) -> bool:
-    """Whether the result says that nothing was done."""
+    """Return whether the result says that nothing was done."""
     text = str(result.text)
     return result.status == "error" or text.startswith(("Error", '{"error"'))
 

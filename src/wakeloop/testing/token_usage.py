@@ -1,4 +1,4 @@
-"""What a request would have cost: characters by four."""
+"""Token usage estimated from characters, four a token."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def render_message(message: BaseMessage) -> str:
-    """A message as text, with its calls."""
+    """Return a message as text, with its calls."""
     content = (
         message.content if isinstance(message.content, str) else json.dumps(message.content, default=str)
     )
@@ -33,7 +33,7 @@ class UsageMeter:
     def usage(
         self, tools: Sequence[dict[str, Any]], request: Sequence[BaseMessage], reply: AIMessage
     ) -> UsageMetadata:
-        """The usage of one request and its reply."""
+        """Return the usage of one request and its reply."""
         texts = [json.dumps(list(tools), default=str), *map(render_message, request)]
         same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(texts, self.before, strict=False))])
         cached = sum(map(len, texts[:same]))

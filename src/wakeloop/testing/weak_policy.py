@@ -87,9 +87,9 @@ class WeakPolicy:
         if progress.replies and (distraction := self._distraction(tools, forced=forced)):
             return distraction
         if todo_tools is None:
-            return self._work_on(self._left(), (), forced=forced)
+            return self._work_on(self._steps_left(), (), forced=forced)
         if not progress.items and (plan := self._plan()):
-            beside = self._calls_for(self._left()[:1]) if self.knobs.plan_beside else ()
+            beside = self._calls_for(self._steps_left()[:1]) if self.knobs.plan_beside else ()
             return PlannedReply("plan", moves=(*todo_tools.plan(plan), *beside))
         if progress.replies == 1 and progress.items and self.dice.draws("repeat"):
             again = todo_tools.plan([item.text for item in progress.items])
@@ -99,7 +99,7 @@ class WeakPolicy:
     @property
     def todo_tools(self) -> TodoTools | None:
         """The todo tools, None if it keeps no list."""
-        few = not self.progress.items and len(self._known()) < self.knobs.list_from
+        few = not self.progress.items and len(self._known_steps()) < self.knobs.list_from
         return None if few or self.dice.draws("no_list") else self.progress.todo_tools
 
     @property
@@ -116,7 +116,7 @@ class WeakPolicy:
 
     def grade(self) -> dict[str, Any]:
         """Return its verdict as the grader of its own work: what it believes to be left, unless lenient."""
-        left = [] if self.dice.tosses("lenient") else [self.labels[number] for number in self._left()]
+        left = [] if self.dice.tosses("lenient") else [self.labels[number] for number in self._steps_left()]
         gap = {"gap": f"left: {', '.join(left)}"} if left else {}
         return {
             "result": "needs_revision" if left else "satisfied",
@@ -137,7 +137,7 @@ class WeakPolicy:
             moves = self.todo_tools.edit(progress.items, (), ()) or [show_list(tools)]
             return PlannedReply("update", moves=tuple(moves))
         if (
-            (self._left() or self._unclosed())
+            (self._steps_left() or self._items_to_close())
             and self.dice.tosses("stop", self._stop_chance())
             and not forced
         ):
@@ -161,9 +161,9 @@ class WeakPolicy:
 
     def _plan(self) -> list[str]:
         """Return the texts of a new list."""
-        return [self.labels[number] for number in self._known() if number not in self.progress.done]
+        return [self.labels[number] for number in self._known_steps() if number not in self.progress.done]
 
-    def _known(self) -> list[int]:
+    def _known_steps(self) -> list[int]:
         """Return the steps it knows of. One that has to be found is known once the step before it is done."""
         known = []
         for number, step in enumerate(self.job.steps):
@@ -190,18 +190,18 @@ class WeakPolicy:
         pushes = range(1, self.progress.pushes + 1)
         return any(self.dice.draws("notice", f"{number}/{push}") for push in pushes)
 
-    def _left(self) -> list[int]:
+    def _steps_left(self) -> list[int]:
         """Return the steps still to be done, without those it has given up."""
         tried = self.progress.failed
         retries = self.knobs.on_failure == "retries"
         left = []
-        for number in self._known():
+        for number in self._known_steps():
             given_up = number in tried and not (retries and self.progress.pushed > tried[number])
             if not given_up and not self._is_settled(number):
                 left.append(number)
         return left
 
-    def _unclosed(self) -> list[Item]:
+    def _items_to_close(self) -> list[Item]:
         """Return open items whose work is done, or faked; a forgotten one once somebody asks."""
         ended = dict(self.progress.done)
         if self.knobs.on_failure == "fakes":
@@ -216,15 +216,15 @@ class WeakPolicy:
 
     def _keep_list(self, todo_tools: TodoTools, *, forced: bool) -> PlannedReply:
         """Return the next step with a list: what has to be closed or added, then work."""
-        progress, left, closed = self.progress, self._left(), self._unclosed()
+        progress, left, closed = self.progress, self._steps_left(), self._items_to_close()
         at_once = self.knobs.replies == 1 or self.dice.draws("close_all")
         while left and (at_once or not closed) and (item := self._false_closing(left[0])):
             closed.append(item)
             left = left[1:]
-        known = [self.labels[number] for number in self._known()]
+        known = [self.labels[number] for number in self._known_steps()]
         missing = [label for label in known if progress.item(label) is None]
         moves = todo_tools.edit(progress.items, closed, missing) if closed or missing else []
-        if not moves and (blocked := self._blocked()):
+        if not moves and (blocked := self._items_to_block()):
             moves = [todo_tools.close(progress.items, blocked[0], "its tool fails")]
         return self._work_on(left, tuple(moves), forced=forced)
 
@@ -235,7 +235,7 @@ class WeakPolicy:
             return None
         return item if self.dice.draws("close_all") or self._passes_over(number) else None
 
-    def _blocked(self) -> list[Item]:
+    def _items_to_block(self) -> list[Item]:
         """Return open items that failed, if its habit is to block them."""
         if self.knobs.on_failure != "blocks":
             return []

@@ -16,7 +16,7 @@ from wakeloop.testing.captured_requests import (
 
 
 def wire_faults(requests: Iterable[Request]) -> list[str]:
-    """Every breach of the wire order, as `"request 3, message 5: …"`; `[]` if there is none.
+    """Return every breach of the wire order, as `"request 3, message 5: …"`; `[]` if there is none.
 
     It is rule 13 of docs/rules.md.
 
@@ -56,11 +56,11 @@ class _RequestReader:
         for place, message in enumerate(messages):
             role = role_of(message)
             if role != "tool":
-                yield from self._unanswered()
+                yield from self._close_calls()
             for fault in self._check(place, role, message):
                 yield place, fault
             self.before = role
-        yield from self._unanswered()
+        yield from self._close_calls()
         if self.before == "assistant":
             yield len(messages) - 1, "the last message is the assistant's"
 
@@ -116,7 +116,7 @@ class _RequestReader:
         else:
             yield f"a stray tool result: {key!r} is no call of the assistant message directly before"
 
-    def _unanswered(self) -> Iterator[tuple[int, str]]:
+    def _close_calls(self) -> Iterator[tuple[int, str]]:
         for key, name in self.open.items():
             yield self.caller, f"the call {key!r} of {name!r} is not answered directly after its message"
         self.open = {}

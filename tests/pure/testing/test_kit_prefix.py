@@ -97,7 +97,7 @@ def test_a_message_put_in_between_is_reported_once() -> None:
 
 def test_a_shorter_request() -> None:
     assert prompt_faults([[S, U, T, U], [S, U]]) == [
-        "request 1, message 2: missing; request 0 goes on with assistant: 'fine'"
+        "request 1, message 2: missing; request 0 continues with assistant: 'fine'"
     ]
 
 

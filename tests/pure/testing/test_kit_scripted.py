@@ -141,9 +141,9 @@ async def test_a_cancelled_request_is_kept_and_its_reply_is_spent() -> None:
 
 @pytest.mark.parametrize("bad", [{"name": "a"}, 3, None, HumanMessage("x"), malformed_call("a", "{")])
 def test_what_is_no_step_is_refused_when_the_model_is_made(bad: Any) -> None:
-    with pytest.raises(TypeError, match="Reply 2 of the script must be a text, an AIMessage"):
+    with pytest.raises(TypeError, match="Reply 2 of the script must be a string, an AIMessage"):
         ScriptedModel("a", bad)
-    with pytest.raises(TypeError, match="must be a text, an AIMessage"):
+    with pytest.raises(TypeError, match="must be a string, an AIMessage"):
         ScriptedModel(bad)
 
 
