@@ -137,7 +137,7 @@ class Parley(Dialect):
         word = STATUS_TO_WORD[stored[0]["status"]]
         if self.variant:
             counts = self.render_counts(todos)
-            return f"[{name_of(stored[0]['id'])}] {word}: {clip_text(stored[0]['content'])}. {counts}"
+            return f"[{format_id(stored[0]['id'])}] {word}: {clip_text(stored[0]['content'])}. {counts}"
         names = _format_ids(todo["id"] for todo in stored)
         led = []
         if not (outcome.has_other_calls or is_open(stored[0])) and (
