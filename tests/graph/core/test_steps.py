@@ -13,7 +13,6 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from wakeloop import create_todo_agent
-from wakeloop.loop.ruling import GATES
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults
 
 LIMITS = range(5, 41)
@@ -219,10 +218,6 @@ def test_a_request_that_arrives_while_the_guard_runs_is_covered_by_the_gate(thre
     assert agent.session["reason"] == "drained"
     assert agent.session == session("idle", "drained", 1)
     assert agent.walk({}) == [*START, *TODO, *END]
-
-
-def test_the_gates_know_drain() -> None:
-    assert [gate.__name__ for gate in GATES].index("drained") == 3
 
 
 # -- how many requests a limit allows ----------------------------------------------------------------------
