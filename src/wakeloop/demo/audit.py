@@ -37,9 +37,11 @@ def audit_files(root: Path, limit: int = 12) -> list[Path]:
     """Return at most `limit` files below `root` that an audit takes, as absolute paths."""
     folder = ConfinedFolder(root, frozenset({REPORT}))
     names, _ = folder.walk()
-    return [folder.root / name for name in names if PurePosixPath(name).suffix in KINDS and is_visible(name)][
-        :limit
-    ]
+    files = []
+    for name in names:
+        if PurePosixPath(name).suffix in KINDS and PurePosixPath(name).name != REPORT and is_visible(name):
+            files.append(folder.root / name)
+    return files[:limit]
 
 
 def audit_tools(root: Path) -> list[BaseTool]:

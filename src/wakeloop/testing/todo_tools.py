@@ -225,7 +225,9 @@ class WholeListTools:
         current = next((item for item in items if item.is_open), None)
         rows = []
         for item in items:
-            status = "in_progress" if item is current else "pending" if item.is_open else item.status
+            status = item.status
+            if item.is_open:
+                status = "in_progress" if item is current else "pending"
             row = {self.text: item.text, "status": status}
             rows.append({self.key: item.key, **row} if self.key else row)
         return PlannedCall(self.tool, {self.list_name: rows})
