@@ -427,7 +427,7 @@ def test_the_first_line_comes_before_anything_slow(shell: Shell, command: list[s
 
 @pytest.mark.parametrize(("option", "word"), [("--estimate", "Estimating"), ("--seeds=1", "Starting")])
 def test_so_it_does_in_the_bench(shell: Shell, option: str, word: str) -> None:
-    told, imported = first_line(shell, "bench", option, by="commands.bench_commands.tell")
+    told, imported = first_line(shell, "bench", option, by="commands.bench_commands.write_text")
     assert (told, imported) == (f"{word} the study quick …\r\n", "[]\n")
 
 
@@ -436,12 +436,12 @@ def test_an_interrupt_before_the_run_began_is_told(here: Path, monkeypatch: pyte
         """Stands for a module that is being imported."""
 
         @property
-        def play(self) -> None:
+        def run_thread(self) -> None:
             raise KeyboardInterrupt
 
     monkeypatch.setitem(sys.modules, "wakeloop.cli.run_thread", Slow())  # type: ignore[arg-type]
     told = wakeloop("run", "x", "--model", "m")
-    assert told == (130, "", "Stopped before the run began: nothing is stored.\n")
+    assert told == (130, "", "Stopped before the run started; nothing is stored.\n")
 
 
 def test_the_package_is_the_command(shell: Shell) -> None:

@@ -311,7 +311,7 @@ def test_threads_are_removed_whole_or_not_at_all(db: Path) -> None:
         ran = subprocess.run([*COMMAND, "rm", "t-1"], capture_output=True, text=True, check=False)
         assert (ran.returncode, ran.stderr[:52]) == (
             1,
-            "wakeloop: Another process is using the thread 't-1'.",
+            "wakeloop: Another process is using the thread 't-1'",
         )
     assert wakeloop("rm", "t-1", "t-3") == (0, "Removed t-1 (go t-1).\nRemoved t-3 (go t-3).\n", "")
     assert (rows(db, "t-1"), rows(db, "t-3")) == (0, 0)
