@@ -95,7 +95,9 @@ def added_length(message: BaseMessage) -> int:
 def call_duration_ms(result: ToolMessage) -> int:
     """Return how long a call took according to `with_duration`, or 0."""
     duration = result.response_metadata.get(DURATION_KEY, 0)
-    return duration if type(duration) is int and duration > 0 else 0
+    if type(duration) is not int:
+        return 0
+    return max(duration, 0)
 
 
 def with_duration(result: ToolMessage, seconds: float) -> ToolMessage:
