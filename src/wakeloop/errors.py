@@ -1,12 +1,13 @@
-"""What a caller may see raised: full sentences."""
+"""The exceptions that wakeloop raises."""
 
-RESUME_HINT = "run the thread again with the input None"  # what a caller does; the command line has resume
+# Part of several messages. The command line replaces it, since its users have no input to pass.
+RESUME_HINT = "run the thread again with the input None"
 
 
 class WakeloopError(Exception):
-    """The base of every error that this package raises itself.
+    """Base class of all errors that wakeloop raises itself.
 
-    Each message is a full sentence that says what was wrong and what to do about it.
+    The message says in full sentences what is wrong and how to fix it.
 
     Example:
         >>> from wakeloop import preset
@@ -19,39 +20,39 @@ class WakeloopError(Exception):
 
 
 class ArgumentError(WakeloopError, TypeError):
-    """A public function was given an argument that it does not take; the sentence names the right one."""
+    """A public function got an argument or value that it does not accept; the message names the right one."""
 
 
 class SettingsError(WakeloopError):
-    """A setting has an unknown name, a value that is not allowed, or may not be set where it was."""
+    """A setting is unknown, has a value that is not allowed, or cannot be changed in this place."""
 
 
 class ToolNameError(WakeloopError):
-    """Two tools share one name, or a tool is called like one of the dialect's todo tools."""
+    """Two tools have the same name, or a tool has the name of a todo tool."""
 
 
 class ToolError(WakeloopError):
-    """A tool cannot be used in this graph, or not in this way (`return_direct`, async only)."""
+    """A tool cannot be used in this graph or in this way (`return_direct`, async only)."""
 
 
 class ModelError(WakeloopError):
-    """The model cannot be made, cannot call tools, or its package is not installed."""
+    """The model cannot be created, cannot call tools, or its package is not installed."""
 
 
 class ReplyError(WakeloopError):
-    """The model's client could not read the reply; nothing of it was stored, and the thread can go on."""
+    """The model's reply could not be read. Nothing of it was stored, and the thread can be resumed."""
 
 
 class InputError(WakeloopError):
-    """The input of a run is refused before the first request; the thread reads as before."""
+    """The input of a run was refused before the first request; the thread is unchanged."""
 
 
 class EditError(WakeloopError):
-    """An edit of the list by hand is refused; nothing was changed."""
+    """A manual edit of the list was refused; nothing was changed."""
 
 
 class SessionError(WakeloopError):
-    """A session cannot be reached, or a host cannot do what it was asked for."""
+    """A session cannot be reached, or a host cannot do what it was asked to do."""
 
 
 class BenchError(WakeloopError):
@@ -59,10 +60,10 @@ class BenchError(WakeloopError):
 
 
 class ConcurrentRunError(WakeloopError):
-    """Another run, or an edit by hand, wrote to the thread while a run was at work.
+    """Another run or a manual edit wrote to the thread during a run.
 
-    Raised where the run would have ended: its work is in the history up to the checkpoint `own`, its end is
-    not stored. `other` is a checkpoint that is not the run's own, `thread_id` the thread.
+    Raised at the end of the run, and that end is not stored: its work is in the history up to the checkpoint
+    `own`. `other` is a checkpoint that the run did not write, `thread_id` the thread.
     """
 
     def __init__(self, thread_id: str, own: str, other: str) -> None:
@@ -71,27 +72,26 @@ class ConcurrentRunError(WakeloopError):
 
     def __str__(self) -> str:
         return (
-            f"Two writers were on the thread {self.thread_id!r} at once: this run, which stands at checkpoint"
-            f" {self.own}, and another run or an edit by hand, which wrote checkpoint {self.other}; neither"
-            " has what the other wrote. Let one run at a time have a thread, with a lock around each run; to"
-            " go on with either side, invoke the graph with None and the checkpoint_id of its newest"
-            " checkpoint."
+            f"Two runs wrote to the thread {self.thread_id!r} at the same time: this one, up to checkpoint"
+            f" {self.own}, and another run or a manual edit, which wrote checkpoint {self.other}; neither"
+            " contains the other's work. Let only one run use a thread at a time, with a lock around each"
+            " run. To continue either side, invoke the graph with None and that side's checkpoint_id."
         )
 
 
 class DamagedError(WakeloopError):
-    """What is stored of a thread is nothing that a run of the graph has left; nothing of it was run."""
+    """The stored data of a thread is not what a run of the graph writes. No step was run with it."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"What is stored of this thread is damaged: {what}. Go on from an older checkpoint or begin anew."
+            f"The stored data of this thread is damaged: {what}. Use an older checkpoint, or start a new thread."
         )
 
 
 class VerifyError(WakeloopError):
-    """An asynchronous `verify` was met in a synchronous run, or one answered neither None nor a text."""
+    """A synchronous run has an asynchronous `verify`, or `verify` returned neither None nor a string."""
 
     def __init__(
-        self, sentence: str = "This agent's verify is asynchronous: run it with ainvoke or astream."
+        self, sentence: str = "This agent's verify is asynchronous. Run it with ainvoke or astream."
     ) -> None:
         super().__init__(sentence)

@@ -1,4 +1,4 @@
-"""A thread's settings as a form, for the context of a run."""
+"""The settings of a run as a form, for its context."""
 
 import json
 from functools import lru_cache
@@ -8,23 +8,22 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.loop.overrides import FIXED_SETTINGS
-from wakeloop.settings import LoopSettings
+from wakeloop.settings import PRESET_SETTINGS, LoopSettings
 
-_FORM_DESCRIPTION = "Settings of this run, above the thread's and the agent's own."
+_FORM_DESCRIPTION = "Settings of this run. They override those of the thread and of the agent."
 
 
 def build_context_form(base: LoopSettings) -> type[Any]:
-    """Return the schema of a context with `todo_settings`: each setting that may vary, with its value here.
+    """Return the schema of a context with `todo_settings`, described with this agent's own values.
 
-    It is a mapping's type, so that a context stays as it is: nothing is filled in, checked or dropped.
+    It lists what a user would change in one thread. Settings that only presets use are left out, but a
+    context may still carry them: the schema is a mapping's type, so nothing is filled in, checked or dropped.
     """
-    return _build_form(
-        tuple(
-            (name, _describe_setting(name, base))
-            for name in LoopSettings.model_fields
-            if name not in FIXED_SETTINGS
-        )
-    )
+    descriptions = []
+    for name in LoopSettings.model_fields:
+        if name not in FIXED_SETTINGS | PRESET_SETTINGS:
+            descriptions.append((name, _describe_setting(name, base)))
+    return _build_form(tuple(descriptions))
 
 
 @lru_cache(64)

@@ -28,6 +28,7 @@ from wakeloop import (
 )
 from wakeloop.loop.overrides import FIXED_SETTINGS
 from wakeloop.nodes import activate, call_model, finalization_guard, nag, run_tools, validate_todos, wake
+from wakeloop.settings import PRESET_SETTINGS
 from wakeloop.testing import ScriptedModel, calls, walk
 
 NODES = ["activate", "call_model", "run_tools", "validate_todos", "nag", "finalization_guard", "wake"]
@@ -373,13 +374,14 @@ def test_interfaces_can_read_what_goes_in_and_comes_out() -> None:
     ]
 
 
-def test_a_context_is_a_form_of_the_settings_that_may_vary() -> None:
+def test_the_context_form_lists_the_settings_that_a_user_would_change() -> None:
     agent = create_todo_agent(ScriptedModel([]), settings={"preset": "loki", "max_wake_cycles": 7})
     schema = agent.get_context_jsonschema()
     assert schema is not None
     assert list(schema["properties"]) == ["todo_settings"]
     form = schema["$defs"]["TodoSettings"]["properties"]
-    assert list(form) == [name for name in LoopSettings.model_fields if name not in FIXED_SETTINGS]
+    left_out = FIXED_SETTINGS | PRESET_SETTINGS
+    assert list(form) == [name for name in LoopSettings.model_fields if name not in left_out]
     assert form["max_wake_cycles"] == {
         "description": "How often one activation may wake the model. 0 never wakes it. This agent's: 7.",
         "maximum": 2**53,
@@ -387,7 +389,7 @@ def test_a_context_is_a_form_of_the_settings_that_may_vary() -> None:
         "title": "Max Wake Cycles",
         "type": "integer",
     }
-    assert form["on_guard_exhausted"]["enum"] == ["proceed", "block"]
+    assert form["on_budget"]["enum"] == ["report", "stop"]
     assert form["prompts"]["type"] == "object"
 
 

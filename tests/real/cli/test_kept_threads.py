@@ -453,8 +453,8 @@ def test_a_reply_that_cannot_be_read_is_told_without_a_programs_words() -> None:
         "try again. If it happens again, check the model's address and any proxy in front of its server."
     )
     assert format_error(ConcurrentRunError("t", "1", "2")) == (
-        "Two writers were on the thread 't' at once: this run, which stands at checkpoint 1, and another "
-        "run or an edit by hand, which wrote checkpoint 2. Let only one program use a thread at a time, "
+        "Two runs wrote to the thread 't' at the same time: this one, up to checkpoint 1, and another "
+        "run or a manual edit, which wrote checkpoint 2. Let only one program use a thread at a time, "
         "then resume it."
     )
 

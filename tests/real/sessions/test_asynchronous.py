@@ -144,7 +144,7 @@ async def refuse(todo: Any, state: Any) -> str | None:
         ),
         (
             {"verify": refuse},
-            "VerifyError: This agent's verify is asynchronous: run it with ainvoke or astream.",
+            "VerifyError: This agent's verify is asynchronous. Run it with ainvoke or astream.",
         ),
     ],
 )
