@@ -266,22 +266,6 @@ def test_two_agents_in_one_superstep(saver: Any) -> None:
     assert wire_faults([*one.requests, *two.requests]) == []
 
 
-def test_the_next_agent_reads_what_two_have_left() -> None:
-    one, two = ScriptedModel(write("a1"), close(1), "First."), ScriptedModel(write("b1"), close(1), "Second.")
-    three = ScriptedModel("Third.")
-    graph = StateGraph(Shared)
-    graph.add_node("first", create_todo_agent(one)).add_node("second", create_todo_agent(two))
-    graph.add_node("third", create_todo_agent(three))
-    graph.add_edge(START, "first").add_edge(START, "second")
-    graph.add_edge(["first", "second"], "third")
-    out = graph.compile(checkpointer=InMemorySaver()).invoke(go(), THREAD)
-    three.assert_done()
-    assert wire_faults(three.requests) == []
-    assert answer_of(out) == "Third."
-    assert [todo["status"] for todo in out["todos"]] == ["completed", "completed"]
-    assert sorted(todo["content"] for todo in out["todos"]) == ["a1", "b1"]
-
-
 def test_two_agents_ask_at_once() -> None:
     one = ScriptedModel(calls(("ask", {"question": "one?"})), "First.")
     two = ScriptedModel(calls(("ask", {"question": "two?"})), "Second.")
@@ -319,22 +303,6 @@ def test_a_parent_with_an_interrupt_of_its_own(saver: Any, before: bool) -> None
     assert "approved: yes" in [m.content for m in out["messages"]]
     whole(out)
     assert wire_faults(model.requests) == []
-
-
-def test_a_child_asks_and_then_the_parent_asks() -> None:
-    model = ScriptedModel(write("a"), calls(("ask", {"question": "?"})), close(1), "Done.")
-
-    def approve(state: Talk) -> dict[str, Any]:
-        return {"messages": [("user", f"approved: {interrupt('ok?')}")]}
-
-    graph = StateGraph(Talk).add_node("child", create_todo_agent(model, [ask])).add_node("approve", approve)
-    parent = graph.add_edge(START, "child").add_edge("child", "approve").compile(checkpointer=InMemorySaver())
-    parent.invoke(go(), THREAD)
-    parent.invoke(Command(resume="first"), THREAD)
-    model.assert_done()
-    out = parent.invoke(Command(resume="second"), THREAD)
-    assert [m.content for m in out["messages"] if m.type == "tool"][1] == "first"
-    assert out["messages"][-1].content == "approved: second"
 
 
 # -- handing over ----------------------------------------------------------------------------------------

@@ -17,9 +17,8 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 from rig import close
 
-from wakeloop import TodoState, create_todo_agent, preset
-from wakeloop.errors import InputError
-from wakeloop.testing import ScriptedModel, calls, prompt_faults, wire_faults
+from wakeloop import TodoState, create_todo_agent
+from wakeloop.testing import ScriptedModel, calls, wire_faults
 
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
 GO: Any = {"messages": [("user", "go")]}
@@ -372,37 +371,6 @@ def test_a_channel_of_ones_own(door: str) -> None:
     assert wire_faults(model.requests) == []
 
 
-@pytest.mark.parametrize("many", [1, 2])
-def test_messages_that_a_tool_adds_behind_its_result(many: int) -> None:
-    """They count as work that is new, and a reminder stands in the result in front of them."""
-
-    def look(turn: int) -> Any:
-        return calls(*(("picture", {"number": turn * 10 + n}) for n in range(many)))
-
-    work = [step for turn in range(4) for step in (look(turn), "stop")]
-    model = ScriptedModel(calls(("todo_write", {"items": ["a"]})), "stop", *work, close(1), "Done.")
-    agent = create_todo_agent(
-        model, [picture], settings=preset("wakeloop").model_copy(update={"nag_after": 4})
-    )
-    out = agent.invoke(GO)
-    model.assert_done()
-    assert out["todo_session"] == {
-        "state": "dormant",
-        "reason": "settled",
-        "open": 0,
-        "wakes": 5,
-        "budget": 26,
-        "list": 2,
-        "items": 1,
-        "spent": ANY,
-    }
-    nagged = [m.content for m in results(out) if m.additional_kwargs]
-    assert len(nagged) == 1
-    assert str(nagged[0]).startswith(f"picture {30 + many - 1}\n\n")
-    assert wire_faults(model.requests) == []
-    assert prompt_faults(model.requests) == []
-
-
 @pytest.mark.parametrize("private", ["todo_ledger", "todo_session", "todo_handoff", "todo_inbox"])
 def test_what_the_graph_keeps_for_itself_is_refused(private: str) -> None:
     @tool
@@ -452,26 +420,6 @@ def test_a_context_carries_settings(door: str, shape: Any) -> None:
         "items": 1,
         "spent": ANY,
     }
-
-
-def test_a_context_with_wrong_settings_is_refused() -> None:
-    model = ScriptedModel()
-    agent = create_todo_agent(model, context_schema=Context)
-    with pytest.raises(InputError, match="max_wake_cycles"):
-        agent.invoke(GO, context=Context({"max_wake_cycle": 1}))
-    assert model.requests == []
-
-
-def test_a_context_reaches_a_tool() -> None:
-    @tool
-    def who(runtime: ToolRuntime[Context, Any]) -> str:
-        """Say who asks."""
-        return runtime.context.user
-
-    model = ScriptedModel(calls(("who", {})), "Done.")
-    agent = create_todo_agent(model, [who], context_schema=Context)
-    out = agent.invoke(GO, context=Context({}, user="somebody"))
-    assert results(out)[0].content == "somebody"
 
 
 class Listener(BaseCallbackHandler):

@@ -17,7 +17,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel, SecretStr
 
-from wakeloop import SettingsError, answer_of, preset, session_of, update_todos
+from wakeloop import SettingsError, answer_of, session_of, update_todos
 from wakeloop.errors import ArgumentError, ToolError, ToolNameError, VerifyError
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, malformed_call, says
@@ -30,14 +30,6 @@ def test_one_line_is_changed() -> None:
     assert ended(agent) == ("dormant", "settled", 4)
     assert [item["status"] for item in agent.get_state(THREAD).values["todos"]] == ["completed"]
     assert kinds(agent) == ["human", "ai", "tool", "ai", "human", "ai", "tool", "ai"]
-
-
-def test_any_number_may_be_in_progress() -> None:
-    own, base = preset("langchain").model_dump(), preset("wakeloop").model_dump()
-    assert {key: own[key] for key in own if own[key] != base[key]} == {
-        "dialect": "write_todos",
-        "in_progress": "any",
-    }
 
 
 def test_words_have_the_names_of_the_other_middleware() -> None:

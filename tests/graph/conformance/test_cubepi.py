@@ -4,12 +4,11 @@ The keys of its state live in `snapshot.values["todo_ledger"]`.
 """
 
 import json
-from itertools import chain, repeat
 from typing import Any
 
 import pytest
 from cubepi_rows import GUARD, NAME, STRICT, rows, told
-from stage import CONFIG, Make, Stage, kind_of, looks, names_of
+from stage import CONFIG, Make, Stage, kind_of
 
 from wakeloop import answer_of, create_todo_agent, preset
 from wakeloop.testing import ScriptedModel, calls, malformed_call, says
@@ -140,44 +139,7 @@ def test_plain_text_with_items_unfinished_brings_a_correction_and_one_extra_turn
     assert answer_of(s.values) == "Now it is."
 
 
-def test_an_extra_turn_may_have_many_rounds(stage: Make) -> None:
-    s = stage(NAME).run(write("a:i"), "Done!", looks("1"), looks("2"), write("a:c"), looks("3"), "Now it is.")
-    assert (len(s.injected("guard")), s.ending) == (1, ("dormant", "settled"))
-
-
-def test_after_it_the_run_goes_on_whatever_the_model_does(stage: Make) -> None:
-    s = stage(NAME).run(chain([write("a:i")], repeat("Done!")), endless=True)
-    assert (s.asked, len(s.injected("guard"))) == (3, 1)
-    assert s.ending == ("idle", "disabled")
-    assert s.ledger["todo_guard_suppressed"] is False
-
-
-def test_no_correction_where_nothing_is_unfinished(stage: Make) -> None:
-    assert stage(NAME).run("Hello.").injected("guard") == []
-    assert stage(NAME).run(write("a:c b:c"), "Done.").injected("guard") == []
-
-
-def test_the_correction_comes_again_in_the_next_activation(stage: Make) -> None:
-    s = stage(NAME).run(write("a:i"), "Done!", "Done!")
-    s.run("Done!", "Done!", given="really?")
-    assert (s.asked, len(s.injected("guard"))) == (2, 2)
-
-
 # -- the same as its code has it: twice, then block, then suppress ---------------------------------------
-
-
-def test_strict_corrects_twice_then_demands_a_plain_explanation_then_stops(stage: Make) -> None:
-    s = stage(STRICT).run(chain([write("a:i")], repeat("Done!")), endless=True)
-    assert s.asked == 5
-    assert [e["action"] for e in s.events if e["type"] == "guard"] == ["correct", "correct", "explain"]
-    assert [names_of(bound) for bound in s.model.bound] == [["look", "write_todos"]] * 5
-    assert s.ending == ("idle", "guard_blocked")
-
-
-def test_strict_an_explanation_carries_no_calls(stage: Make) -> None:
-    s = stage(STRICT).run(write("a:i"), "1", "2", "3", write("a:c", text="I could not."))
-    assert (s.messages[-1].content, s.messages[-1].tool_calls) == ("I could not.", [])
-    assert s.listed == [("a", "in_progress")]
 
 
 def test_strict_blocked_is_set_while_the_explanation_is_awaited(stage: Make) -> None:
@@ -201,44 +163,6 @@ def test_strict_suppressed_holds_until_a_valid_write(stage: Make) -> None:
     assert (s.asked, s.ledger["todo_guard_suppressed"]) == (2, True)
     s.run(write("a:c b:i"), "1", "2", "3", "I could not.", given="and now?")
     assert s.ending == ("idle", "guard_blocked")
-
-
-def test_strict_suppressed_is_false_from_a_valid_write_on(stage: Make) -> None:
-    s = stage(STRICT).run(write("a:i"), "1", "2", "3", "I could not.")
-    s.run(write("a:c"), "Done.", given="and now?")
-    assert (s.ledger["todo_guard_suppressed"], s.ending) == (False, ("dormant", "settled"))
-
-
-def test_strict_suppressed_keeps_the_reminder_off_too(stage: Make) -> None:
-    s = stage(STRICT).run(write("a:i"), "1", "2", "3", "I could not.")
-    s.run(*(looks(str(n)) for n in range(6)), "Still not.", given="look around")
-    assert s.reminded == []
-
-
-# -- the stale reminder ----------------------------------------------------------------------------------
-
-
-def test_after_5_turns_without_write_todos_and_at_least_5_between_reminders(stage: Make) -> None:
-    s = stage(NAME).run(write("a:i"), *(looks(str(n)) for n in range(12)), write("a:c"), "Done.")
-    assert s.reminded == [5, 10]
-
-
-def test_a_write_begins_the_count_anew(stage: Make) -> None:
-    four = [looks(str(n)) for n in range(4)]
-    s = stage(NAME).run(write("a:i"), *four, write("a:i"), *four, write("a:c"), "Done.")
-    assert s.reminded == []
-
-
-def test_no_reminder_where_nothing_is_unfinished(stage: Make) -> None:
-    s = stage(NAME).run(write("a:c"), *(looks(str(n)) for n in range(12)), "Done.")
-    assert s.reminded == []
-
-
-def test_the_reminder_is_soft(stage: Make) -> None:
-    s = stage(NAME).run(write("a:i"), *(looks(str(n)) for n in range(6)), write("a:c"), "Done.")
-    assert [m.status for m in s.results] == ["success"] * 8
-    assert str(s.results[5].content).startswith("saw 4\n\n")
-    assert "write_todos" in s.reminder(5)
 
 
 # -- its options -----------------------------------------------------------------------------------------
@@ -280,25 +204,6 @@ def test_the_state_of_a_fresh_thread(stage: Make) -> None:
         "todo_guard_suppressed": False,
         "todo_finalization_correction": None,
     }
-
-
-def test_guard_retries_are_kept_per_guard(stage: Make) -> None:
-    s = stage(NAME).run(write("a:i"), "Done!", write("a:c"), "Now it is.")
-    assert s.ledger["todo_guard_retries"] == {GUARD: 1}
-    assert stage(STRICT).run(write("a:i"), "1", "2", write("a:c"), "3").ledger["todo_guard_retries"] == {
-        GUARD: 2
-    }
-
-
-def test_guard_retries_begin_anew_with_an_activation(stage: Make) -> None:
-    s = stage(NAME).run(write("a:i"), "Done!", write("a:c"), "Now it is.")
-    assert s.run("Hello.").ledger["todo_guard_retries"] == {}
-
-
-def test_turns_since_the_last_write_are_kept(stage: Make) -> None:
-    s = stage(NAME).run(write("a:i"), looks("1"), looks("2"), "Done!", looks("3"), "Sorry.")
-    assert s.ledger["todo_stale_iterations"] == 3
-    assert s.run(looks("4"), "Sorry.", "Sorry.").ledger["todo_stale_iterations"] == 4
 
 
 def test_the_correction_flag_is_of_this_turn(stage: Make) -> None:

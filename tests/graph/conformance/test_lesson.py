@@ -30,17 +30,6 @@ def rejected(make: Make, items: Any) -> str:
 # -- the tool --------------------------------------------------------------------------------------------
 
 
-def test_one_tool_with_a_status_that_is_an_enum_in_the_schema(stage: Make) -> None:
-    s = stage(NAME, tools=[]).run("Hello.")
-    (tool,) = s.model.bound[0]
-    assert tool["function"]["name"] == "todo"
-    items = tool["function"]["parameters"]["properties"]["items"]
-    assert (items["type"], items["items"]["type"]) == ("array", "object")
-    properties = items["items"]["properties"]
-    assert list(properties) == ["id", "text", "status"]
-    assert properties["status"]["enum"] == ["pending", "in_progress", "completed"]
-
-
 def test_the_whole_list_is_replaced_on_each_call(stage: Make) -> None:
     s = stage(NAME).run(
         todo(item("a", "one"), item("b", "two")),
@@ -97,11 +86,6 @@ def test_at_most_one_in_progress(stage: Make) -> None:
     assert said.startswith("Error: only one ")
     assert "[1] one" in said
     assert "[2] two" in said
-
-
-def test_none_in_progress_is_fine(stage: Make) -> None:
-    s = stage(NAME).run(todo(item("1", "one"), item("2", "two")), "Bye.")
-    assert s.results[0].status == "success"
 
 
 def test_text_is_trimmed(stage: Make) -> None:

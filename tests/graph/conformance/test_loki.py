@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from clocks import timeless
 from langchain_core.messages import HumanMessage
-from stage import CONFIG, Make, Stage, kind_of, looks, names_of
+from stage import CONFIG, Make, Stage, looks, names_of
 
 from wakeloop import InputError, preset, update_todos
 from wakeloop.testing import calls
@@ -75,19 +75,6 @@ def test_init_replaces_the_list_and_the_goal(loki: Loki) -> None:
     assert [result["id"] for result in told(s, "todo__add")] == [1, 1]
 
 
-def test_there_is_no_edit_no_delete_and_no_undone(loki: Loki) -> None:
-    s = loki().run(add("a"), done(1), "Done.")
-    assert s.tools == ["look", *TOOLS]
-    parameters = {t["function"]["name"]: t["function"]["parameters"]["properties"] for t in s.model.bound[0]}
-    assert {name: sorted(parameters[name]) for name in TOOLS} == {
-        "todo__init": ["goal"],
-        "todo__add": ["task"],
-        "todo__done": ["id"],
-        "todo__list": [],
-        "todo__clear": [],
-    }
-
-
 def test_the_list_survives_a_compression_and_is_put_into_what_remains(stage: Make) -> None:
     def compress(state: Any) -> dict[str, Any]:
         """Keep a summary and the last two messages once the history is long."""
@@ -107,15 +94,6 @@ def test_the_list_survives_a_compression_and_is_put_into_what_remains(stage: Mak
 
 
 # -- the tools -------------------------------------------------------------------------------------------
-
-
-def test_names_are_joined_by_two_underscores(loki: Loki) -> None:
-    assert loki(tools=[]).run("Hello.").tools == TOOLS
-
-
-def test_results_are_json_objects(loki: Loki) -> None:
-    s = loki().run(init("g"), add("a"), done(1), LIST, CLEAR, done(1), "Done.")
-    assert all(isinstance(json.loads(str(message.content)), dict) for message in s.results)
 
 
 def test_init_takes_a_goal(loki: Loki) -> None:
@@ -196,36 +174,10 @@ def test_marking_a_done_item_again_succeeds(loki: Loki) -> None:
 # -- continuation ----------------------------------------------------------------------------------------
 
 
-def test_the_first_notice_reads_1_of_the_maximum(loki: Loki) -> None:
-    s = loki().run(add("a"), "One.", "Two.", done(1), "Done.")
-    assert s.notices == ["1/10", "2/10"]
-
-
 def test_the_notice_counts_the_incomplete_items(loki: Loki) -> None:
     s = loki().run(add("a", "b", "c"), done(2), "One.", done(1, 3), "Done.")
     (event,) = timeless(e for e in s.events if e["type"] == "wake")
     assert event == {"type": "wake", "cycle": 1, "budget": 10, "open": 2, "reasons": ["todos"]}
-
-
-def test_a_complete_response_continues_only_while_an_item_is_incomplete(loki: Loki) -> None:
-    assert loki().run("Hello.").notices == []
-    assert loki().run(add("a"), done(1), "Done.").notices == []
-
-
-def test_it_continues_while_the_count_is_below_the_maximum(loki: Loki) -> None:
-    s = loki().run(add("a"), *(f"Text {n}." for n in range(11)))
-    assert s.notices == [f"{n}/10" for n in range(1, 11)]
-    assert (s.asked, s.ending) == (12, ("idle", "wake_budget"))
-
-
-def test_a_response_identical_to_the_previous_one_stops_it(loki: Loki) -> None:
-    s = loki().run(add("a"), "Same.", "Same.")
-    assert (s.asked, s.notices, s.ending) == (3, ["1/10"], ("idle", "repeated_reply"))
-
-
-def test_an_identical_response_over_another_list_goes_on(loki: Loki) -> None:
-    s = loki().run(add("a", "b"), "Same.", done(1), "Same.", "Same.")
-    assert (s.notices, s.ending) == (["1/10", "2/10"], ("idle", "repeated_reply"))
 
 
 def test_a_response_is_compared_with_the_previous_continuations_alone(loki: Loki) -> None:
@@ -246,26 +198,9 @@ def test_the_comparison_has_a_switch(loki: Loki) -> None:
     assert (s.asked, s.ending) == (12, ("idle", "wake_budget"))
 
 
-def test_0_never_continues(loki: Loki) -> None:
-    s = loki({"max_wake_cycles": 0}).run(add("a"), "One.")
-    assert (s.notices, s.ending) == ([], ("idle", "disabled"))
-
-
-def test_an_empty_text_still_counts_as_a_response(loki: Loki) -> None:
-    s = loki().run(add("a"), "", done(1), "Done.")
-    assert (s.notices, s.ending) == (["1/10"], ("dormant", "settled"))
-
-
 # -- what is injected ------------------------------------------------------------------------------------
 
 LISTED = "Goal: a cake\nProgress: 1/2 completed\n  ✓ 1. flour\n  ○ 2. eggs"
-
-
-def test_injected_is_a_user_message_kept_in_history(loki: Loki) -> None:
-    s = loki().run(add("a"), "One.", done(1), "Done.")
-    s.run("Yes.", given="all of it?")
-    (message,) = [m for m in s.model.requests[0] if kind_of(m) == "wake"]
-    assert message.type == "human"
 
 
 def test_injected_is_the_prompt_a_blank_line_goal_progress_and_a_line_an_item(loki: Loki) -> None:
@@ -306,10 +241,6 @@ def test_auto_continue_is_off_by_default(stage: Make) -> None:
     assert (s.tools, s.system) == (["look"], "")
 
 
-def test_max_auto_continues_is_10() -> None:
-    assert preset("loki").max_wake_cycles == 10
-
-
 def test_max_auto_continues_is_known_under_its_own_name(loki: Loki) -> None:
     assert preset("loki").model_copy(update={"max_auto_continues": 3}).max_wake_cycles == 3
     s = loki().run(add("a"), "One.", "Two.", todo_settings={"max_auto_continues": 1})
@@ -324,16 +255,6 @@ def test_inject_todo_instructions_puts_usage_into_the_system_prompt(loki: Loki) 
     assert all(name in usage for name in TOOLS)
     assert "plan the whole work before you start" in usage
     assert "at once" in usage
-
-
-def test_continuation_prompt_is_none_by_default() -> None:
-    assert preset("loki").continuation_prompt is None
-
-
-def test_continuation_prompt_is_used_whatever_inject_todo_instructions_says(loki: Loki) -> None:
-    s = loki({"continuation_prompt": "On with it.", "inject_todo_instructions": False})
-    s.run(add("a"), "One.", done(1), "Done.")
-    assert s.injected("wake")[0].startswith("On with it.\n\n")
 
 
 def test_the_tools_depend_on_auto_continue_and_the_instructions_only_on_their_switch(loki: Loki) -> None:
@@ -405,13 +326,6 @@ def test_the_other_settings_hold_for_the_thread_they_are_set_in(loki: Loki, sett
 # -- resets ----------------------------------------------------------------------------------------------
 
 
-def test_the_users_own_text_resets_the_count_and_the_list_stays(loki: Loki) -> None:
-    s = loki({"max_wake_cycles": 2}).run(add("a"), "One.", "Two.", "Three.")
-    assert s.notices == ["1/2", "2/2"]
-    s.run("Four.", "Five.", "Six.", given="go on")
-    assert (s.notices, s.listed) == (["1/2", "2/2"], [("a", "pending")])
-
-
 def test_the_end_of_a_chain_resets_the_comparison(loki: Loki) -> None:
     s = loki().run(add("a"), "Same.", "Same.")
     s.run("Same.", "Same.", given="go on")
@@ -436,15 +350,3 @@ def test_ctrl_c_inside_the_chain_ends_it(loki: Loki) -> None:
     assert s.asked == 3
     s.run(done(1), "Done.", given="never mind")
     assert (s.notices, s.ending) == ([], ("dormant", "settled"))
-
-
-def test_the_count_goes_on_over_a_compression_and_so_does_the_chain(stage: Make) -> None:
-    def compress(state: Any) -> dict[str, Any]:
-        return {"llm_input_messages": [HumanMessage("(summary)"), *state["messages"][-1:]]}
-
-    s = stage("loki", {"auto_continue": True, "max_wake_cycles": 3}, pre_model_hook=compress, tools=[])
-    s.rewritten = True
-    s.build(chain([add("a")], (f"Text {n}." for n in range(9))))
-    s.play({"messages": [("user", "go")]})
-    assert s.notices == ["1/3", "2/3", "3/3"]
-    assert s.ending == ("idle", "wake_budget")

@@ -1,11 +1,10 @@
 """The table of presets: every value, every tool, and what it costs when nothing moves."""
 
-from itertools import chain, repeat
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stage import Make
 
 import wakeloop
 from wakeloop import LoopSettings, SettingsError, create_todo_agent, preset
@@ -126,13 +125,6 @@ def test_a_preset_is_named_frozen_and_varied_by_a_copy(name: str) -> None:
         settings.model_copy(update={"max_wake_cycle": 7})
 
 
-def test_an_unknown_preset_names_the_nearest() -> None:
-    with pytest.raises(SettingsError) as refusal:
-        preset("cubpi")
-    assert "'cubepi'" in str(refusal.value)
-    assert all(name in str(refusal.value) for name in TABLE)
-
-
 # -- the tools -------------------------------------------------------------------------------------------
 
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
@@ -237,15 +229,6 @@ PLAN = {
     "checklist": ("todo", {"items": [{"id": "1", "text": "a", "status": "in_progress"}]}),
     "write_todos": ("write_todos", {"todos": [{"content": "a", "status": "in_progress"}]}),
 }
-COST = {
-    "wakeloop": (8, "stalled", 5, 1),
-    "langchain": (8, "stalled", 5, 1),
-    "agentparley": (27, "wake_budget", 25, 0),
-    "loki": (3, "repeated_reply", 1, 0),
-    "lesson": (2, "disabled", 0, 0),
-    "cubepi": (3, "disabled", 0, 1),
-    "cubepi-strict": (5, "guard_blocked", 0, 2),
-}
 
 
 BEGUN = ["activate", "call_model", "validate_todos", "call_model", "finalization_guard"]
@@ -268,16 +251,6 @@ def test_the_walk_when_nothing_moves(name: str) -> None:
         [*(["wake"] if step == "wake" else []), "call_model", "finalization_guard"] for step in WALKS[name]
     ]
     assert walk(create_todo_agent(model, settings=settings), "go") == [*BEGUN, *chain(*again)]
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_what_it_costs_when_nothing_moves(stage: Make, name: str) -> None:
-    s = stage(name, {"auto_continue": True})
-    s.run(chain([calls(PLAN[s.settings.dialect])], repeat("Still at it.")), endless=True)
-    requests, reason, wakes, corrections = COST[name]
-    assert (s.asked, s.session["reason"], s.session["wakes"]) == (requests, reason, wakes)
-    assert sum(e["type"] == "guard" and e["action"] == "correct" for e in s.events) == corrections
-    assert (s.session["state"], s.session["open"]) == ("idle", 1)
 
 
 def test_nothing_in_the_core_names_a_system() -> None:

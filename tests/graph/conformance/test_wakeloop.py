@@ -5,7 +5,6 @@ in tests/graph/core and tests/graph/cases; here is what this preset adds to or c
 comes from.
 """
 
-from itertools import chain, repeat
 from typing import Any
 
 import pytest
@@ -228,11 +227,6 @@ def test_where_an_item_must_be_begun_nothing_says_that_none_has_to_be(stage: Mak
     ]
 
 
-def test_todo_write_appends(stage: Make) -> None:
-    s = stage(NAME).run(write("a"), write("b"), calls(change(1, "done"), change(2, "done")), "Done.")
-    assert [(todo["id"], todo["content"]) for todo in s.todos] == [(1, "a"), (2, "b")]
-
-
 @pytest.mark.parametrize(
     ("status", "stored", "said"),
     [
@@ -268,49 +262,10 @@ def test_todo_list_shows_all_with_notes(stage: Make) -> None:
     )
 
 
-def test_a_second_item_in_progress_is_an_error_that_names_both(stage: Make) -> None:
-    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
-    s.run(write("first", "second"), update(1, "in_progress"), update(2, "in_progress"), "Stopping.")
-    assert s.results[2].status == "error"
-    assert s.result.startswith("Error: ")
-    assert "[1] first" in s.result
-    assert "[2] second" in s.result
-    assert s.listed == [("first", "in_progress"), ("second", "pending")]
-
-
-def test_start_two_and_close_one_in_one_reply_is_fine(stage: Make) -> None:
-    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
-    s.run(
-        write("a", "b"),
-        update(1, "in_progress"),
-        calls(change(2, "in_progress"), change(1, "done")),
-        "Stopping.",
-    )
-    assert [m.status for m in s.results] == ["success"] * 4
-    assert s.listed == [("a", "completed"), ("b", "in_progress")]
-
-
 def test_closing_a_closed_item_is_fine(stage: Make) -> None:
     s = stage(NAME).run(write("a"), update(1, "done"), update(1, "done"), "Done.")
     assert [m.status for m in s.results] == ["success"] * 3
     assert s.result == s.results[1].content
-
-
-def test_a_closed_item_can_be_opened_again(stage: Make) -> None:
-    s = stage(NAME).run(write("a"), update(1, "done"), update(1, "open"), update(1, "done"), "Done.")
-    assert [m.status for m in s.results] == ["success"] * 4
-
-
-@pytest.mark.parametrize("stopped", ["done", "blocked", "cancelled"])
-def test_only_open_items_wake(stage: Make, stopped: str) -> None:
-    s = stage(NAME).run(write("a"), update(1, stopped, "why"), "Stopping.")
-    assert (s.asked, s.ending) == (3, ("dormant", "settled"))
-
-
-@pytest.mark.parametrize("going", ["open", "in_progress"])
-def test_what_is_open_or_in_progress_wakes(stage: Make, going: str) -> None:
-    s = stage(NAME).run(write("a"), update(1, going), "Stopping.", update(1, "done"), "Done.")
-    assert (s.notices, s.ending) == (["1/25"], ("dormant", "settled"))
 
 
 def test_200_items_not_yet_closed(stage: Make) -> None:
@@ -332,42 +287,6 @@ def test_the_last_of_many_is_not_forgotten_in_a_nudge(stage: Make) -> None:
     first, second = s.injected("wake")
     assert first == "3 of 5 items open. Continue, using tools:\n\n  [3] c\n… 3 more: `todo_list`."
     assert second == "4 of 6 items open. Continue, using tools:\n\n  [3] c\n… 4 more: `todo_list`."
-
-
-# -- the loop --------------------------------------------------------------------------------------------
-
-
-def test_a_nag_after_5_rounds_and_every_5_while_something_is_open(stage: Make) -> None:
-    s = stage(NAME).run(write("a"), *(looks(str(n)) for n in range(11)), update(1, "done"), "Done.")
-    assert s.reminded == [5, 10]
-    assert stage(NAME).run(*(looks(str(n)) for n in range(11)), "Done.").reminded == []
-
-
-def test_five_wakes_without_progress_bring_one_correction_and_then_the_end(stage: Make) -> None:
-    s = stage(NAME).run(chain([write("a")], repeat("Soon.")), endless=True)
-    assert (s.asked, s.notices) == (8, ["1/25", "2/25", "3/25", "4/25", "5/25"])
-    (correction,) = s.injected("guard")
-    assert correction.endswith("\n\n  [1] a")
-    assert s.ending == ("idle", "stalled")
-
-
-def test_a_correction_may_still_settle_it(stage: Make) -> None:
-    s = stage(NAME).run(write("a"), *["Soon."] * 6, update(1, "blocked", "no key"), "I had no key.")
-    assert s.ending == ("dormant", "settled")
-
-
-def test_work_is_progress(stage: Make) -> None:
-    steps = chain.from_iterable((looks(str(n)), f"Looked at {n}.") for n in range(40))
-    s = stage(NAME, {"guard_retries": 0}).run(chain([write("a"), "Soon."], steps), endless=True)
-    assert (s.notices[-1], s.ending) == ("25/25", ("idle", "wake_budget"))
-
-
-def test_a_list_of_30_earns_the_wakes_that_it_takes(stage: Make) -> None:
-    plan = write(*(f"step {n}" for n in range(1, 31)))
-    steps = chain.from_iterable((update(n, "done"), f"Did {n}.") for n in range(1, 31))
-    s = stage(NAME, {"guard_retries": 0}).run(chain([plan, "Soon."], steps), endless=True)
-    assert (s.session["wakes"], s.session["budget"], s.ending) == (30, 55, ("dormant", "settled"))
-    assert s.notices[:2] + s.notices[-1:] == ["1/25", "2/26", "30/54"]
 
 
 # -- the nudge -------------------------------------------------------------------------------------------

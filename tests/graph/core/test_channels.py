@@ -2,25 +2,23 @@
 
 import copy
 import json
-from typing import Annotated, Any, TypedDict
+from typing import Any
 from unittest.mock import ANY
 
 import pytest
-from agents import START, TODO, Make, done, todo, write
+from agents import Make, done, todo, write
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from wakeloop import TodoState, create_todo_agent
+from wakeloop import create_todo_agent
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.channels.parallel_agents import join_goal, join_session, join_todos
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
 from wakeloop.channels.todo_list import Todos, merge_todos
 from wakeloop.errors import InputError
-from wakeloop.state import INPUT_CHANNELS, OUTPUT_CHANNELS
 from wakeloop.testing import ScriptedModel
 
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
@@ -297,21 +295,6 @@ def test_joined_goals_and_sessions() -> None:
 # -- what comes in, what goes out ------------------------------------------------------------------------
 
 
-def test_what_goes_in_and_out() -> None:
-    assert set(INPUT_CHANNELS) == {
-        "messages",
-        "todos",
-        "todo_goal",
-        "todo_session",
-        "todo_inbox",
-        "todo_settings",
-    }
-    assert set(OUTPUT_CHANNELS) == {"messages", "todos", "structured_response", "todo_goal", "todo_session"}
-    assert {*INPUT_CHANNELS, *OUTPUT_CHANNELS, "owed_replies", "waiting_on", "todo_ledger"} <= set(
-        TodoState.__annotations__
-    )
-
-
 @pytest.mark.parametrize("name", ["owed_replies", "waiting_on", "todo_ledger", "structured_response"])
 def test_what_may_not_come_in_is_ignored(name: str, thread: Make) -> None:
     agent = thread("hi")
@@ -379,34 +362,6 @@ def test_texts_of_numbers_as_ids_do_not_clash(thread: Make) -> None:
     agent = thread(write("b"), done("1", "2"), "bye")
     agent.run({"messages": [("user", "go")], "todos": [{"id": "1", "content": "a"}]})
     assert agent.todos == [todo("1", "a", "completed"), todo(2, "b", "completed")]
-
-
-def test_a_list_alone_is_worked_on(thread: Make) -> None:
-    agent = thread(done(1), "bye")
-    assert agent.walk({"todos": [{"content": "a"}]}) == [*START, *TODO, "finalization_guard"]
-    assert agent.kinds == ["activate", "ai", "tool", "ai"]
-    assert "  [1] a" in agent.messages[0].text
-
-
-def test_a_parents_channels_are_shared_by_name() -> None:
-    class Parent(TypedDict):
-        messages: Annotated[list[Any], lambda left, right: [*left, *right]]
-        todos: Annotated[list[Any], join_todos]
-
-    def run(state: type[Any]) -> Any:
-        agent = create_todo_agent(ScriptedModel(write("a"), done(1), "bye"))
-        graph = StateGraph(state).add_node("agent", agent).set_entry_point("agent").compile()
-        return graph.invoke({"messages": [HumanMessage("go", id="u")]})
-
-    class Alone(TypedDict):
-        messages: Annotated[list[Any], merge_last]
-
-    assert run(Parent)["todos"] == [todo(1, "a", "completed")]
-    assert set(run(Alone)) == {"messages"}
-
-
-def merge_last(left: list[Any], right: list[Any]) -> list[Any]:
-    return list(merge_messages(left or [], [right]))
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])

@@ -3,28 +3,21 @@
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
 import pytest
-from agents import CONFIG, END, START, TODO, WAKE, Make, done, look, looks, session, todo, update, write
-from langchain_core.messages import HumanMessage, ToolMessage
-from langchain_core.tools import InjectedToolCallId, tool
+from agents import CONFIG, END, START, TODO, WAKE, Make, done, look, looks, write
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
-from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
-from langgraph.store.base import BaseStore
-from langgraph.store.memory import InMemoryStore
-from langgraph.types import Command, Send, interrupt
+from langgraph.prebuilt import ToolRuntime
+from langgraph.types import Send
 
 import wakeloop
 from wakeloop import (
     LoopSettings,
-    TodoState,
     build_todo_graph,
     create_todo_agent,
-    join_todos,
-    merge_messages,
-    preset,
 )
 from wakeloop.loop.overrides import FIXED_SETTINGS
 from wakeloop.nodes import activate, call_model, finalization_guard, nag, run_tools, validate_todos, wake
@@ -184,141 +177,7 @@ def test_a_todo_tool_is_a_schema_and_no_code_of_it_runs() -> None:
     assert "run_tools" not in walk(agent, "go")
 
 
-def test_finished_siblings_of_an_interrupt_do_not_run_again() -> None:
-    ran: list[str] = []
-
-    def note(path: str) -> str:
-        """Note."""
-        ran.append(path)
-        return path
-
-    def ask(question: str) -> str:
-        """Ask."""
-        return str(interrupt(question))
-
-    agent = agent_of(
-        calls(
-            ("note", {"path": "a"}),
-            ("ask", {"question": "?"}),
-            ("todo_write", {"items": ["x"]}),
-            ("note", {"path": "b"}),
-        ),
-        done(1),
-        "bye",
-        tools=[note, ask],
-        checkpointer=InMemorySaver(),
-    )
-    agent.invoke({"messages": [("user", "go")]}, CONFIG)
-    agent.invoke(Command(resume="y"), CONFIG)
-    assert sorted(ran) == ["a", "b"]
-    assert agent.get_state(CONFIG).values["todos"] == [todo(1, "x", "completed")]
-
-
-# -- tools with what the graph gives ---------------------------------------------------------------------
-
-
-def test_injected_state_store_and_id(thread: Make) -> None:
-    @tool
-    def both(
-        x: str,
-        state: Annotated[dict[str, Any], InjectedState],
-        store: Annotated[BaseStore, InjectedStore()],
-        key: Annotated[str, InjectedToolCallId],
-    ) -> str:
-        """Use what the graph gives."""
-        store.put(("n",), "k", {"v": 1})
-        return f"{x} {len(state['messages'])} {[item['content'] for item in state['todos']]} {key}"
-
-    agent = thread(
-        write("a"), calls(("both", {"x": "y"}, "id-1")), done(1), "bye", tools=[both], store=InMemoryStore()
-    )
-    agent.run("go")
-    assert agent.results()[1] == ("success", "y 4 ['a'] id-1")
-
-
-def test_a_providers_own_tool_is_passed_on() -> None:
-    model = ScriptedModel("hi")
-    create_todo_agent(model, [{"type": "web_search"}]).invoke({"messages": [("user", "go")]})
-    assert {"type": "web_search"} in model.bound[0]
-
-
 # -- in a parent -----------------------------------------------------------------------------------------
-
-
-class Parent(TypedDict):
-    """A parent that shares the conversation and the list."""
-
-    messages: Annotated[list[Any], lambda left, right: list(merge_messages(left or [], [right]))]
-    todos: Annotated[list[Any], join_todos]
-    todo_session: Any
-
-
-@pytest.mark.parametrize(("saver", "child"), [(False, None), (True, None), (True, True)])
-def test_as_a_node_of_a_parent(saver: bool, child: Any) -> None:
-    model = ScriptedModel(write("a"), ".", done(1), "bye")
-    agent = create_todo_agent(model, checkpointer=child)
-    graph = (
-        StateGraph(Parent)
-        .add_node("agent", agent)
-        .set_entry_point("agent")
-        .compile(checkpointer=InMemorySaver() if saver else None)
-    )
-    output = graph.invoke({"messages": [HumanMessage("go", id="1")]}, CONFIG)
-    assert output["todos"] == [todo(1, "a", "completed")]
-    assert output["todo_session"] == session("dormant", "settled", 0, 1, 26)
-    assert [m.type for m in output["messages"]] == ["human", "ai", "tool", "ai", "human", "ai", "tool", "ai"]
-
-
-def test_two_agents_in_a_row_share_one_list() -> None:
-    first = create_todo_agent(
-        ScriptedModel(write("a", "b"), done(1), "over"),
-        settings=preset("wakeloop").model_copy(update={"max_wake_cycles": 0, "guard_retries": 0}),
-    )
-    model = ScriptedModel(done(2), "bye")
-    second = create_todo_agent(model, name="second")
-    graph = (
-        StateGraph(Parent)
-        .add_node("first", first)
-        .add_node("second", second)
-        .set_entry_point("first")
-        .add_edge("first", "second")
-        .compile()
-    )
-    output = graph.invoke({"messages": [HumanMessage("go", id="1")]})
-    assert output["todos"] == [todo(1, "a", "completed"), todo(2, "b", "completed")]
-    assert "  [2] b" in model.requests[0][-1].text
-
-
-def test_batch_keeps_threads_apart() -> None:
-    def reply(request: Any) -> Any:
-        texts = [m.text for m in request if m.type == "human"]
-        if request[-1].type == "human":
-            return write(texts[0])
-        return done(1) if "Stored" in request[-1].text else f"bye {texts[0]}"
-
-    agent = create_todo_agent(ScriptedModel([reply] * 12), checkpointer=InMemorySaver())
-    inputs = [{"messages": [("user", name)]} for name in "abcd"]
-    outputs = agent.batch(inputs, [{"configurable": {"thread_id": name}} for name in "abcd"])
-    assert [o["messages"][-1].text for o in outputs] == [f"bye {name}" for name in "abcd"]
-    assert [[item["content"] for item in o["todos"]] for o in outputs] == [["a"], ["b"], ["c"], ["d"]]
-
-
-def test_more_channels_of_the_callers(thread: Make) -> None:
-    class More(TodoState):
-        colour: str
-
-    agent = thread("hi", state_schema=More)
-    assert agent.run({"messages": [("user", "go")], "colour": "red"})["colour"] == "red"
-
-
-def test_without_a_saver_the_whole_history_may_be_sent_again() -> None:
-    model = ScriptedModel(write("a"), ".", done(1), "bye", "again")
-    agent = create_todo_agent(model)
-    output = agent.invoke({"messages": [("user", "go")]})
-    output = agent.invoke({"messages": [*output["messages"], ("user", "more")], "todos": output["todos"]})
-    assert output["messages"][-1].text == "again"
-    assert len(output["messages"]) == 10
-    assert len(model.requests[-1]) == 10
 
 
 def test_every_public_name_is_there() -> None:
@@ -335,17 +194,6 @@ def test_walks_are_of_neighbours_in_the_picture(thread: Make) -> None:
     walked = agent.walk("go")
     assert walked == [*START, *TODO, *WAKE, "run_tools", "nag", "call_model", *TODO, *END]
     assert set(pairwise(["__start__", *walked, "__end__"])) <= edges
-
-
-def test_results_of_one_superstep_are_behind_their_call_in_every_request(thread: Make) -> None:
-    agent = thread(
-        calls(("look", {"path": "x"}), ("todo_write", {"items": ["a"]}), ("peer", {})),
-        update(1, "done"),
-        "bye",
-        tools=[look],
-    )
-    agent.run("go")
-    assert [isinstance(m, ToolMessage) for m in agent.model.requests[1][-3:]] == [True] * 3
 
 
 def test_interfaces_can_read_what_goes_in_and_comes_out() -> None:

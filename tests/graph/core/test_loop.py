@@ -625,12 +625,6 @@ def test_a_correction_is_no_wake(thread: Make) -> None:
     assert (agent.ledger["wake_cycles"], agent.ledger["idle_wakes"]) == (5, 5)
 
 
-def test_two_corrections_each_give_a_turn(thread: Make) -> None:
-    agent = thread(write("a"), ".", ".", ".", change={"max_wake_cycles": 0, "guard_retries": 2})
-    assert agent.walk("go") == [*START, *TODO, *AGAIN, *AGAIN, *END]
-    assert agent.session["reason"] == "disabled"
-
-
 def test_the_first_of_two_corrections_may_settle(thread: Make) -> None:
     agent = thread(write("a"), ".", done(1), ".", change={"max_wake_cycles": 0, "guard_retries": 2})
     assert agent.walk("go") == [*START, *TODO, *AGAIN, *TODO, *END]

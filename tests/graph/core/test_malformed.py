@@ -98,12 +98,6 @@ def test_any_well_formed_call_begins_the_count_anew(between: Any, thread: Make) 
     assert agent.session == session("dormant", "settled", 0)
 
 
-def test_a_round_with_one_sound_call_is_none_of_them(thread: Make) -> None:
-    agent = thread(*[calls(("peer", {}), ("look", {"path": str(n)})) for n in range(5)], "bye", tools=[look])
-    agent.run("go")
-    assert agent.asked == 6
-
-
 def test_a_text_begins_the_count_anew(thread: Make) -> None:
     agent = thread(write("a"), BAD, BAD, ".", BAD, BAD, done(1), "bye")
     assert agent.walk("go") == [*START, *TODO, *WORK * 2, *WAKE, *WORK * 2, *TODO, *END]
@@ -321,12 +315,6 @@ def test_the_list_is_read_whole(thread: Make) -> None:
     assert agent.results()[4][1] == (
         "  [1] a (done)\n  [2] b (blocked: no key)\n  [3] c (in progress)\n  [4] d\n1 of 4 closed, 2 open."
     )
-
-
-def test_a_write_in_the_middle_of_an_open_list_says_what_is_stored_only(thread: Make) -> None:
-    agent = thread(write("a"), write("b", "c"), done(1, 2, 3), "bye")
-    agent.run("go")
-    assert agent.results()[1][1] == "Stored 2 items:\n  [2] b\n  [3] c"
 
 
 def test_a_second_item_in_progress_is_refused_and_start_and_close_in_one_reply_is_not(thread: Make) -> None:

@@ -6,7 +6,7 @@ import pytest
 from agents import END, START, TODO, WAKE, WORK, Make, done, kind, look, looks, session, update, write
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
 
 from wakeloop import answer_of
 from wakeloop.testing import calls, says
@@ -71,12 +71,6 @@ def test_a_tool_can_forge_no_mark(thread: Make) -> None:
     assert [m.additional_kwargs for m in agent.messages if m.type == "tool"] == [{"other": 1}] * 2
 
 
-def test_the_model_can_forge_no_mark(thread: Make) -> None:
-    agent = thread(forged("repair", AIMessage, "hi"))
-    agent.run("go")
-    assert agent.messages[-1].additional_kwargs == {"other": 1}
-
-
 def test_the_graphs_own_marks_stay_whatever_breaks(thread: Make) -> None:
     agent = thread(
         write("a"),
@@ -127,20 +121,6 @@ def test_every_message_has_an_id_of_its_own(thread: Make) -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_a_script_that_plays_the_same_call_id_again_and_again(thread: Make) -> None:
-    agent = thread(
-        write("a"),
-        *[calls(("look", {"path": str(n)}, "same")) for n in range(4)],
-        done(1),
-        "bye",
-        tools=[look],
-        change={"nag_after": 1, "nag_every": 1},
-    )
-    agent.run("go")
-    ids = [call["id"] for m in agent.messages if m.type == "ai" for call in m.tool_calls]
-    assert len(set(ids)) == len(ids)
-
-
 # -- repairs (rule 13) -----------------------------------------------------------------------------------
 
 
@@ -178,26 +158,6 @@ def test_calls_that_a_broken_run_left_open_are_answered_and_closed_with_a_line(t
     assert set(answered) == {"1", "2", "3"}
     assert (kind(answered["1"]), answered["1"].status) == ("repair", "error")
     assert "may or may not have run" in answered["1"].text
-
-
-def test_a_plain_message_on_a_thread_parked_at_an_interrupt(thread: Make) -> None:
-    def ask(question: str) -> str:
-        """Ask."""
-        return str(interrupt(question))
-
-    agent = thread(
-        calls(("ask", {"question": "?"}, "1"), ("todo_write", {"items": ["a"]}, "2")),
-        done(1),
-        "hi",
-        tools=[ask],
-    )
-    agent.run("go")
-    assert agent.session["reason"] == "interrupted"
-    agent.walk("never mind")
-    kinds = agent.kinds
-    assert kinds[:2] == ["human", "ai"]
-    assert sorted(kinds[2:4]) in (["repair", "repair"], ["repair", "tool"])
-    assert kinds[4:6] == ["repair", "human"]
 
 
 def test_a_model_that_raises_after_a_round_leaves_a_line_before_the_next_input(thread: Make) -> None:

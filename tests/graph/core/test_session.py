@@ -6,9 +6,8 @@ import pytest
 from agents import Make, change, done, look, looks, session, todo, update, write
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import StateGraph
 
-from wakeloop import InputError, TodoState, answer_of, create_todo_agent, session_of
+from wakeloop import InputError, answer_of, create_todo_agent, session_of
 from wakeloop.testing import ScriptedModel, calls, says
 
 
@@ -29,12 +28,6 @@ def test_every_end_writes_its_own(thread: Make) -> None:
     assert agent.session == session("idle", "wake_budget", 1, 2, 2)
     agent.run({"messages": [("user", "x")], "todos": []})
     assert agent.session == session("dormant", "settled", 0, 0, 2)
-
-
-def test_open_is_what_the_list_says(thread: Make) -> None:
-    agent = thread(write("a", "b", "c"), ".", change={"max_wake_cycles": 0, "guard_retries": 0})
-    agent.run("go")
-    assert agent.session["open"] == 3
 
 
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
@@ -181,30 +174,3 @@ def test_a_refused_input_tells_nothing(thread: Make) -> None:
     with pytest.raises(InputError, match="status"):
         told.extend(stream)
     assert told == []
-
-
-def test_the_same_events_come_from_a_subgraph() -> None:
-    agent = create_todo_agent(ScriptedModel(write("a"), done(1), "bye"))
-    graph = (
-        StateGraph(TodoState)
-        .add_node("agent", agent)
-        .set_entry_point("agent")
-        .compile(checkpointer=InMemorySaver())
-    )
-    config: Any = {"configurable": {"thread_id": "1"}}
-    told = [
-        e
-        for _, e in graph.stream({"messages": [("user", "go")]}, config, stream_mode="custom", subgraphs=True)
-    ]
-    assert [e["type"] for e in told] == ["activated", "spent", "todos", "spent", "todos", "spent", "parked"]
-    assert session_of(graph.get_state(config)) == session("dormant", "settled", 0, budget=26)
-
-
-def test_text_is_streamed() -> None:
-    agent = create_todo_agent(ScriptedModel(write("a"), done(1), says("good bye then")))
-    parts = [
-        m
-        for m, meta in agent.stream({"messages": [("user", "go")]}, stream_mode="messages")
-        if meta["langgraph_node"] == "call_model"
-    ]
-    assert "".join(m.text for m in parts) == "good bye then"
