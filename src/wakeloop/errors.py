@@ -84,7 +84,7 @@ class DamagedError(WakeloopError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"The stored data of this thread is damaged: {what}. Use an older checkpoint, or start a new thread."
+            f"The stored data of this thread is damaged: {what}. Use an older checkpoint or a new thread."
         )
 
 

@@ -1,4 +1,4 @@
-"""What changed between two lists, by id."""
+"""Changes between two lists, by id."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,10 +10,10 @@ from wakeloop.todos.items import OperationRefused, Todo, is_id, read_list
 
 
 class Changes(TypedDict, total=False):
-    """The difference between two lists, as it is written to the channel: plain JSON.
+    """The difference between two lists, as written to the channel: plain JSON.
 
-    `put` holds new and changed items, `drop` ids that went away, `order` all ids where putting and dropping
-    alone would leave another order; `all` replaces the list. An empty dict changes nothing.
+    `put` has new and changed items, `drop` the ids that went away, `order` all ids if `put` and `drop` alone
+    would give another order. `all` replaces the list. An empty dict changes nothing.
     """
 
     all: list[Todo]
@@ -23,34 +23,61 @@ class Changes(TypedDict, total=False):
 
 
 def diff_lists(old: Sequence[Todo], new: Sequence[Todo]) -> Changes:
-    """Describe how to get from one list to another, by id."""
-    differing = [(a, b) for a, b in zip(old, new, strict=False) if a is not b]
-    if len(old) == len(new) and all(
-        a["id"] == b["id"] for a, b in differing
-    ):  # an update: a tenth of the time
-        updated = [b for a, b in differing if a != b]
+    """Return the changes that turn one list into the other."""
+    updated = _find_updates(old, new)
+    if updated is not None:
         return {"put": updated} if updated else {}
     was = {todo["id"]: todo for todo in old}
-    now = {todo["id"] for todo in new}
-    put = [todo for todo in new if was.get(todo["id"]) != todo]
-    drop = [key for key in was if key not in now]
+    put: list[Todo] = []
+    added: list[int | str] = []
+    order: list[int | str] = []
+    for todo in new:
+        key = todo["id"]
+        order.append(key)
+        if key not in was:
+            added.append(key)
+        if was.get(key) != todo:
+            put.append(todo)
+    now = set(order)
+    kept: list[int | str] = []
+    drop: list[int | str] = []
+    for key in was:
+        if key in now:
+            kept.append(key)
+        else:
+            drop.append(key)
     result: Changes = {}
     if put:
         result["put"] = put
     if drop:
         result["drop"] = drop
-    natural = [key for key in was if key in now] + [todo["id"] for todo in new if todo["id"] not in was]
-    order = [todo["id"] for todo in new]
-    if natural != order:
+    if kept + added != order:
         result["order"] = order
     return result
 
 
+def _find_updates(old: Sequence[Todo], new: Sequence[Todo]) -> list[Todo] | None:
+    """Return the changed items if both lists have the same ids in the same order, else None."""
+    # Most rounds only update items. Comparing in pairs takes a tenth of the time of a search by id.
+    if len(old) != len(new):
+        return None
+    updated: list[Todo] = []
+    for before, after in zip(old, new, strict=True):
+        if before is after:
+            continue
+        if before["id"] != after["id"]:
+            return None
+        if before != after:
+            updated.append(after)
+    return updated
+
+
 def check_changes(difference: Mapping[str, Any]) -> None:
-    """Refuse a difference with items that no list may hold, or with ids that are none."""
+    """Refuse changes with items or ids that no list may have. Raises `OperationRefused`."""
     for name in ("all", "put"):
-        if not all("id" in todo for todo in read_list(difference.get(name, ()))):
-            raise OperationRefused(f"todos has an item without an id under {name!r}")
+        for todo in read_list(difference.get(name, ())):
+            if "id" not in todo:
+                raise OperationRefused(f"todos has an item without an id under {name!r}")
     for name in ("drop", "order"):
         keys = difference.get(name, ())
         if not (isinstance(keys, list | tuple) and all(map(is_id, keys))):
@@ -58,10 +85,10 @@ def check_changes(difference: Mapping[str, Any]) -> None:
 
 
 def changed_ids(difference: Changes) -> list[int | str]:
-    """Return the ids that a difference touches, those that went away last."""
+    """Return the ids that changed; those that went away come last."""
     return [todo["id"] for todo in difference.get("put", ())] + list(difference.get("drop", ()))
 
 
 def make_todos_event(before: Sequence[Todo], todos: Sequence[Todo]) -> dict[str, Any]:
-    """Return the event of a list that came in the place of another."""
+    """Return the event that reports a changed list."""
     return {"type": "todos", "todos": list(todos), "changed": changed_ids(diff_lists(before, todos))}

@@ -1,5 +1,6 @@
-"""How many items may be in progress, and who started them."""
+"""The rule about items in progress, and which calls break it."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,79 +10,95 @@ from wakeloop.todos.operations import Board, Outcome, Replace, Reset, Rules
 
 
 def keeps_progress_rule(todos: Sequence[Todo], rules: Rules) -> bool:
-    """Tell whether a list keeps the rule about items in progress."""
+    """Return whether a list keeps the rule about items in progress."""
     running = count_running(todos)
     if rules.in_progress == "any" or running == 1:
         return True
     if running:
         return False
-    return rules.in_progress == "at_most_one" or not count_open(todos)  # also what a verifier has blocked
+    # A list without open items needs none in progress, also if the verifier has blocked some of them.
+    return rules.in_progress == "at_most_one" or not count_open(todos)
 
 
 def explain_progress_fault(todos: Sequence[Todo], rules: Rules) -> str | None:
-    """Say how a list breaks the rule about items in progress, or return None."""
+    """Return how a list breaks the rule about items in progress, or None."""
     if keeps_progress_rule(todos, rules):
         return None
-    if count_running(todos):
-        running = [todo for todo in todos if todo["status"] == "in_progress"]
-        names = " and ".join(
-            f"[{format_id(todo['id'])}] {shorten(to_one_line(todo['content']))}" for todo in running
-        )
-        return f"only one item may be in progress, but these would be: {names}; close or reopen one first"
+    names = []
+    for todo in todos:
+        if todo["status"] == "in_progress":
+            names.append(f"[{format_id(todo['id'])}] {shorten(to_one_line(todo['content']))}")
+    if names:
+        running = " and ".join(names)
+        return f"only one item may be in progress, but these would be: {running}; close or reopen one first"
     return "exactly one item must be in progress unless all are completed, but none would be"
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressLimit:
-    """Which calls a fault refuses: these, and from the place `late` on each that does what brought it about.
+    """The calls to refuse because of a `fault`.
 
-    That is to start an item; or, where none runs though one must, to change any status at all.
+    `calls` are refused by their places. From the place `start` on, a call is also refused if it starts an
+    item or, unless `only_starts`, changes any status: it may do so only once the others are refused.
     """
 
     fault: str
-    late: int
+    start: int
     calls: tuple[int, ...]
-    starts: bool
+    only_starts: bool
 
     def refuses(self, place: int, before: Board, outcome: Outcome) -> bool:
-        """Tell whether a call is refused."""
-        return place >= self.late and _changes_progress(before, outcome, starts=self.starts)
+        """Return whether a call is refused."""
+        return place >= self.start and _changes_progress(before, outcome, only_starts=self.only_starts)
 
 
 def find_progress_limit(before: Board, outcomes: Sequence[Outcome], rules: Rules) -> ProgressLimit | None:
-    """Choose the calls to refuse where a round leaves a broken list, the last first; None where none is.
+    """Choose the calls to refuse if a round leaves a list that breaks the rule; None if it does not.
 
-    As if they were refused one by one, with the round played anew after each, but in few plays. A list that
-    was put in the place of another is refused alone: what came after it may do other things without it.
+    The result is that of refusing the last such call, replaying the round and so on, but takes few replays.
+    A call that replaces the whole list is refused by itself: without it, later calls may do other things.
     """
     boards = [before, *(outcome.board for outcome in outcomes)]
     fault = explain_progress_fault(boards[-1].todos, rules)
     if fault is None:
         return None
-    many = count_running(boards[-1].todos) > 1
-    culprits = [i for i, outcome in enumerate(outcomes) if _changes_progress(boards[i], outcome, starts=many)]
+    too_many = count_running(boards[-1].todos) > 1
+    last_replaced = -1
+    culprits: list[int] = []
+    for place, outcome in enumerate(outcomes):
+        if outcome.error is None and _replaces_list(outcome):
+            last_replaced = place
+        if _changes_progress(boards[place], outcome, only_starts=too_many):
+            culprits.append(place)
     if not culprits:
         return None
-    whole = [i for i, outcome in enumerate(outcomes) if outcome.error is None and _replaces_list(outcome)]
-    base = whole[-1] if whole else -1
-    late = _find_second_start(boards, outcomes, base) if many else _find_last_sound(boards, rules)
-    if late <= base:
-        late = base + 1 if culprits[-1] > base else len(outcomes)
-    return ProgressLimit(fault, late, tuple(i for i in culprits if i >= min(late, culprits[-1])), starts=many)
+    if too_many:
+        start = _find_second_start(boards, outcomes, last_replaced)
+    else:
+        start = _find_last_sound(boards, rules)
+    if start <= last_replaced:
+        start = last_replaced + 1 if culprits[-1] > last_replaced else len(outcomes)
+    refused = culprits[bisect_left(culprits, min(start, culprits[-1])) :]
+    return ProgressLimit(fault, start, tuple(refused), only_starts=too_many)
 
 
-def _changes_progress(before: Board, outcome: Outcome, *, starts: bool) -> bool:
-    """Tell whether a call started an item or, where that is not asked, changed any status at all."""
+def _changes_progress(before: Board, outcome: Outcome, *, only_starts: bool) -> bool:
+    """Return whether a call started an item or, unless `only_starts`, changed any status at all."""
     if outcome.error is not None:
         return False
     old, new = before.rows, outcome.board.rows
-    pairs = [(old.get(key), new.get(key)) for key in outcome.touched]
-    statuses = [(was and was["status"], now and now["status"]) for was, now in pairs]
-    moved = [now for was, now in statuses if was != now]
-    if starts:
-        return "in_progress" in moved
-    gone = _replaces_list(outcome) and any(new.get(todo["id"]) is None for todo in old)
-    return bool(moved) or gone
+    for key in outcome.touched:
+        status = _get_status(new.get(key))
+        if status != _get_status(old.get(key)) and (status == "in_progress" or not only_starts):
+            return True
+    if only_starts or not _replaces_list(outcome):
+        return False
+    # The item in progress may have been left out of the new list.
+    return any(new.get(todo["id"]) is None for todo in old)
+
+
+def _get_status(todo: Todo | None) -> str | None:
+    return None if todo is None else todo["status"]
 
 
 def _replaces_list(outcome: Outcome) -> bool:
@@ -89,22 +106,24 @@ def _replaces_list(outcome: Outcome) -> bool:
 
 
 def _find_last_sound(boards: Sequence[Board], rules: Rules) -> int:
-    """Find the last place where an item ran, or none needed to."""
-    lacks = (
-        not count_running(board.todos) and not keeps_progress_rule(board.todos, rules)
-        for board in reversed(boards)
-    )
-    return next((len(boards) - 1 - n for n, lack in enumerate(lacks) if not lack), 0)
+    """Find the last place at which an item was in progress, or none had to be."""
+    for place in range(len(boards) - 1, 0, -1):
+        todos = boards[place].todos
+        if count_running(todos) or keeps_progress_rule(todos, rules):
+            return place
+    return 0
 
 
 def _find_second_start(boards: Sequence[Board], outcomes: Sequence[Outcome], base: int) -> int:
-    """Find the place where the second of the items that run was started; `base` for all that ran there."""
+    """Find where the second item in progress was started; those of board `base + 1` started at `base`."""
     started = {todo["id"]: base for todo in boards[base + 1].todos if todo["status"] == "in_progress"}
-    for i, outcome in enumerate(outcomes[base + 1 :], base + 1):
-        for key in outcome.touched if outcome.error is None else ():
-            now = outcome.board.rows.get(key)
-            if now is not None and now["status"] == "in_progress":
-                started.setdefault(key, i)
+    for place in range(base + 1, len(outcomes)):
+        outcome = outcomes[place]
+        if outcome.error is not None:
+            continue
+        for key in outcome.touched:
+            if _get_status(outcome.board.rows.get(key)) == "in_progress":
+                started.setdefault(key, place)
             else:
                 started.pop(key, None)
     return sorted(started.values())[1]

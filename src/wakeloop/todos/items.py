@@ -1,6 +1,6 @@
-"""The list: its items, and how they are read.
+"""The items of a list, and functions that read them.
 
-A list is a sequence of plain dicts; nothing here knows a framework.
+A list is a sequence of plain dicts. Nothing here depends on a framework.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,17 +16,17 @@ OPEN = frozenset(("pending", "in_progress"))
 CLOSED = frozenset(("completed", "cancelled"))
 IN_PROGRESS = frozenset(("in_progress",))
 ITEM_FIELDS = ("id", "content", "status", "reason", "evidence")
-MAX_REFUSAL_LENGTH = 1000  # characters of a refusal: what a model sent may be of any length
+MAX_REFUSAL_LENGTH = 1000  # characters; a refusal quotes what the model sent, which may be of any length
 TEXT_SHOWN, REASON_SHOWN, ID_SHOWN = 300, 150, 50  # characters that a nudge shows of an item
-CUT_NOTE_ROOM = 32  # for the words that count what was cut
-ID_LIMIT = 2**53  # ids stay below it: every JSON reader takes them
+CUT_NOTE_ROOM = 32  # characters for the note that counts what was cut
+ID_LIMIT = 2**53  # larger numbers are not exact in every JSON reader
 
 
 class Todo(TypedDict):
     """One item of the list: plain JSON.
 
-    `id` is an int from a number that the thread never reuses, or the string that the model chose. `reason`
-    says why an item is blocked or was cancelled; `evidence` is free text that speaks for its completion.
+    `id` is an int that the thread never reuses, or a string that the model chose. `reason` says why an item
+    is blocked or was cancelled; `evidence` is free text that supports its completion.
 
     Example:
         >>> Todo(id=1, content="Measure", status="pending")
@@ -44,7 +44,7 @@ class Todo(TypedDict):
 
 
 def is_open(todo: Todo) -> bool:
-    """Tell whether an item drives the agent on: `pending` or `in_progress`. The one predicate for it."""
+    """Return whether an item is still to be done: `pending` or `in_progress`. Only these wake the model."""
     return todo["status"] in OPEN
 
 
@@ -59,7 +59,7 @@ def count_open(todos: Sequence[Todo]) -> int:
 
 
 def count_closed(todos: Sequence[Todo]) -> int:
-    """Count the items that are done with."""
+    """Count the completed and cancelled items."""
     return _count(todos, CLOSED)
 
 
@@ -69,21 +69,22 @@ def count_running(todos: Sequence[Todo]) -> int:
 
 
 def _count(todos: Sequence[Todo], statuses: frozenset[str]) -> int:
-    tally: Mapping[str, int] | None = getattr(todos, "tally", None)  # a board has counted already
-    if tally is not None:
-        return sum(tally.get(status, 0) for status in statuses)
-    return len([True for todo in todos if todo["status"] in statuses])  # half a sum's time over a generator
+    # The rows of a board have counted already. For other lists, len() of a list is twice as fast as a sum().
+    tally: Mapping[str, int] | None = getattr(todos, "tally", None)
+    if tally is None:
+        return len([True for todo in todos if todo["status"] in statuses])
+    return sum(tally.get(status, 0) for status in statuses)
 
 
 def is_closed(todo: Todo) -> bool:
-    """Tell whether an item is done with: `completed` or `cancelled` (a blocked one is held)."""
+    """Return whether an item is `completed` or `cancelled`. A blocked one is neither open nor closed."""
     return todo["status"] in CLOSED
 
 
 def select_for_nudge(todos: Sequence[Todo], limit: int) -> tuple[list[Todo], int]:
-    """Choose what a nudge shows, and count what it leaves out.
+    """Return the items that a nudge shows, and how many it leaves out.
 
-    Up to `limit` open and blocked items in list order; where there are more, the next open items only.
+    It shows the open and blocked items in list order, or if these are more than `limit`, the first open ones.
     """
     shown = [todo for todo in todos if not is_closed(todo)]
     if len(shown) <= limit:
@@ -92,9 +93,9 @@ def select_for_nudge(todos: Sequence[Todo], limit: int) -> tuple[list[Todo], int
 
 
 def read_list(value: object) -> list[Todo]:
-    """Check a list that comes from outside and return it clean: known keys only, ids where they were given.
+    """Check a list from outside and return it with the known keys only. Items may lack an id.
 
-    Raises `OperationRefused` with a sentence that names the item, the value and what is allowed.
+    Raises `OperationRefused` with the item, its value and what is allowed.
     """
     if not isinstance(value, list | tuple):
         raise OperationRefused(
@@ -102,7 +103,10 @@ def read_list(value: object) -> list[Todo]:
         )
     clean = [_read_item(place, item) for place, item in enumerate(value, 1)]
     seen: set[str] = set()
-    for key in (str(todo["id"]) for todo in clean if "id" in todo):
+    for todo in clean:
+        if "id" not in todo:
+            continue
+        key = str(todo["id"])  # as text: a call may name the item 1 as "1"
         if key in seen:
             raise OperationRefused(f"todos has the id {key!r} twice; each id must be unique")
         seen.add(key)
@@ -134,19 +138,22 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
             raise OperationRefused(
                 f"todos item {place} ({shorten(to_one_line(content))}) has a {name} that is not a string"
             )
-    clean = {name: fix_surrogates(item[name]) for name in ITEM_FIELDS if item.get(name) is not None}
+    clean: dict[str, Any] = {}
+    for name in ITEM_FIELDS:
+        if item.get(name) is not None:
+            clean[name] = fix_surrogates(item[name])
     return {**clean, "status": status}
 
 
 def is_id(key: object) -> bool:
-    """Tell whether a value may be an item's id."""
+    """Return whether a value can be an item's id."""
     if isinstance(key, int):
         return not isinstance(key, bool) and abs(key) < ID_LIMIT
     return isinstance(key, str) and bool(key.strip())
 
 
 def clip_text(text: str, limit: int = TEXT_SHOWN) -> str:
-    """A text as a nudge shows it: on one line, and beyond the limit with a count of what is cut off."""
+    """Return a text on one line, as a nudge shows it. A longer one ends with a count of what was cut."""
     line = to_one_line(text)
     if len(line) <= limit:
         return line
@@ -155,13 +162,13 @@ def clip_text(text: str, limit: int = TEXT_SHOWN) -> str:
 
 
 def clip_item(todo: Todo) -> Todo:
-    """An item as a nudge shows it: the same object where nothing is too long."""
+    """Return an item as a nudge shows it. It is the same object unless something was cut."""
     key, short = shorten_id(todo["id"], ID_SHOWN), clip_item_texts(todo)
     return short if key == todo["id"] else {**short, "id": key}
 
 
 def clip_item_texts(todo: Todo) -> Todo:
-    """An item as the result of a write shows it, its id whole: the same object where nothing is too long."""
+    """Return an item as a result shows it: long texts cut, its id whole. The same object if none is."""
     short: Todo = {**todo}
     if _is_too_long(todo["content"], TEXT_SHOWN):
         short["content"] = clip_text(todo["content"])
@@ -175,27 +182,35 @@ def _is_too_long(text: str, limit: int) -> bool:
 
 
 class OperationRefused(Exception):  # noqa: N818 - a ruling, not an error of the program
-    """An operation breaks a rule; the text goes to whoever asked for it."""
+    """An operation breaks a rule of the list. The message goes to the model or caller that asked for it."""
 
 
 def next_free_number(todos: Sequence[Mapping[str, Any]], at_least: int = 1) -> int:
-    """Return a number that no item of the list has used, and that is not below the one given.
+    """Return the lowest number that is above those of all items and not below `at_least`.
 
-    The text "7" counts as the number: an item is found by either.
+    The string "7" counts as the number, since an item is found by either.
     """
-    return max([at_least, *(_to_number(todo.get("id")) + 1 for todo in todos)])
+    number = at_least
+    for todo in todos:
+        number = max(number, _to_number(todo.get("id")) + 1)
+    return number
 
 
 def _to_number(key: object) -> int:
-    if isinstance(key, str):
-        return int(key) if key.isdecimal() and len(key) < len(str(ID_LIMIT)) else 0
-    return key if isinstance(key, int) else 0
+    if isinstance(key, int):
+        return key
+    # A longer string of digits is no number of this thread, and Python refuses to read one of 4,300 or more.
+    if isinstance(key, str) and key.isdecimal() and len(key) < len(str(ID_LIMIT)):
+        return int(key)
+    return 0
 
 
 def assign_ids(todos: Sequence[Mapping[str, Any]], next_id: int) -> tuple[list[Todo], int]:
-    """Give ids to the items that have none, and return the list with the next free number."""
-    next_id, numbered = next_free_number(todos, next_id), []
+    """Return the list with ids for items that have none, and the next free number."""
+    next_id = next_free_number(todos, next_id)
+    numbered: list[Todo] = []
     for todo in todos:
         numbered.append(cast(Todo, {"id": next_id, **todo}))
-        next_id += "id" not in todo
+        if "id" not in todo:
+            next_id += 1
     return numbered, next_id

@@ -1,4 +1,4 @@
-"""What a dialect makes of calls, and what becomes of them."""
+"""Operations on the list, and their outcomes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Give one item another status; its id may stand `as_shown` in a list, with a sign around it."""
+    """Change the status of one item. With `as_shown`, the id may have the marks of a list, as in `[1]`."""
 
     id: int | str
     status: Status
@@ -28,14 +28,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSeveral:
-    """Change several items, all of them or none."""
+    """Change several items, either all or none."""
 
     changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One item of a list that replaces the old one; without an id it is matched by its content."""
+    """An item of a list that replaces the old one. Without an id, it is matched by its content."""
 
     content: str
     status: Status
@@ -45,7 +45,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Put a new list in the place of the old one; one that is `refused` already still counts as a write."""
+    """Replace the list. With the reason `refused` it changes nothing, but counts as a write of this round."""
 
     items: tuple[Draft, ...]
     refused: str | None = None
@@ -60,7 +60,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Read the list; writes nothing."""
+    """Show the list without changing it."""
 
 
 Operation = Add | Change | ChangeSeveral | Replace | Reset | Show
@@ -68,9 +68,9 @@ Operation = Add | Change | ChangeSeveral | Replace | Reset | Show
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The limits that a list is held to: `max_items` None is no limit.
+    """The rules for a list. `max_items` None means no limit.
 
-    With `repeats` an appended item that equals an open one of the list is not stored again (`name`).
+    With `repeats="name"`, an added item that equals an open one is not stored; the result names the open one.
     """
 
     max_items: int | None = None
@@ -81,7 +81,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """All that the rules need to know of a thread: the list, its goal, the next number, the refusals."""
+    """The state of a list: items, goal, next number, and how often the verifier refused which item."""
 
     todos: Sequence[Todo] = ()
     goal: str = ""
@@ -94,7 +94,7 @@ class Board:
 
     @property
     def rows(self) -> Rows:
-        """The items as they are kept: found by id, counted by status."""
+        """The items with their index by id and their counts by status."""
         return cast(Rows, self.todos)
 
     def find(self, key: int | str) -> Todo | None:
@@ -103,24 +103,24 @@ class Board:
         return None if place is None else cast(Todo, self.rows[place])
 
     def with_item(self, todo: Todo) -> "Board":
-        """Return a board on which this item stands in the place of the one with its id."""
+        """Return a board in which this item replaces the one with its id."""
         return replace(self, todos=self.rows.with_item(todo))
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The verifier is asked whether this item may become completed."""
+    """A question for the verifier: whether this item may be completed."""
 
     todo: Todo
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one call: an error, or what to say of it; `board` is how it left the list.
+    """The outcome of one call: an error, or what was stored. `board` is the list after it.
 
-    `touched` are the ids that it wrote, `dropped` the open items that a whole-list write left out, `denied`
-    the verifier's reasons by id, `named` the open items that an appended one repeats; `begun` tells that the
-    reply made other calls too.
+    `touched` are the ids it wrote, `dropped` the open items that a new list left out, `denied` the verifier's
+    reasons by id, `repeated` the ids of open items that it tried to add again; `has_other_calls` says that
+    the reply made calls to other tools, too.
     """
 
     operation: Operation | None
@@ -134,7 +134,7 @@ class Outcome:
 
     @property
     def wrote(self) -> bool:
-        """Whether it is a write that was stored, at least in part."""
+        """Whether the call wrote anything."""
         if self.error is not None or self.operation is None or isinstance(self.operation, Show):
             return False
         return not self.denied or len(self.touched) > len(self.denied)

@@ -1,13 +1,14 @@
-"""A round of operations on the list; knows no framework.
+"""Rounds: all operations of one reply, applied in order.
 
-Operations come from a dialect, a round applies them in order, and the verifier is asked through a generator,
-so that a synchronous and an asynchronous caller share one body.
+A round is a generator that yields its questions for the verifier, so that synchronous and asynchronous
+callers share one body.
 """
 
 import re
 from collections.abc import Collection, Generator, Sequence
 from dataclasses import replace
 from itertools import islice
+from operator import itemgetter
 
 from wakeloop.text.characters import format_id, is_blank, shorten, to_one_line
 from wakeloop.todos.in_progress import ProgressLimit, find_progress_limit
@@ -28,6 +29,8 @@ from wakeloop.todos.operations import (
 from wakeloop.todos.verification import MAX_REFUSALS, Verdicts, ask_verifier, is_exhausted, with_status
 from wakeloop.todos.whole_list import replace_list
 
+MAX_LISTED_IDS = 50  # ids that a refusal names
+
 
 def play_round(
     board: Board,
@@ -36,33 +39,45 @@ def play_round(
     verdicts: Verdicts | None = None,
     rejected: Collection[int] = (),
 ) -> Generator[Question, str | None, tuple[Board, list[Outcome]]]:
-    """Apply the operations of one round in order; a string stands for a call that is refused already.
+    """Apply the operations of one round in order; a string is a call that was refused before.
 
-    Yields a `Question` for each item that is to be completed and is sent None (accepted) or the reason of
-    the refusal. Returns the board that the round leaves and one outcome a call. Whether too many items are
-    in progress is judged on that last board; then the calls that started items are refused, the last first.
+    Yields a `Question` for each item that is to be completed, and expects None (accepted) or the reason for
+    refusing it. Returns the board after the round and one outcome per call.
 
-    Of a round that is played once more, `verdicts` are what was answered before (what is answered now is
-    added), and `rejected` the places of calls that a person has refused.
+    If a round is replayed, `verdicts` has the answers of the first time (new ones are added), and `rejected`
+    the places of the calls that a person has refused.
     """
-    refused = dict.fromkeys(rejected, "rejected")
-    refused |= {i: why for i, call in enumerate(calls) if (why := _early_refusal(call)) is not None}
-    writes = [i for i, call in enumerate(calls) if isinstance(call, Replace)]
-    if rules.one_write and len(writes) > 1:
-        twice = "the list was sent more than once in one reply; send it once, whole"
-        refused = dict.fromkeys(writes, twice) | refused
+    refused = _find_early_refusals(calls, rules, rejected)
     verdicts = {} if verdicts is None else verdicts
+    # Only the list that a round leaves must keep the rule about items in progress: the call that starts an
+    # item may come before the one that closes the last. So play first, then without the calls that broke it.
     limit: ProgressLimit | None = None
     while True:
         after, outcomes = yield from _play(board, calls, rules, refused, verdicts, limit)
         limit = find_progress_limit(board, outcomes, rules)
         if limit is None:
             return after, outcomes
-        refused |= dict.fromkeys(limit.calls, limit.fault)
+        for place in limit.calls:
+            refused[place] = limit.fault
 
 
-def _early_refusal(call: Operation | str) -> str | None:
-    return call if isinstance(call, str) else call.refused if isinstance(call, Replace) else None
+def _find_early_refusals(
+    calls: Sequence[Operation | str], rules: Rules, rejected: Collection[int]
+) -> dict[int, str]:
+    """Return why calls are refused before the round is played, by their places."""
+    refused = dict.fromkeys(rejected, "rejected")
+    writes: list[int] = []
+    for place, call in enumerate(calls):
+        if isinstance(call, str):
+            refused[place] = call
+        elif isinstance(call, Replace):
+            writes.append(place)
+            if call.refused is not None:
+                refused[place] = call.refused
+    if rules.one_write and len(writes) > 1:
+        for place in writes:
+            refused.setdefault(place, "the list was sent more than once in one reply; send it once, whole")
+    return refused
 
 
 def _play(
@@ -73,20 +88,22 @@ def _play(
     verdicts: Verdicts,
     limit: ProgressLimit | None,
 ) -> Generator[Question, str | None, tuple[Board, list[Outcome]]]:
-    """Apply the calls in order; what the limit refuses is noted with the others."""
+    """Apply the calls in order, and add to `refused` what the limit refuses."""
     outcomes: list[Outcome] = []
     for i, call in enumerate(calls):
-        operation = None if isinstance(call, str) else call
-        if operation is None or i in refused:
-            outcomes.append(Outcome(operation, board, shorten(refused[i], MAX_REFUSAL_LENGTH)))
+        if isinstance(call, str):
+            outcomes.append(Outcome(None, board, shorten(refused[i], MAX_REFUSAL_LENGTH)))
+            continue
+        if i in refused:
+            outcomes.append(Outcome(call, board, shorten(refused[i], MAX_REFUSAL_LENGTH)))
             continue
         try:
-            outcome = yield from _apply_operation(board, operation, rules, i, verdicts)
+            outcome = yield from _apply_operation(board, call, rules, i, verdicts)
             if limit is not None and limit.refuses(i, board, outcome):
                 refused[i] = limit.fault
-                outcome = Outcome(operation, board, shorten(limit.fault, MAX_REFUSAL_LENGTH))
+                outcome = Outcome(call, board, shorten(limit.fault, MAX_REFUSAL_LENGTH))
         except OperationRefused as refusal:
-            outcome = Outcome(operation, board, shorten(str(refusal), MAX_REFUSAL_LENGTH))
+            outcome = Outcome(call, board, shorten(str(refusal), MAX_REFUSAL_LENGTH))
         board = outcome.board
         outcomes.append(outcome)
     return board, outcomes
@@ -116,32 +133,46 @@ def _add_items(board: Board, operation: Add, contents: tuple[str, ...], rules: R
     for place, content in enumerate(contents, 1):
         if is_blank(content):
             raise OperationRefused(f"item {place} is blank; every item needs a text")
-    texts = [content.strip() for content in contents]
-    named = dict[int | str, None]()
-    if rules.repeats == "name":
-        twins = [board.rows.find_open_duplicate(text) for text in texts]
-        texts = [text for text, twin in zip(texts, twins, strict=True) if twin is None]
-        named = dict.fromkeys(twin["id"] for twin in twins if twin is not None)
-    held = len(board.todos) - count_closed(board.todos)
-    if rules.max_items is not None and texts and held + len(texts) > rules.max_items:
+    repeated: dict[int | str, None] = {}
+    texts: list[str] = []
+    for content in contents:
+        text = content.strip()
+        twin = None
+        if rules.repeats == "name":
+            twin = board.rows.find_open_duplicate(text)
+        if twin is None:
+            texts.append(text)
+        else:
+            repeated[twin["id"]] = None
+    after_adding = len(board.todos) - count_closed(board.todos) + len(texts)
+    if rules.max_items is not None and texts and after_adding > rules.max_items:
         raise OperationRefused(
-            f"{len(texts)} more would make {held + len(texts)} items that are not closed; "
+            f"{len(texts)} more would make {after_adding} items that are not closed; "
             f"at most {rules.max_items} are allowed, so close some or plan larger ones"
         )
-    next_id = board.next_id
-    if any(board.find(next_id + n) is not None for n in range(len(texts))):  # a model chose such an id
-        next_id = next_free_number(board.todos, next_id)
+    first = _find_free_numbers(board, len(texts))
     new: list[Todo] = [
-        {"id": next_id + n, "content": text, "status": "pending"} for n, text in enumerate(texts)
+        {"id": number, "content": text, "status": "pending"} for number, text in enumerate(texts, first)
     ]
-    after = replace(board, todos=board.rows.with_appended(new), next_id=next_id + len(new))
-    return Outcome(operation, after, touched=tuple(todo["id"] for todo in new), repeated=tuple(named))
+    next_id = first + len(new)
+    after = replace(board, todos=board.rows.with_appended(new), next_id=next_id)
+    return Outcome(operation, after, touched=tuple(range(first, next_id)), repeated=tuple(repeated))
+
+
+def _find_free_numbers(board: Board, count: int) -> int:
+    """Return the first of so many numbers that no item has as its id."""
+    # The thread never gives a number twice, but a model that sends whole lists chooses ids of its own.
+    for number in range(board.next_id, board.next_id + count):
+        if board.find(number) is not None:
+            return next_free_number(board.todos, board.next_id)
+    return board.next_id
 
 
 def _change_items(
     board: Board, operation: Operation, changes: Sequence[Change], call: int, verdicts: Verdicts
 ) -> Generator[Question, str | None, Outcome]:
-    for change in changes:  # before the verifier is asked for any
+    # All changes or none: an impossible one must be found before the verifier is asked about another.
+    for change in changes:
         _apply_change(board, change)
     touched: list[int | str] = []
     denied: dict[int | str, str] = {}
@@ -166,12 +197,14 @@ def _change_item(
 
 
 def _apply_change(board: Board, change: Change) -> tuple[Todo, Todo]:
-    """Return an item as it was and as a change wants it. Raises `OperationRefused`."""
-    old = board.find(change.id) or (board.find(_strip_id_marks(change.id)) if change.as_shown else None)
+    """Return an item before and after a change. Raises `OperationRefused`."""
+    old = board.find(change.id)
+    if old is None and change.as_shown:
+        old = board.find(_strip_id_marks(change.id))
     if old is None:
-        known = (
-            ", ".join(format_id(todo["id"]) for todo in islice(board.todos, 50)) or "none, the list is empty"
-        )
+        # A model that guessed gets the ids that exist, but not so many that they fill its context.
+        keys = map(itemgetter("id"), islice(board.todos, MAX_LISTED_IDS))
+        known = ", ".join(map(format_id, keys)) or "none, the list is empty"
         raise OperationRefused(f"there is no item {shorten(repr(change.id))}; the ids are: {known}")
     reason = (change.reason or "").strip()
     if change.status == "blocked" and is_blank(reason):
@@ -185,5 +218,5 @@ def _apply_change(board: Board, change: Change) -> tuple[Todo, Todo]:
 
 
 def _strip_id_marks(key: int | str) -> str:
-    """Return an id without what stands around it in a list: `[1]`, `#1`, `1.`, and as a number `1.0`."""
+    """Return an id without the marks that a list shows it with: `[1]`, `#1`, `1.`, and `1.0` for a number."""
     return re.sub(r"^[#\[]|\]$|\.0*$", "", str(key).strip())

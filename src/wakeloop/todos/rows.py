@@ -1,8 +1,8 @@
-"""The items of a board, found by id; boards share them.
+"""Immutable rows of items, found by id.
 
-A round of n calls makes n boards, which are all kept. One that changes an item copies a block of 32, the
-group of 32 blocks that it is in, and the row of groups, so that neither the calls nor the items of a round
-count with their square.
+A round of n calls makes n boards, and all of them are kept. So rows share what did not change: an update
+copies one block of 32 items, its group of 32 blocks, and the row of groups. That way the cost of a round does
+not grow with the square of its calls or items.
 """
 
 from collections import Counter
@@ -15,22 +15,28 @@ from wakeloop.todos.items import Todo, is_open
 T = TypeVar("T")
 RowGroups = tuple[tuple[tuple[Todo, ...], ...], ...]
 BLOCK_SIZE = 32  # items of a block, blocks of a group
-SCANS_BEFORE_INDEX = 4  # lookups that scan: an index pays from the next one on
+SCANS_BEFORE_INDEX = 4  # lookups that scan the list; an index pays off only after these
 
 
 class _Index:
-    """Places by id, shared by boards of which each has what the one before has; made when asked for."""
+    """Places by id and by content, shared by boards of one round and filled on demand.
 
-    __slots__ = ("alike", "asked", "end", "read", "where")
+    Each of these boards extends the one before. `end` is the size of the longest, `lookups` counts how often
+    an id was looked up, `indexed` how many items are in `by_content`.
+    """
+
+    __slots__ = ("by_content", "by_id", "end", "indexed", "lookups")
 
     def __init__(self, end: int) -> None:
-        self.asked, self.end = 0, end  # the items of the board that has most
-        self.where: dict[str, int] = {}
-        self.read, self.alike = 0, dict[str, list[int]]()  # places by content, of so many items
+        self.end = end
+        self.lookups = 0
+        self.by_id: dict[str, int] = {}
+        self.indexed = 0
+        self.by_content: dict[str, list[int]] = {}
 
 
 class Rows(Sequence[Todo]):
-    """Items that never change: what changes one, or adds some, is another `Rows`. `tally` counts statuses."""
+    """Immutable items; every change returns new rows. `tally` has the number of items with each status."""
 
     __slots__ = ("groups", "lookup", "size", "tally")
 
@@ -41,14 +47,12 @@ class Rows(Sequence[Todo]):
 
     def __init__(self, items: Iterable[Todo] = ()) -> None:
         whole = tuple(items)
-        self.groups, self.size, self.lookup = (
-            _split_blocks(_split_blocks(whole)),
-            len(whole),
-            _Index(len(whole)),
-        )
-        self.tally = Counter([todo["status"] for todo in whole])
+        self.groups = _split_blocks(_split_blocks(whole))
+        self.size = len(whole)
+        self.lookup = _Index(self.size)
+        self.tally = _count_statuses(whole)
 
-    def _next(self, groups: RowGroups, size: int, tally: Mapping[str, int], index: _Index) -> "Rows":
+    def _make_next(self, groups: RowGroups, size: int, tally: Mapping[str, int], index: _Index) -> "Rows":
         new = object.__new__(Rows)
         new.groups, new.size, new.tally, new.lookup = groups, size, tally, index
         return new
@@ -75,56 +79,73 @@ class Rows(Sequence[Todo]):
     def place_of(self, key: int | str) -> int | None:
         """Return the place of the item with this id, or None; 1 and "1" are the same."""
         name, index = str(key), self.lookup
-        index.asked += 1
-        if index.asked <= SCANS_BEFORE_INDEX:
-            return next((place for place, todo in enumerate(self) if str(todo["id"]) == name), None)
-        for new in range(len(index.where), self.size):
-            index.where.setdefault(str(self[new]["id"]), new)
-        place = index.where.get(name, self.size)
-        return place if place < self.size else None
+        index.lookups += 1
+        if index.lookups <= SCANS_BEFORE_INDEX:
+            for place, todo in enumerate(self):
+                if str(todo["id"]) == name:
+                    return place
+            return None
+        for new in range(len(index.by_id), self.size):
+            index.by_id.setdefault(str(self[new]["id"]), new)
+        place = index.by_id.get(name, self.size)
+        return place if place < self.size else None  # a longer board may have indexed items beyond these
 
     def get(self, key: int | str) -> Todo | None:
-        """Return the item with exactly this id."""
+        """Return the item with exactly this id: 1 and "1" differ."""
         place = self.place_of(key)
-        found: Todo | None = None if place is None else self[place]
-        return found if found is not None and found["id"] == key else None
+        if place is None:
+            return None
+        found: Todo = self[place]
+        return found if found["id"] == key else None
 
     def find_open_duplicate(self, content: str) -> Todo | None:
-        """Return an open item with this trimmed content, among the newest of them."""
+        """Return an open item with this trimmed content, if one of the last 32 with that content is open."""
         index = self.lookup
-        for place in range(index.read, self.size):
-            index.alike.setdefault(self[place]["content"].strip(), []).append(place)
-        index.read = max(index.read, self.size)
-        places = [place for place in index.alike.get(content, ())[-BLOCK_SIZE:] if place < self.size]
-        return next((self[place] for place in places if is_open(self[place])), None)
+        for place in range(index.indexed, self.size):
+            index.by_content.setdefault(self[place]["content"].strip(), []).append(place)
+        index.indexed = max(index.indexed, self.size)
+        for place in index.by_content.get(content, ())[-BLOCK_SIZE:]:
+            if place < self.size and is_open(self[place]):
+                found: Todo = self[place]
+                return found
+        return None
 
     def with_item(self, todo: Todo) -> "Rows":
-        """Return rows on which this item stands in the place of the one with its id."""
+        """Return rows in which this item replaces the one with its id."""
         place = self.place_of(todo["id"])
         if place is None:
             return self
-        group = self.groups[place // BLOCK_SIZE**2]
-        block = group[place // BLOCK_SIZE % BLOCK_SIZE]
-        before, after = block[place % BLOCK_SIZE]["status"], todo["status"]
-        block = _replace_part(block, place % BLOCK_SIZE, todo)
-        groups = _replace_part(
-            self.groups, place // BLOCK_SIZE**2, _replace_part(group, place // BLOCK_SIZE % BLOCK_SIZE, block)
+        in_groups, in_group, in_block = (
+            place // BLOCK_SIZE**2,
+            place // BLOCK_SIZE % BLOCK_SIZE,
+            place % BLOCK_SIZE,
         )
+        group = self.groups[in_groups]
+        block = group[in_group]
+        before, after = block[in_block]["status"], todo["status"]
+        group = _replace_part(group, in_group, _replace_part(block, in_block, todo))
+        groups = _replace_part(self.groups, in_groups, group)
         tally = self.tally
         if before != after:
             tally = {**tally, before: tally[before] - 1, after: tally.get(after, 0) + 1}
-        return self._next(groups, self.size, tally, self.lookup)
+        return self._make_next(groups, self.size, tally, self.lookup)
 
     def with_appended(self, items: Sequence[Todo]) -> "Rows":
-        """Return rows with these items behind the others."""
+        """Return rows with these items added at the end."""
         *groups, group = self.groups or ((),)
         *full, last = group or ((),)
         size = self.size + len(items)
-        index = self.lookup if self.lookup.end == self.size else _Index(size)  # another has more already
+        index = self.lookup
+        if index.end != self.size:  # another board was extended from here, so the index has its items
+            index = _Index(size)
         index.end = size
-        tally = {**self.tally, **(Counter(self.tally) + Counter([todo["status"] for todo in items]))}
+        tally = {**self.tally, **(Counter(self.tally) + _count_statuses(items))}
         blocks = (*full, *_split_blocks((*last, *items)))
-        return self._next((*groups, *_split_blocks(blocks)), size, tally, index)
+        return self._make_next((*groups, *_split_blocks(blocks)), size, tally, index)
+
+
+def _count_statuses(items: Sequence[Todo]) -> Counter[str]:
+    return Counter([todo["status"] for todo in items])
 
 
 def _split_blocks(parts: tuple[T, ...]) -> tuple[tuple[T, ...], ...]:
