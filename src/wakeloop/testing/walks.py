@@ -26,9 +26,12 @@ def walk(
     that ran count: on a resume those that had finished before are left out, an interrupted node that
     starts again is in. Nodes inside subgraphs are not listed. What the run raises comes through, with the
     walk so far as a note; a list given as `visited` is filled in either case. Further keywords go to
-    `agent.stream`. Example: >>> from wakeloop import create_todo_agent >>> from wakeloop.testing import
-    ScriptedModel >>> walk(create_todo_agent(ScriptedModel("Hello!")), "Hi") ['activate', 'call_model',
-    'finalization_guard']
+    `agent.stream`.
+
+    >>> from wakeloop import create_todo_agent
+    >>> from wakeloop.testing import ScriptedModel
+    >>> walk(create_todo_agent(ScriptedModel("Hello!")), "Hi")
+    ['activate', 'call_model', 'finalization_guard']
     """
     seen = _WalkRecorder(visited)
     with seen:

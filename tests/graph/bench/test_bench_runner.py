@@ -204,5 +204,5 @@ def test_a_study_that_was_changed_afterwards_is_refused(tmp_path: Path) -> None:
     changed = json.loads(head)
     changed["study"]["hypothesis"] = "It was always clear."
     path.write_text(f"{json.dumps(changed)}\n{rest}")
-    with pytest.raises(BenchError, match="not the one that the run began with"):
+    with pytest.raises(BenchError, match="its first line has been changed since the run began"):
         Result.load(tmp_path)

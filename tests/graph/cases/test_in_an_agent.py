@@ -91,5 +91,5 @@ def test_c45_a_wrapper_makes_texts_of_blocks_and_the_reminder_stands_behind_them
         *[False] * 5,
         True,
     ]
-    assert "[Reminder: rounds" in server.payloads[6]["messages"][-1]["content"]
+    assert "[Reminder: no change to the todo list" in server.payloads[6]["messages"][-1]["content"]
     assert out["todo_session"]["reason"] == "settled"
