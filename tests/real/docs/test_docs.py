@@ -47,7 +47,7 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 NOTE = re.compile(r"<!-- (?P<kind>not run:|run by|excerpt of) (?P<rest>\S[^\n]*) -->\s*\Z")
-NOT_RUN_AT_MOST = 60
+NOT_RUN_AT_MOST = 10
 SHOWN = ("text", "mermaid", "toml", "json", "make", "yaml", "ini", "markdown")
 
 
