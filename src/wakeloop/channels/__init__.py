@@ -1,1 +1,1 @@
-"""How writes become values."""
+"""Channel types and reducers."""

@@ -1,4 +1,4 @@
-"""What channels hold after writes, without a graph."""
+"""Values of channels after writes, without a graph."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from wakeloop.channels.todo_list import merge_todos
 BATCH_REDUCERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {"messages": merge_messages, "todos": merge_todos}
 )
-"""By channel, the reducer that takes all writes of a superstep."""
+"""Reducers by channel that take all writes of a superstep."""
 SINGLE_REDUCERS: Mapping[str, tuple[Callable[[], Any], Callable[[Any, Any], Any]]] = MappingProxyType(
     {
         "todo_goal": (str, merge_goal),
@@ -23,21 +23,22 @@ SINGLE_REDUCERS: Mapping[str, tuple[Callable[[], Any], Callable[[Any, Any], Any]
         ),
     }
 )
-"""By channel, what makes its first value, and the reducer that takes one write after the other."""
+"""By channel: a factory of its first value, and the reducer that takes one write at a time."""
 
 
 def apply_writes(channel: str, value: Any, writes: Sequence[Any]) -> Any:
-    """Return what a channel holds after some writes, as its own reducer has it; None is no value yet.
+    """Return the value of a channel after some writes. None stands for no value yet.
 
-    What a write puts in its place takes its place; without a reducer the last write does.
+    An `Overwrite` replaces the value. A channel without a reducer keeps the last write.
     """
-    types = sys.modules.get("langgraph.types")  # which reading such a write has imported
+    # Reading a thread shall not import LangGraph. Until its types are imported, no write is an `Overwrite`.
+    types = sys.modules.get("langgraph.types")
     for place, write in enumerate(writes):
         if types is not None and isinstance(write, types.Overwrite):
             return apply_writes(channel, write.value, writes[place + 1 :])
     if channel in BATCH_REDUCERS:
         return BATCH_REDUCERS[channel]([] if value is None else value, writes)
-    if channel not in SINGLE_REDUCERS:
-        return writes[-1] if writes else value
-    first, merge = SINGLE_REDUCERS[channel]
-    return reduce(merge, writes, first() if value is None else value)
+    if channel in SINGLE_REDUCERS:
+        make_first, merge = SINGLE_REDUCERS[channel]
+        return reduce(merge, writes, make_first() if value is None else value)
+    return writes[-1] if writes else value

@@ -1,4 +1,4 @@
-"""The conversation: messages found by id, and their reducer."""
+"""The channel of the conversation: its list and its reducer."""
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
@@ -19,14 +19,15 @@ from wakeloop.channels.indexed_list import IndexedList
 from wakeloop.errors import DamagedError
 from wakeloop.text.characters import shorten
 
-REMOVE_ALL_MESSAGES = "__remove_all__"  # as LangGraph has it, whose graph is not needed to read a thread
+# Copied from LangGraph, so that reading a thread need not import its graph.
+REMOVE_ALL_MESSAGES = "__remove_all__"
 
 
 class Messages(IndexedList[Any]):
-    """The conversation, found by message id; results are also found by the call that they answer.
+    """The conversation, with an index by message id, and by call id for tool results.
 
-    `legal_count` counts the messages at its beginning that are known to be legal, every call answered;
-    `measured_size` those whose size is known, and that size.
+    The first `legal_count` messages are known to be legal: every call has its result. `measured_size` is the
+    number of messages whose size is known, and their size.
     """
 
     __slots__ = ("legal_count", "measured_size")
@@ -37,7 +38,9 @@ class Messages(IndexedList[Any]):
         super().__init__(items, where)
         self.legal_count, self.measured_size = 0, (0, 0)
         if where is None:
-            self.places.update({("call", m.tool_call_id): i for i, m in enumerate(self) if m.type == "tool"})
+            for place, message in enumerate(self):
+                if message.type == "tool":
+                    self.places["call", message.tool_call_id] = place
 
     def __copy__(self) -> Self:
         new = super().__copy__()
@@ -50,8 +53,9 @@ class Messages(IndexedList[Any]):
         return item.id
 
     def upsert(self, item: Any) -> int:
-        """Replace the message of the same id in its place, or append it; return the place."""
+        """Replace the message with the same id in its place, or append the message. Return its place."""
         place = super().upsert(item)
+        # A replaced message makes everything after it unknown again.
         if place < self.legal_count:
             self.legal_count = self.round_start(place)
         if place < self.measured_size[0]:
@@ -61,42 +65,45 @@ class Messages(IndexedList[Any]):
         return place
 
     def round_start(self, place: int) -> int:
-        """Return where the round of a message begins: a result that is replaced is read with its calls."""
+        """Return the place of the reply that a result answers; of any other message, its own place."""
         while place and self[place].type == "tool":
             place -= 1
         return place
 
     def total_size(self, of: Callable[[Any], int]) -> int:
-        """Return the sum of the sizes of all messages; those known before are not looked at again."""
+        """Return the total size of all messages. Only new messages are measured."""
         places, known = self.measured_size
         self.measured_size = len(self), known + sum(map(of, self[places:]))
         return self.measured_size[1]
 
     def has_call(self, call_id: str, place: int) -> bool:
-        """Tell whether a call of this id was made before this place; the place is noted where it was not."""
+        """Return whether a message before this place made a call with this id; if not, note this place."""
         found = self.places.setdefault(("made", call_id), place)
         if found == place:
             return False
-        if found < place and any(c["id"] == call_id for c in getattr(self[found], "tool_calls", ())):
-            return True
-        self.places["made", call_id] = place  # another copy's, or of a message that is gone
+        if found < place:
+            for call in getattr(self[found], "tool_calls", ()):
+                if call["id"] == call_id:
+                    return True
+        self.places["made", call_id] = place  # the place was another copy's, or its message is gone
         return False
 
     def has_result(self, call_id: str) -> bool:
-        """Tell whether a result for a call of this id stands in the conversation."""
+        """Return whether the conversation has a result for a call with this id."""
         place = self.places.get(("call", call_id))
         if place is None:
             return False
-        there = chain(self[place : place + 1], self)  # most often it is the first
-        return any(getattr(message, "tool_call_id", None) == call_id for message in there)
+        # The place may be another copy's. Usually it is right, so look there before the scan.
+        in_order = chain(self[place : place + 1], self)
+        return any(getattr(message, "tool_call_id", None) == call_id for message in in_order)
 
 
 def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
     """Append, replace and remove messages by id: the reducer of `messages`, for a `DeltaChannel`.
 
-    `state` is the conversation, `writes` a batch of updates (a list of message-likes, or one). A message that
-    is removed and added again moves to the end; an unknown id to remove is ignored. An id is derived only for
-    input without one, from place and content, on a copy: the same writes give the same messages.
+    `state` is the conversation, `writes` the updates of a batch: each is one message-like or a list of them.
+    A message that is removed and added again moves to the end; removing an unknown id is ignored. A message
+    without an id gets one derived from its place and content, so the same writes give the same messages.
 
     Example:
         >>> [message.text for message in merge_messages([], [[("user", "Hello")], [("ai", "Hi")]])]
@@ -104,7 +111,7 @@ def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[A
     """
     merged = copy(state) if isinstance(state, Messages) else Messages(_load_messages(state))
     for write in writes:
-        items = [write] if not isinstance(write, list) else write
+        items = write if isinstance(write, list) else [write]
         if any(isinstance(item, RemoveMessage) for item in items):
             merged = _remove_messages(merged, items)
         else:
@@ -114,30 +121,30 @@ def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[A
 
 
 def _load_messages(state: Any) -> list[Any]:
-    """Read a conversation as it was stored. Raises `DamagedError` for one that is none."""
+    """Return a stored conversation. Raises `DamagedError` if it is not one."""
     if not isinstance(state, list | tuple):
         raise DamagedError(f"messages must be a list, got {shorten(repr(state))}")
     try:
         return convert_to_messages(state)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it stands for what is stored
+    except Exception as error:  # noqa: BLE001 - whatever LangChain raises, the stored data is the cause
         raise DamagedError(f"an item of messages is not a message ({type(error).__name__})") from None
 
 
 def _remove_messages(merged: Messages, items: Sequence[Any]) -> Messages:
-    """Apply a batch that takes messages away: what is added again after it stands at the end."""
+    """Apply an update that removes messages. Those that it adds again come last."""
     kept: list[Any] = list(merged)
-    where = {message.id: place for place, message in reversed(list(enumerate(kept)))}
+    where: dict[str | None, int] = {}
+    for place, message in enumerate(kept):
+        where.setdefault(message.id, place)
     for item in items:
         message = item if isinstance(item, RemoveMessage) else _ensure_id(item, len(where))
-        place = where.get(message.id)
         if isinstance(message, RemoveMessage):
             if message.id == REMOVE_ALL_MESSAGES:
                 kept, where = [], {}
-            elif place is not None:
-                kept[place] = None
-                del where[message.id]
-        elif place is not None:
-            kept[place] = message
+            elif message.id in where:
+                kept[where.pop(message.id)] = None  # a gap, so that the other places stay right
+        elif message.id in where:
+            kept[where[message.id]] = message
         else:
             where[message.id] = len(kept)
             kept.append(message)
@@ -145,11 +152,13 @@ def _remove_messages(merged: Messages, items: Sequence[Any]) -> Messages:
 
 
 def _ensure_id(item: Any, place: int) -> BaseMessage:
+    """Return a message with an id. The caller's message is not changed: it may use it elsewhere."""
     message = item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
     if isinstance(message, BaseMessageChunk):
         message = message_chunk_to_message(message)
     if message.id:
         return message
-    said = message.content if isinstance(message.content, str) else repr(message.content)
-    told = f"{place}|{message.type}|{said}".encode("utf-8", "replace")  # as a saver stores half a pair
-    return message.model_copy(update={"id": blake2s(told, digest_size=16).hexdigest()})
+    content = message.content if isinstance(message.content, str) else repr(message.content)
+    # Savers store half a surrogate pair as "?"; "replace" does the same, so a stored message has the same id.
+    seed = f"{place}|{message.type}|{content}".encode("utf-8", "replace")
+    return message.model_copy(update={"id": blake2s(seed, digest_size=16).hexdigest()})

@@ -1,19 +1,19 @@
-"""A list that finds its items by id without a scan."""
+"""A list with an index of its items by id."""
 
 from collections.abc import Iterable
 from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
-FORKED = object()  # a key in the index: copies have put one id at two places
+FORKED = object()  # a key in the index; it says that two copies have the same id at different places
 
 
 class IndexedList(list[T]):
-    """A list with an index from id to place, shared by its copies and verified on every lookup.
+    """A list with an index from id to place. Its copies share the index, so every lookup verifies the place.
 
-    Copies grow apart (each task of a superstep writes on its own, each fork reads a copy with its writes).
-    A place where this copy has nothing, or another id, was taken by another copy; the id is then nowhere
-    here, unless copies have ever put one id at two places: only then is the list scanned. So appending
-    neither rebuilds the index nor scans (0.92 of a step without a saver at 100 items when it did).
+    Copies diverge: each task of a superstep writes to its own, and each router reads a copy with its writes.
+    If a place is beyond the end of this copy or has another id, another copy wrote it, and this copy does not
+    have the id. Only if copies have ever put one id at different places (`FORKED`) is the list scanned. An
+    index per copy cost 0.92 of a step without a saver at 100 items.
     """
 
     __slots__ = ("places",)
@@ -21,7 +21,9 @@ class IndexedList(list[T]):
 
     def __init__(self, items: Iterable[T] = (), where: dict[Any, int] | None = None) -> None:
         super().__init__(items)
-        self.places = {self.key(item): i for i, item in enumerate(self)} if where is None else where
+        if where is None:
+            where = {self.key(item): place for place, item in enumerate(self)}
+        self.places = where
 
     @staticmethod
     def key(item: Any) -> Any:
@@ -38,15 +40,19 @@ class IndexedList(list[T]):
             return place
         if FORKED not in self.places:
             return None
-        return next((i for i, item in enumerate(self) if self.key(item) == key), None)
+        for place, item in enumerate(self):
+            if self.key(item) == key:
+                return place
+        return None
 
     def upsert(self, item: T) -> int:
-        """Replace the item of the same id in its place, or append it; return the place."""
+        """Replace the item with the same id in its place, or append the item. Return its place."""
         key, end = self.key(item), len(self)
         place = self.find(key)
         if place is not None:
             self[place] = item
             return place
+        # Keep a place that another copy has noted, unless it is a different one: then the index has forked.
         if self.places.setdefault(key, end) != end:
             self.places[FORKED] = self.places[key] = end
         self.append(item)

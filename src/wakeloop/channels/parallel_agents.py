@@ -1,4 +1,4 @@
-"""Reducers for a parent whose agents run side by side."""
+"""Reducers for a parent graph with parallel agents."""
 
 from wakeloop.stream import Session
 from wakeloop.todos.items import Todo, next_free_number
@@ -7,12 +7,11 @@ _PROGRESS_RANK = {"pending": 0, "in_progress": 1, "blocked": 2, "cancelled": 3, 
 
 
 def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
-    """Merge two lists so that no item and no completion is lost: for a parent with parallel agents.
+    """Merge two lists without losing an item or a completion.
 
-    Annotate the parent's channel: `todos: Annotated[list[Todo], join_todos]`. Of two items with one id and
-    one content the further one is kept; of two different items under one number the later one is the item of
-    its content that is there already, else it is kept under a new number. Pass `Overwrite([])` to empty the
-    channel.
+    Use it for the channel of the parent graph: `todos: Annotated[list[Todo], join_todos]`. If both lists have
+    an item with one id and content, the one with more progress is kept. If the contents differ, the right
+    item is merged with an item of its content, or else gets a new number. `Overwrite([])` empties the channel.
 
     Example:
         >>> open_item = {"id": 1, "content": "Measure", "status": "pending"}
@@ -20,30 +19,38 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
         [{'id': 1, 'content': 'Measure', 'status': 'completed'}]
     """
     merged = list(left or ())
-    places = {todo["id"]: i for i, todo in enumerate(merged)}
-    same = {todo["content"]: i for i, todo in reversed(list(enumerate(merged)))}
+    places: dict[int | str, int] = {}
+    by_content: dict[str, int] = {}
+    for at, todo in enumerate(merged):
+        places[todo["id"]] = at
+        by_content.setdefault(todo["content"], at)
     next_id = max(next_free_number(merged), next_free_number(right or ()))
     for todo in right or ():
         place = places.get(todo["id"])
         if place is None:
             places[todo["id"]] = len(merged)
-            same.setdefault(todo["content"], len(merged))
+            by_content.setdefault(todo["content"], len(merged))
             merged.append(todo)
             continue
+        # Parallel agents count from the same number, so one number may name two different items.
         if merged[place]["content"] != todo["content"]:
-            place = same.get(todo["content"])
+            place = by_content.get(todo["content"])
         if place is None:
-            same[todo["content"]] = len(merged)
+            by_content[todo["content"]] = len(merged)
             merged.append({**todo, "id": next_id})
             next_id += 1
         else:
-            further = max(merged[place], todo, key=lambda item: _PROGRESS_RANK[item["status"]])
+            further = max(merged[place], todo, key=_get_rank)
             merged[place] = {**further, "id": merged[place]["id"]}
     return merged
 
 
+def _get_rank(todo: Todo) -> int:
+    return _PROGRESS_RANK[todo["status"]]
+
+
 def join_goal(left: str | None, right: str | None) -> str:
-    """Keep the newest goal that says something: for a parent with parallel agents.
+    """Keep the newest goal that is not empty: for a parent graph with parallel agents.
 
     Example:
         >>> join_goal("Measure", "")
@@ -53,11 +60,14 @@ def join_goal(left: str | None, right: str | None) -> str:
 
 
 def join_session(left: Session | None, right: Session | None) -> Session | None:
-    """Keep the session of the agent that reported last, over the newest list: for parallel agents.
+    """Keep the newest session, with the newest list number of both: for a parent graph with parallel agents.
 
     Example:
-        >>> join_session(None, None)
+        >>> join_session({"state": "running", "list": 3}, {"state": "idle", "list": 2})
+        {'state': 'idle', 'list': 3}
     """
-    lists = [one["list"] for one in (left, right) if one and "list" in one]
     newest = right or left
-    return {**newest, "list": max(lists)} if newest and lists else newest
+    lists = [session["list"] for session in (left, right) if session and "list" in session]
+    if newest and lists:
+        return {**newest, "list": max(lists)}
+    return newest

@@ -7,14 +7,14 @@ from wakeloop.text.characters import shorten, storable_text
 
 
 class Goal(str):
-    """What the list is for, and what it was before this input."""
+    """The goal of the list. `before` is the goal before this input."""
 
     __slots__ = ("before",)
     before: str
 
 
 def merge_goal(old: str, new: str | None) -> str:
-    """Keep the newest goal, and beside it the one that this run found."""
+    """Keep the newest goal, and remember the one before this input."""
     if new is None:
         return old
     goal = Goal(storable_text(new))
@@ -23,35 +23,43 @@ def merge_goal(old: str, new: str | None) -> str:
 
 
 class Overrides(dict[str, Any]):
-    """A thread's settings, what they were before this input, and what is wrong with it."""
+    """A thread's settings. `before` has those before this input, `fault` says why the input is wrong."""
 
     before: Mapping[str, Any] | None = None
     fault: str | None = None
 
 
 def merge_settings(old: dict[str, Any], new: Any) -> dict[str, Any]:
-    """Replace a thread's settings; whether they are right is for `activate` to say."""
+    """Replace a thread's settings."""
+    # They are checked by `activate`: a reducer that raises would make the thread unreadable.
     if new is None:
         return old
-    settings = Overrides(new) if isinstance(new, Mapping) else Overrides()
-    if not isinstance(new, Mapping):
+    if isinstance(new, Mapping):
+        settings = Overrides(new)
+    else:
+        settings = Overrides()
         settings.fault = f"todo_settings must be a mapping of settings to values, got {shorten(repr(new))}"
     settings.before = getattr(old, "before", None) or dict(old)
     return settings
 
 
 def merge_entries(old: list[Any], new: Any) -> list[Any]:
-    """Add entries, or take them away by id: the reducer of `owed_replies` and `waiting_on`.
+    """Add entries, or remove them by id: the reducer of `owed_replies` and `waiting_on`.
 
-    A list adds what is not there yet; `{"drop": […]}` removes entries, or by an id alone all that have it;
-    `{"clear": True}` empties. An entry is a dict with an `id`, or plain text that is its own id; those of two
-    senders may have one id.
+    A list adds entries that are new. `{"drop": […]}` removes entries; an id in it removes all entries with
+    that id. `{"clear": True}` removes all. An entry is a dict with an `id`, or a string that is its own id.
+    Two senders may use the same id.
     """
     if isinstance(new, dict):
         if new.get("clear"):
             return []
-        gone = {_entry_key(entry) for entry in new.get("drop", ())}
-        return [entry for entry in old if not gone & {_entry_key(entry), (_entry_key(entry)[0], None)}]
+        dropped = set(map(_entry_key, new.get("drop", ())))
+        kept = []
+        for entry in old:
+            entry_id, sender = _entry_key(entry)
+            if (entry_id, sender) not in dropped and (entry_id, None) not in dropped:
+                kept.append(entry)
+        return kept
     entries: dict[Any, Any] = {}
     for entry in (*old, *(new or ())):
         entries.setdefault(_entry_key(entry), entry)
@@ -59,4 +67,6 @@ def merge_entries(old: list[Any], new: Any) -> list[Any]:
 
 
 def _entry_key(entry: Any) -> tuple[Any, Any]:
-    return (entry.get("id"), entry.get("sender")) if isinstance(entry, dict) else (entry, None)
+    if isinstance(entry, dict):
+        return entry.get("id"), entry.get("sender")
+    return entry, None

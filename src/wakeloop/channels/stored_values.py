@@ -1,4 +1,4 @@
-"""What the channels hold where nothing is damaged."""
+"""Checks of the stored values of channels."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from wakeloop.text.characters import shorten
 
 
 def check_channels(values: Mapping[str, Any]) -> None:
-    """Refuse channels of another shape; what a reducer has made is known to be sound."""
+    """Refuse stored values of the wrong type. Raises `DamagedError`."""
     for name, kind in (
         ("todo_session", dict),
         ("todo_settings", dict),
@@ -18,5 +18,5 @@ def check_channels(values: Mapping[str, Any]) -> None:
     ):
         value = values.get(name)
         if value is not None and not isinstance(value, kind):
-            raise DamagedError(f"{name} is {shorten(repr(value))}")
+            raise DamagedError(f"{name} must be a {kind.__name__}, got {shorten(repr(value))}")
     check_stored_todos(values.get("todos"))

@@ -1,4 +1,4 @@
-"""The list: items found by id, and their reducer."""
+"""The channel of the list: its items and its reducer."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -12,7 +12,11 @@ from wakeloop.todos.items import STATUSES, OperationRefused, Todo, read_list
 
 
 class Todos(IndexedList[Any]):
-    """The list, found by id. What came from outside waits for `activate`: `before` and `fault` say so."""
+    """The list, with an index by id.
+
+    If an input wrote it, `before` is the list before that, until `activate` takes the new one; `fault` says
+    why the input was refused.
+    """
 
     __slots__ = ("before", "fault")
     before: "list[Todo] | None"
@@ -29,16 +33,16 @@ class Todos(IndexedList[Any]):
 
     @staticmethod
     def key(item: Any) -> Any:
-        """Return an item's id; one from outside may have none yet."""
+        """Return an item's id, or None if an input has not set one."""
         return item.get("id")
 
 
 def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
-    """Replace the list, or change it by id: the reducer of `todos`, for a `DeltaChannel`.
+    """Replace the list, or change items by id: the reducer of `todos`, for a `DeltaChannel`.
 
-    A list replaces: it is checked, and a bad one is set aside with a sentence while the old one stays, so
-    that reading the thread never raises. A dict of `Changes` changes it, under the same check: it, too, may
-    come from outside. None does nothing.
+    A list replaces the old one, a dict of `Changes` changes it, None does nothing. Both are checked, since
+    both may be an input. A refused write leaves the list as it was and sets its `fault`: an error raised here
+    would make the thread unreadable.
 
     Example:
         >>> merge_todos([], [[{"id": 1, "content": "Measure", "status": "pending"}]])
@@ -63,12 +67,12 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
 
 
 def merge_one_write(old: Sequence[Todo], new: Any) -> list[Todo]:
-    """Do the same for one write: the reducer of a plain channel, whose value is the list."""
+    """Merge one write: the reducer for a plain channel."""
     return merge_todos(old, [new])
 
 
 def _load_todos(state: Sequence[Todo]) -> Todos:
-    """Read a list as it was stored: one written by hand in mid-run waits for its ids."""
+    """Return a stored list. If an input wrote it during a run, its items may still wait for their ids."""
     todos = Todos(checked_todos(state))
     if not all("id" in todo for todo in todos):
         todos.before = []
@@ -81,30 +85,33 @@ _CHANGES = frozenset(Changes.__annotations__)
 def _apply_changes(todos: Todos, difference: Changes) -> Todos:
     if "all" in difference:
         return Todos(difference["all"])
-    before = todos.before  # a tool may have replaced the list in the same round
-    if gone := set(difference.get("drop", ())):
-        todos = Todos([todo for todo in todos if todo.get("id") not in gone])
+    before = todos.before  # set if a tool replaced the list in this round; a new `Todos` would lose it
+    dropped = set(difference.get("drop", ()))
+    if dropped:
+        todos = Todos([todo for todo in todos if todo.get("id") not in dropped])
     for todo in difference.get("put", ()):
         todos.upsert(todo)
     if "order" in difference:
-        rank = {key: i for i, key in enumerate(difference["order"])}
-        todos = Todos(sorted(todos, key=lambda todo: rank.get(todo.get("id"), len(rank))))
+        ranks = {key: rank for rank, key in enumerate(difference["order"])}
+        todos = Todos(sorted(todos, key=lambda todo: ranks.get(todo.get("id"), len(ranks))))
     todos.before = before
     return todos
 
 
 def checked_todos(todos: Any) -> list[Any]:
-    """Return a list that was stored, checked."""
+    """Return a stored list. Raises `DamagedError` if it is not one."""
     check_stored_todos(list(todos) if isinstance(todos, tuple) else todos)
     return todos  # type: ignore[no-any-return]
 
 
 def check_stored_todos(todos: object) -> None:
-    """Refuse a list that is none. Only a plain one is looked at: what a reducer has made is another type."""
-    if todos is None or (type(todos) is not list and isinstance(todos, list)):
+    """Refuse a stored value that is not a list of items. Raises `DamagedError`."""
+    if todos is None:
         return
     if not isinstance(todos, list):
         raise DamagedError(f"todos must be a list, got {shorten(repr(todos))}")
+    if type(todos) is not list:  # a reducer made it, so its items are checked already
+        return
     for todo in todos:
         if (
             type(todo) is not dict
