@@ -119,11 +119,11 @@ def parts() -> str:
     lines = {
         **standing,
         "**in every request**": sum(standing.values()),
-        "closing an item beside the next call, with its result": len(
+        "closing an item together with the next call, and its result": len(
             f"{close[0]}{json.dumps(close[1])}{result.content}"
         ),
         "a wake": len(nudge.content),
-        f"beside it: “{CONTINUE_PROMPT}”, without a list": len(CONTINUE_PROMPT),
+        f"for comparison, without a list: “{CONTINUE_PROMPT}”": len(CONTINUE_PROMPT),
     }
     rows = [f"| {part} | {size:,} | {round(size / CHARACTERS_PER_TOKEN)} |" for part, size in lines.items()]
     return "\n".join(["| part | characters | tokens |", "|---|--:|--:|", *rows])

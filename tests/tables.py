@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wakeloop.loop.gates import GATES, OTHER_ENDINGS
-from wakeloop.settings import LoopSettings
+from wakeloop.settings import PRESET_SETTINGS, LoopSettings
 
 ROOT = Path(__file__).parents[1]
 
@@ -18,10 +18,12 @@ def endings_table() -> str:
     return "\n".join(rows)
 
 
-def settings_table() -> str:
-    """Every setting with its default and its line of documentation."""
+def settings_table(*, for_presets: bool = True) -> str:
+    """Every setting with its default and its description, if wanted also those that only presets use."""
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     for name, field in LoopSettings.model_fields.items():
+        if name in PRESET_SETTINGS and not for_presets:
+            continue
         default = field.get_default(call_default_factory=True)
         assert field.description, f"{name} has no line of documentation"
         rows.append(f"| `{name}` | `{default!r}` | {' '.join(field.description.split())} |")
@@ -38,5 +40,5 @@ def replace_table(page: Path, table: str) -> None:
 
 if __name__ == "__main__":
     replace_table(ROOT / "docs" / "rules.md", endings_table())
-    for place in ("README.md", "docs/settings.md"):
-        replace_table(ROOT / place, settings_table())
+    replace_table(ROOT / "README.md", settings_table(for_presets=False))
+    replace_table(ROOT / "docs" / "settings.md", settings_table())

@@ -65,7 +65,7 @@ class LoopSettings(NotebookSettings, BaseModel):
     max_idle_wakes: int = Field(5, ge=0, le=MAX_NUMBER)
     """Wakes in a row without progress after which the run ends as `stalled`. 0 turns this off."""
     stop_on_repeat: bool = False
-    """Whether the run ends if a wake brings the same reply over the same list again."""
+    """Whether the run ends if a wake leads to the same reply over an unchanged list."""
     continuation_prompt: str | None = None
     """Replaces the nudge's words. The list still follows them."""
     inject_todo_instructions: bool = True
@@ -103,15 +103,15 @@ class LoopSettings(NotebookSettings, BaseModel):
     max_idle_rounds: int = Field(10, ge=0, le=MAX_NUMBER)
     """Rounds in a row without anything new after which the run ends as `looping`. 0 turns this off."""
     max_requests: int | None = Field(500, ge=1, le=MAX_NUMBER)
-    """Requests to the model in one activation, plus a closing one. None is no limit."""
+    """Requests to the model in one activation, plus a closing one. None is unlimited."""
     max_tokens: int | None = Field(None, ge=1, le=MAX_NUMBER)
-    """Tokens of one activation, input and output. None is no limit."""
+    """Tokens of one activation, input and output. None is unlimited."""
     max_cost: float | None = Field(None, gt=0, le=MAX_NUMBER)
-    """Cost of one activation, in the currency of `prices`. None is no limit."""
+    """Cost of one activation, in the currency of `prices`. None is unlimited."""
     prices: dict[str, Price] = Field(default_factory=dict)
     """Price per million tokens, by the start of a model's name or `default`. Fixed when built."""
     max_seconds: float | None = Field(None, gt=0, le=MAX_NUMBER)
-    """Seconds of one activation: model time plus each round's longest call. None is no limit."""
+    """Seconds of one activation: model time plus each round's longest call. None is unlimited."""
     on_budget: Literal["report", "stop"] = "report"
     """When a budget is spent with items open: ask for a closing report, or just stop."""
     finish_reason: Literal["required", "optional"] = "required"
