@@ -68,6 +68,7 @@ TABLE: dict[str, tuple[Rules, str, list[Any], str, str]] = {
     ),
     "one must run, none did: all that writes": (MUST, "pp", [to(1, "x"), Show()], "pp", "r."),
     "broken before, and no start: nothing": (ONE, "iip", [to(3, "x")], "iix", "."),
+    "broken before: a start of one that runs": (ONE, "iip", [to(1, "i")], "iip", "."),
     "broken before: any start": (ONE, "iip", [to(3, "i")], "iip", "r"),
     "broken before, and mended": (ONE, "iip", [to(3, "i"), to(1, "c"), to(2, "c")], "cci", "..."),
 }  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 from agents import settings, todo
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from wakeloop.loop.activation import begin_activation, begin_wake, continue_activation, find_budget_stop
+from wakeloop.loop.activation import begin_activation, begin_wake, continue_activation
 from wakeloop.loop.case import Case, Costs
 from wakeloop.loop.progress import count_settled, fingerprint_call, judge_wake, note_progress
 from wakeloop.loop.replies import drop_round_notes, is_malformed, note_format_reply, note_reply, note_retry
@@ -207,20 +207,6 @@ def test_a_subagents_result_spends_a_cycle() -> None:
     assert continue_activation({}, ITEMS, settings(), waiting=False)["wake_cycles"] == 1
     spent = continue_activation(old, ITEMS, settings(max_wake_cycles=1), waiting=False)
     assert (spent["end"], spent["wake_cycles"], spent["worked"]) == ("wake_budget", 1, True)
-
-
-@pytest.mark.parametrize(
-    ("spent", "more", "why"),
-    [
-        (0, {}, None),
-        (24, {}, None),
-        (25, {}, "wake_budget"),
-        (0, {"auto_continue": False}, "disabled"),
-        (0, {"max_wake_cycles": 0}, "disabled"),
-    ],
-)
-def test_which_result_is_not_answered(spent: int, more: Any, why: str | None) -> None:
-    assert find_budget_stop(spent, settings(**more)) == why
 
 
 def test_a_wake_begins_with_what_is_open() -> None:

@@ -10,7 +10,7 @@ from test_todos import board, playing
 from wakeloop.loop.case import Case
 from wakeloop.loop.extra_requests import find_obstacle
 from wakeloop.loop.progress import fingerprint_call
-from wakeloop.routes import after_call_model, after_guard, after_round
+from wakeloop.routes import after_call_model, after_guard
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import calls
 from wakeloop.text.characters import shorten
@@ -53,7 +53,7 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
             "item [1] can be blocked only with a reason; send one",
         ),
         (
-            board(A, todo(2, "b", "completed"), todo(3, "c", "cancelled")),
+            board(HELD, todo(2, "b", "completed"), todo(3, "c", "cancelled")),
             Add(("x", "y")),
             Rules(2),
             (
@@ -79,6 +79,7 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
             Rules(),
             "item [1] can be blocked only with a reason; send one",
         ),
+        (board(A), Change(1, "blocked"), Rules(), "item [1] can be blocked only with a reason; send one"),
         (
             board(HELD, refusals=EXHAUSTED),
             Change(1, "pending"),
@@ -274,16 +275,22 @@ def test_an_item_blocked_by_the_model_can_be_opened(refusals: dict[str, int]) ->
     [
         ("[]", "todos must be a list of items with content and status, got str"),
         (None, "todos must be a list of items with content and status, got NoneType"),
+        ({"a": 1}, "todos must be a list of items with content and status, got dict"),
+        ([{"content": 3}], "todos item 1 has no content; every item needs a text that is not blank"),
+        *(
+            (
+                [{"content": "a", "status": status}],
+                (
+                    f"todos item 1 (a) has the status {status!r}; "
+                    "allowed: pending, in_progress, completed, cancelled, blocked"
+                ),
+            )
+            for status in ("done", None, ["pending"])
+        ),
+        ([{"status": "pending"}], "todos item 1 has no content; every item needs a text that is not blank"),
         ([A, "b"], "todos item 2 must be an object with content and status, got 'b'"),
         ([{"content": " "}], "todos item 1 has no content; every item needs a text that is not blank"),
         ([{"content": "\u2800"}], "todos item 1 has no content; every item needs a text that is not blank"),
-        (
-            [{"content": "a", "status": "done"}],
-            (
-                "todos item 1 (a) has the status 'done'; "
-                "allowed: pending, in_progress, completed, cancelled, blocked"
-            ),
-        ),
         ([{"content": "a", "id": 1.5}], "todos item 1 (a) has the id 1.5; an id is an integer or a string"),
         ([{"content": "a", "reason": 1}], "todos item 1 (a) has a reason that is not a string"),
         ([{"content": "a", "evidence": []}], "todos item 1 (a) has a evidence that is not a string"),
@@ -405,18 +412,6 @@ def test_a_call_with_arguments_beyond_json_has_a_print_too() -> None:
     assert fingerprint_call("a", {"x": 1j}) != fingerprint_call("a", {"x": 2j})
 
 
-def test_external_calls_alone_go_nowhere_else() -> None:
-    state: Any = {
-        "todo_ledger": {"nag": False, "todo_calls": []},
-        "messages": [calls(("a", {}, "1"), ("b", {}, "2"))],
-    }
-    sent: list[Any] = after_call_model(state)
-    assert [(send.node, send.arg["id"], "fault" in send.arg) for send in sent] == [
-        ("run_tools", "1", False),
-        ("run_tools", "2", False),
-    ]
-
-
 @pytest.mark.parametrize("state", [{}, {"todo_ledger": None}, {"todo_ledger": {}}])
 def test_a_thread_that_was_only_edited_by_hand_ends_at_the_guard(state: Any) -> None:
     assert after_guard(state) == "stop"
@@ -427,8 +422,3 @@ def test_without_a_note_of_todo_calls_all_are_external() -> None:
     (sent,) = after_call_model(state)
     assert isinstance(sent, Send)
     assert (sent.node, sent.arg["id"]) == ("run_tools", "1")
-
-
-def test_a_round_that_nobody_sent_ends_at_the_guard() -> None:
-    state: Any = {"todo_ledger": {}}
-    assert after_round(state) == "run ends"

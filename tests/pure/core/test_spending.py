@@ -85,6 +85,9 @@ def test_a_new_activation_begins_anew_and_a_subagents_result_goes_on() -> None:
         ({}, "token_budget", "token_budget"),
         ({"max_wake_cycles": 2}, "token_budget", "token_budget"),
         ({"max_wake_cycles": 2}, None, "wake_budget"),
+        ({"max_wake_cycles": 3}, None, None),
+        ({"max_wake_cycles": 0}, None, "disabled"),
+        ({"auto_continue": False}, None, "disabled"),
         ({"auto_continue": False}, "token_budget", "disabled"),
     ],
 )
@@ -268,10 +271,6 @@ def test_a_budget_is_spent_when_it_is_reached(name: str) -> None:
         == REASONS[list(AT).index(name)]
     )
     assert find_spent_budget(TWO, priced(**{"max_requests": None, name: MORE[name]})) is None
-
-
-def test_what_has_no_price_reaches_no_bound() -> None:
-    assert find_spent_budget(spent(USED), priced({}, max_cost=0.001)) is None
 
 
 @pytest.mark.parametrize(

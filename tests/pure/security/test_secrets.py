@@ -88,9 +88,11 @@ ORDINARY = [
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
 ]
 SECRET_VARIABLES = {
-    "OPENAI_API_KEY": "x",
-    "MY_PAT": "x",
-    "DSN": "x",
+    **dict.fromkeys(
+        ("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "github_token", "PGPASSWORD", "MYSQL_PWD"), "x"
+    ),
+    **dict.fromkeys(("MY_PAT", "DSN", "SENTRY_DSN", "SSH_AUTH_SOCK"), "x"),
+    "PLAIN": "sk-0123456789abcdef",
     "A_URL": "https://host/x?api_key=abc",
     "B_URL": "https://host/x?a=1&access_token=abc",
     "C_URL": "https://0123456789abcdef@host/x",
@@ -110,6 +112,7 @@ ORDINARY_VARIABLES = {
     "LS_COLORS": "rs=0:di=01;34:ln=01;36:*.tar=01;31",
     "GIT_SSH_COMMAND": "ssh -o PubkeyAuthentication=no",
     "MAIL": "me@example.org",
+    "OPENAI_BASE_URL": "http://localhost:1",
     "NO_PORT": "http://host:port/",
 }
 

@@ -1,12 +1,8 @@
 """wire_faults: legal conversations have none, each mutation gives its own."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from conversations import requests_of, threads
 from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -152,106 +148,6 @@ def test_dicts_without_ids_and_with_arguments_that_are_no_object() -> None:
 @given(threads())
 def test_a_legal_thread_has_no_fault_in_any_request(thread: list[BaseMessage]) -> None:
     assert wire_faults(requests_of(thread)) == []
-
-
-def places(thread: list[BaseMessage], kind: type[BaseMessage]) -> list[int]:
-    return [place for place, message in enumerate(thread) if isinstance(message, kind)]
-
-
-def with_calls(thread: list[BaseMessage]) -> list[int]:
-    return [place for place in places(thread, AIMessage) if thread[place].tool_calls]  # type: ignore[attr-defined]
-
-
-def lose_result(thread: list[BaseMessage], at: int) -> int:
-    del thread[at]
-    return max(place for place in with_calls(thread) if place < at)
-
-
-def double_result(thread: list[BaseMessage], at: int) -> int:
-    thread.insert(at, thread[at])
-    return at + 1
-
-
-def rename_result(thread: list[BaseMessage], at: int) -> int:
-    thread[at] = ToolMessage("x", tool_call_id="other")
-    return at
-
-
-def stray_result(thread: list[BaseMessage], at: int) -> int:
-    thread.insert(at + 1, ToolMessage("x", tool_call_id="other"))
-    return at + 1
-
-
-def user_after_result(thread: list[BaseMessage], at: int) -> int:
-    thread.insert(at + 1, U)
-    return at + 1
-
-
-def second_assistant(thread: list[BaseMessage], at: int) -> int:
-    thread.insert(at, T)
-    return at + 1
-
-
-def emptied(thread: list[BaseMessage], at: int) -> int:
-    thread.insert(at + 1, says(""))
-    thread.insert(at + 2, U)
-    return at + 1
-
-
-def system_inside(thread: list[BaseMessage], at: int) -> int:
-    thread.insert(at + 1, S)
-    return at + 1
-
-
-def changed_call(thread: list[BaseMessage], at: int, **change: Any) -> int:
-    message = thread[at].model_copy(deep=True)
-    message.tool_calls[0].update(change)  # type: ignore[attr-defined]
-    thread[at] = message
-    return at
-
-
-def repeated_id(thread: list[BaseMessage], at: int) -> int:
-    message = thread[at].model_copy(deep=True)
-    message.tool_calls.append(dict(message.tool_calls[0]))  # type: ignore[attr-defined]
-    thread[at] = message
-    return at
-
-
-def broken_call(thread: list[BaseMessage], at: int) -> int:
-    thread[at] = thread[at].model_copy(update={"invalid_tool_calls": [malformed_call("a", "{")]})
-    return at
-
-
-MUTATIONS: list[tuple[Callable[..., int], Callable[..., list[int]], str]] = [
-    (lose_result, lambda thread: places(thread, ToolMessage), "is not answered directly after its message"),
-    (double_result, lambda thread: places(thread, ToolMessage), "a second result for the call"),
-    (rename_result, lambda thread: places(thread, ToolMessage), "a stray tool result: 'other'"),
-    (stray_result, lambda thread: places(thread, HumanMessage), "a stray tool result: 'other'"),
-    (user_after_result, lambda thread: places(thread, ToolMessage), "a user message directly after"),
-    (second_assistant, lambda thread: places(thread, AIMessage), "two assistant messages in a row"),
-    (emptied, lambda thread: places(thread, HumanMessage), "an empty assistant message"),
-    (system_inside, lambda thread: places(thread, HumanMessage), "system message"),
-    (lambda thread, at: changed_call(thread, at, id=None), with_calls, "has no id"),
-    (repeated_id, with_calls, "is repeated"),
-    (broken_call, lambda thread: places(thread, AIMessage), "a malformed call of 'a'"),
-]
-
-
-@pytest.mark.parametrize(("mutate", "where", "fault"), MUTATIONS)
-@given(thread=threads(), data=st.data())
-def test_each_mutation_of_a_legal_thread_gives_its_fault(
-    mutate: Callable[..., int],
-    where: Callable[..., list[int]],
-    fault: str,
-    thread: list[BaseMessage],
-    data: st.DataObject,
-) -> None:
-    chosen = where(thread)
-    if not chosen:
-        return
-    place = mutate(thread, data.draw(st.sampled_from(chosen)))
-    faults = wire_faults([thread])
-    assert [one for one in faults if one.startswith(f"request 0, message {place}: ") and fault in one]
 
 
 @given(threads())

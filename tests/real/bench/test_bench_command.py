@@ -220,27 +220,15 @@ def test_a_model_that_costs_nothing_is_reported(tmp_path: Path) -> None:
     assert "A million tokens cost: input 0, cached 0, output 0." in out
 
 
-@pytest.mark.parametrize(
-    ("check", "told"),
-    [
-        ("no-such-command", "The check of {task} could not be run: "),
-        (
-            "true",
-            "The checks of {task} all hold before any work, so they show nothing. Fix them, or ",
-        ),
-    ],
-)
-def test_a_task_whose_check_shows_nothing_is_refused_before_any_request(
-    tmp_path: Path, check: str, told: str
-) -> None:
+def test_a_task_whose_check_shows_nothing_is_refused_before_any_request(tmp_path: Path) -> None:
     task = tmp_path / "tasks" / "copy"
     task.mkdir(parents=True)
-    (task / "task.yaml").write_text(f"{SHEET}check: ['{check}']\n")
+    (task / "task.yaml").write_text(f"{SHEET}check: ['true']\n")
     code, out, err = wakeloop(
         "bench", "--model", "weak", "--task", "tasks", "--seeds", "1", "--workers", "1", *TWO, "--out", "mine"
     )
     assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert err.startswith(f"wakeloop: {told.format(task=task)}")
+    assert err.startswith(f"wakeloop: The checks of {task} all hold before any work, so they show nothing. ")
     assert not (tmp_path / "mine").exists()
 
 

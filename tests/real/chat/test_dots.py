@@ -175,15 +175,6 @@ def test_a_stopped_question_keeps_the_calls_beside_it(talk_with, plays) -> None:
     assert talk.snapshot.values["todo_session"]["reason"] == "disabled"
 
 
-def test_an_answer_goes_on(talk_with, plays) -> None:
-    model = plays(ScriptedModel([calls(("run_shell", {"command": "echo 42"})), says("It says 42.")]))
-    talk = talk_with(tools="shell")
-    talk.run("go")
-    talk.run("y")
-    assert "42" in model.requests[-1][-1].text
-    assert talk.snapshot.values["todo_session"]["reason"] == "settled"
-
-
 def test_edits_of_the_list(talk_with, plays) -> None:
     plays(ScriptedModel([]))
     talk = talk_with()

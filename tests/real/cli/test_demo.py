@@ -19,17 +19,6 @@ def thread_of(text: str) -> str:
     return found.group()
 
 
-@pytest.mark.parametrize("count", [1, 4])
-def test_it_settles_with_four_wakes(shell: Shell, files, count: int) -> None:
-    files(shell.folder, count)
-    done = shell("demo", ".")
-    assert done.returncode == 0, done.stderr
-    assert len(lines(done.stdout, "Auto-continuing (")) == 4
-    assert lines(done.stdout, "Settled: nothing on the list is open.")
-    assert (shell.folder / "wakeloop-report.md").exists()
-    assert done.stdout.startswith("Thread demo-")
-
-
 def test_json_is_one_object_and_the_rest_goes_to_stderr(shell: Shell, files) -> None:
     files(shell.folder, 1)
     done = shell("demo", ".", "--json")
@@ -52,15 +41,6 @@ def test_json_is_one_object_and_the_rest_goes_to_stderr(shell: Shell, files) -> 
         final["usage"][key] for key in ("input_tokens", "output_tokens")
     )
     assert lines(done.stderr, "Auto-continuing (4/26): 1 incomplete todo remains")
-
-
-def test_a_folder_without_files_is_wrong_usage_and_leaves_no_database(shell: Shell) -> None:
-    done = shell("demo", ".")
-    assert done.returncode == 2
-    assert "has no Python, Markdown or notebook files" in done.stderr
-    assert done.stdout == ""
-    assert not shell.db.exists()
-    assert shell("demo", "nowhere").returncode == 2
 
 
 def reads(db: Path) -> list[str]:

@@ -444,7 +444,7 @@ def test_a_chat_in_vain_leaves_no_thread(shell: Shell, serve: Any) -> None:
 
 
 def test_a_reply_that_cannot_be_read_is_told_without_a_programs_words() -> None:
-    from wakeloop.cli.failures import format_error
+    from wakeloop.cli.failures import FAILED, error_exit_code, format_error
     from wakeloop.errors import ConcurrentRunError
     from wakeloop.model.reply_watcher import unreadable_reply_error
 
@@ -457,6 +457,7 @@ def test_a_reply_that_cannot_be_read_is_told_without_a_programs_words() -> None:
         "run or a manual edit, which wrote checkpoint 2. Let only one program use a thread at a time, "
         "then resume it."
     )
+    assert error_exit_code(ConcurrentRunError("t", "1", "2")) == FAILED
 
 
 def test_a_demo_without_its_report_fails(shell: Shell) -> None:

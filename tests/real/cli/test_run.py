@@ -315,13 +315,6 @@ def test_a_message_instead_of_an_answer(shell: Shell, serve) -> None:
     assert not (shell.folder / "ran.txt").exists()
 
 
-def test_yes_asks_nothing(shell: Shell, serve) -> None:
-    server = serve(*SHELL)
-    done = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "shell", "--yes")
-    assert done.returncode == 0
-    assert (shell.folder / "ran.txt").exists()
-
-
 # -- signals ---------------------------------------------------------------------------------------------
 
 

@@ -232,15 +232,6 @@ def test_send_waits_for_a_failure(shared: World) -> None:
     assert (code, out.splitlines()[-1][:16]) == (1, "failure: dormant")
 
 
-@pytest.mark.parametrize(
-    "args", [["show"], ["resume"], ["todo", "list"], ["config", "--thread"]], ids=lambda args: args[0]
-)
-def test_half_a_character_in_the_name_of_a_thread_is_a_sentence(shared: World, args: list[str]) -> None:
-    words = [args[0], *args[1:], "a\udcff"] if "list" not in args else ["todo", "a\udcff", "list"]
-    code, out, err = shared.here(*words)
-    assert (code, out, err) == (2, "", "wakeloop: 'a\\udcff' is not valid UTF-8. Type it again.\n")
-
-
 def test_an_answer_names_its_question(shared: World) -> None:
     assert shared.here("send", "named", "ask", "--wait")[0] == 4
     [question] = shared.ps("named")["asks"]
@@ -646,18 +637,6 @@ def test_wrong_usage_is_one_sentence(world: World, args: list[str], sentence: st
 EVERY = (
     ["ps"], ["send", "x", "Hello"], ["cron", "list"], ["drain"], ["serve", "--model", "m"],
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("args", EVERY, ids=lambda args: args[0])
-def test_a_database_of_another_program_is_left_alone(world: World, args: list[str]) -> None:
-    db = Path(world.db)
-    with closing(sqlite3.connect(db)) as connection:
-        connection.execute("CREATE TABLE bookmarks (x)")
-    before = db.read_bytes()
-    said = f"The database {world.db!r} belongs to another program. Name another file with --db."
-    assert world.here(*args) == (2, "", f"wakeloop: {said}\n")
-    assert db.read_bytes() == before
-    assert [p.name for p in db.parent.glob("threads*")] == ["threads.sqlite"]
 
 
 @pytest.mark.parametrize("args", EVERY, ids=lambda args: args[0])

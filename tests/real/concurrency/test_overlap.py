@@ -11,7 +11,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from wakeloop import ConcurrentRunError, WakeloopError, create_todo_agent, session_of, update_todos
-from wakeloop.cli.failures import FAILED, error_exit_code, format_error
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.thread.concurrent_runs import READ_ATTEMPTS, WINDOW
 
@@ -363,11 +362,3 @@ def test_a_hand_edit_of_the_list_between_runs_is_none() -> None:
     update_todos(agent, THREAD, add=["x"], done=[])
     update_todos(agent, THREAD, cancel=[1])
     assert agent.invoke({"messages": [("user", "go")]}, THREAD)["todo_session"]["reason"] == "settled"
-
-
-def test_the_command_line_says_it_in_one_sentence_and_fails() -> None:
-    error = ConcurrentRunError("t", "1f1eadb0-4f07-6a76-8002-c38a412854fa", "1f1eadb0-4edc-6ac9-8000-b96a4")
-    told, _, programs = str(error).partition(";")
-    assert "invoke the graph" in programs
-    assert format_error(error) == f"{told}. Let only one program use a thread at a time, then resume it."
-    assert error_exit_code(error) == FAILED

@@ -18,11 +18,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.types import interrupt
 
 from wakeloop import create_todo_agent
 from wakeloop.errors import SessionError
-from wakeloop.sessions.communication_tools import session_tools
 from wakeloop.sessions.dbos import DbosHost, SessionClient
 from wakeloop.sessions.dbos.cron import next_time
 from wakeloop.sessions.host import SessionHost
@@ -125,29 +123,6 @@ def test_what_is_sent_while_no_host_is_up_waits_for_one_batch(url: str, saver: S
     assert said(agent, "x") == [("human", "first"), ("human", "second"), ("ai", "both")]
 
 
-def test_an_interrupt_is_answered_by_a_person_and_nothing_else(url: str, saver: SqliteSaver) -> None:
-    def ask() -> str:
-        """Ask."""
-        return str(interrupt("which?"))
-
-    model = ScriptedModel([calls(("ask", {})), says("thanks"), says("ticked")])
-    agent = create_todo_agent(model, tools=[ask], checkpointer=saver)
-    with host_on(url, main=agent) as host:
-        host.send("x", {"kind": "human", "text": "go"})
-        until(lambda: host.status("x").reason == "interrupted")
-        host.send("x", {"kind": "cron", "text": "tick"})
-        time.sleep(0.5)
-        assert (host.status("x").state, host.status("x").on, host.status("x").queued) == (
-            "waiting",
-            "human",
-            1,
-        )
-        host.send("x", {"kind": "human", "text": "this one"})
-        quiet(host)
-    assert [t for kind, t in said(agent, "x") if kind == "tool"] == ["this one"]
-    assert [t for kind, t in said(agent, "x") if kind == "ai"] == ["", "thanks", "ticked"]
-
-
 def test_a_turn_that_fails_is_given_up_with_its_reason(url: str, saver: SqliteSaver) -> None:
     model = ScriptedModel([ValueError("no such thing, key sk-abcdefghijklmnop"), says("fine")])
     agent = create_todo_agent(model, checkpointer=saver)
@@ -159,27 +134,6 @@ def test_a_turn_that_fails_is_given_up_with_its_reason(url: str, saver: SqliteSa
         quiet(host)
         assert host.status("x").error is None
     assert said(agent, "x")[-1] == ("ai", "fine")
-
-
-def test_two_agents_ask_each_other(url: str, saver: SqliteSaver) -> None:
-    host = DbosHost(url, polling=0.05)
-    a = ScriptedModel(
-        [calls(("talk_to_agent", {"agent": "b", "message": "2+2?"})), says("asked"), says("it is 4")]
-    )
-    b = ScriptedModel([calls(("reply_to_peer", {"message": "4"})), says("told")])
-    tools = ["talk_to_agent", "reply_to_peer"]
-    agents = {
-        "a": create_todo_agent(a, tools=session_tools(host, tools), checkpointer=saver),
-        "b": create_todo_agent(b, tools=session_tools(host, tools), checkpointer=saver),
-    }
-    host.start(agents)
-    with closing(host):
-        host.send("a", {"kind": "human", "text": "ask b"})
-        until(lambda: host.status("a").queued == 0 and said(agents["a"], "a")[-1:] == [("ai", "it is 4")])
-        quiet(host)
-        assert host.status("a").state == "dormant"
-    a.assert_done()
-    b.assert_done()
 
 
 def test_a_schedule_fires_when_due_and_a_past_one_at_once_and_once(url: str, saver: SqliteSaver) -> None:
@@ -220,17 +174,6 @@ def test_what_cannot_be_sent_is_refused_with_a_sentence(url: str) -> None:
         with pytest.raises(SessionError, match="Unknown session 'a'"):
             client.status("a")
         assert client.list() == []
-
-
-def test_an_event_that_no_turn_has_taken_can_be_cancelled_and_its_sender_is_told(url: str) -> None:
-    with closing(SessionClient(url, {"a": None, "b": None})) as client:  # type: ignore[dict-item]
-        asks: Any = {"kind": "peer_message", "id": "q", "text": "?", "sender": "b", "correlation_id": "q"}
-        client.send("a", asks)
-        assert client.cancel("q") is True
-        assert client.cancel("q") is False
-        assert client.mailbox.list_waiting("a") == []
-        [answer] = client.mailbox.list_waiting("b")
-        assert (answer.event["kind"], answer.event["correlation_id"]) == ("peer_reply", "q")
 
 
 def test_a_drain_stops_a_turn_and_the_next_start_goes_on_with_it(url: str, saver: SqliteSaver) -> None:
