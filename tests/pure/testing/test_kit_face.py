@@ -1,6 +1,5 @@
 """The kit's names, its captions, and what importing it costs."""
 
-import ast
 from pathlib import Path
 
 import pytest
@@ -35,9 +34,3 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_no_file_takes_the_place_of_a_name() -> None:
     assert {file.stem for file in FILES} & set(kit.__all__) == set()
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_every_file_opens_with_a_caption(file: Path) -> None:
-    caption = (ast.get_docstring(ast.parse(file.read_text())) or "").splitlines()[0]
-    assert 0 < len(caption) <= 60

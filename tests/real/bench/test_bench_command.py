@@ -236,10 +236,6 @@ def test_a_task_whose_check_shows_nothing_is_refused_before_any_request(tmp_path
     ("args", "code", "says"),
     [
         (("--study", "quik"), 2, "There is no study 'quik'; did you mean 'quick'?"),
-        (("--model", "weak:stp=1"), 2, "There is no knob 'stp'; did you mean 'stop'?"),
-        (("--agent", "loky"), 2, "There is no agent 'loky'; did you mean 'loki'?"),
-        (("--task", "make-file:5"), 2, "There is no family of tasks 'make-file'; did you mean 'make-files'?"),
-        (("--task", "make-files:7"), 2, "The family 'make-files' has 1, 5, 20, 60 parts, not 7."),
         (("--model", "small@http://u:sk-abcdefghijklmnop@h/v1"), 2, "Leave the key out of the address"),
         (("--prices", "1,2"), 2, "--prices takes IN,CACHED,OUT per million tokens"),
         (("--prices", "1,nan,2"), 2, "the options: 'prices.cached' cannot be nan"),

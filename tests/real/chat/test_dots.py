@@ -18,7 +18,7 @@ from wakeloop.cli.chat.input import PipeInput, open_history
 from wakeloop.cli.chat.repl import Repl
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.spec_builder import build_spec
-from wakeloop.errors import EditError, ModelError, SettingsError
+from wakeloop.errors import EditError, SettingsError
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults
 
 PLAN = calls(("todo_write", {"items": ["one", "two"]}))
@@ -88,17 +88,6 @@ def test_switching_loki_on_adds_the_tools_and_off_takes_them_away(talk_with, pla
     assert does(talk, ".set auto_continue null")[-1] == "Your next message adds the todo tools."
     talk.run("three")
     assert ["todo__init" in str(bound) for bound in model.bound] == [True, False, True]
-
-
-def test_it_is_refused_where_the_model_cannot_call_tools(talk_with, plays) -> None:
-    plays(ScriptedModel([says("hello")], tools=False))
-    talk = talk_with("auto_continue=false", preset="loki", tools="none")
-    assert not talk.spec.switched_on
-    talk.run("hi")
-    with pytest.raises(ModelError, match="cannot call tools, which a todo list needs"):
-        does(talk, ".set auto_continue true")
-    assert talk.overrides == {}
-    assert does(talk, ".set max_wake_cycles 3")
 
 
 def test_clear_ends_a_chain_that_was_broken_off(talk_with, plays) -> None:

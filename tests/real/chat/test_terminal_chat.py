@@ -16,6 +16,7 @@ import pytest
 from chat_server import Reply, Server
 from processes import Shell
 from seated import seated
+from waiting import until
 
 pytestmark = [
     pytest.mark.loopback,
@@ -73,10 +74,7 @@ def texts(request: dict[str, Any], role: str = "user") -> list[str]:
 
 
 def waits_for(server: Server, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while len(server.requests) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: len(server.requests) >= count)
 
 
 def test_a_conversation(chat, serve, shell: Shell, tmp_path: Path) -> None:

@@ -173,13 +173,6 @@ def test_an_unknown_thread(folder: Path) -> None:
     assert wakeloop("config", "--thread", "nobody")[0] == 2
 
 
-def test_a_wrong_variable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WAKELOOP_NAG_EVRY", "1")
-    code, _, err = wakeloop("config")
-    assert code == 2
-    assert "Unknown variable WAKELOOP_NAG_EVRY. Did you mean WAKELOOP_NAG_EVERY?" in err
-
-
 # -- what becomes of levels ------------------------------------------------------------------------------
 
 

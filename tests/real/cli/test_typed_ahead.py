@@ -13,6 +13,7 @@ import pytest
 from chat_server import Reply, Server
 from processes import Shell
 from seated import seated
+from waiting import until
 
 pytestmark = [
     pytest.mark.loopback,
@@ -40,10 +41,7 @@ def start(shell: Shell, tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
 def at(server: Server, count: int) -> None:
     """Wait until a request is under way."""
-    deadline = time.monotonic() + 60
-    while len(server.requests) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: len(server.requests) >= count)
 
 
 def made(shell: Shell) -> str:

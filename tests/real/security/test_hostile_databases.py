@@ -24,6 +24,7 @@ from dbos import DBOSClient, Serializer
 from langchain_core.tools import tool
 from langgraph.types import interrupt
 from typer.testing import CliRunner
+from waiting import until
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
@@ -126,13 +127,6 @@ def db(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monke
                 name, AgentSpec(model="openai:m", base_url="http://127.0.0.1:9/v1", tools=()), "go"
             )
     return db
-
-
-def until(true: Any) -> None:
-    deadline = time.monotonic() + 120
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def tables_of(db: str) -> tuple[str, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
 from langgraph_sdk.errors import InternalServerError
+from waiting import until
 
 from wakeloop import SessionError
 from wakeloop.sessions.langgraph_server import ServerHost
@@ -23,13 +23,6 @@ KEPT, BACKGROUND = (
 )
 ONE_RUN = "wakeloop.sessions.langgraph_server.server_runner"
 HOST = "wakeloop.sessions.langgraph_server.server_host"
-
-
-def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def texts(host: ServerHost, thread: str) -> list[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 from langgraph_sdk.errors import ConflictError
+from waiting import until
 
 from wakeloop import SessionError
 from wakeloop.sessions.host import SessionHost
@@ -21,13 +21,6 @@ GO = {"messages": [{"role": "user", "content": "plan"}]}
 
 def said(values: Any) -> list[tuple[str, str]]:
     return [(m["type"], m["content"]) for m in values["messages"]]
-
-
-def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 # -- the server's own ways -------------------------------------------------------------------------------
@@ -56,20 +49,6 @@ def test_events_are_streamed(client: Any, thread: str) -> None:
         "call_model",
         "finalization_guard",
     ]
-
-
-def test_a_background_run_is_joined(client: Any, thread: str) -> None:
-    run = client.runs.create(thread, "main", input=GO)
-    assert client.runs.join(thread, run["run_id"])["todo_session"]["reason"] == "settled"
-    assert client.runs.get(thread, run["run_id"])["status"] == "success"
-
-
-def test_an_interrupt_waits_and_is_resumed(client: Any, thread: str) -> None:
-    client.runs.wait(thread, "main", input={"messages": [{"role": "user", "content": "ask"}]})
-    state = client.threads.get_state(thread)
-    assert [i["value"] for i in state["interrupts"]] == ["which?"]
-    values = client.runs.wait(thread, "main", command={"resume": "this"})
-    assert said(values)[-2:] == [("tool", "this"), ("ai", "read: this")]
 
 
 def started(client: Any, thread: str) -> Any:

@@ -54,6 +54,12 @@ def host(engine: Any, request: pytest.FixtureRequest, tmp_path: Path) -> Iterato
 
 
 @pytest.fixture
+def saver(tmp_path: Path) -> Iterator[SqliteSaver]:
+    with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
+        yield SqliteSaver(connection)
+
+
+@pytest.fixture
 def raising(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
     """Errors for the next runs to raise, last one first."""
     waiting: list[Exception] = []

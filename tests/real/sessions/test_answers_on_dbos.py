@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
+from waiting import until
 
 from wakeloop import create_todo_agent
 from wakeloop.sessions.dbos import DbosHost, SessionClient
@@ -22,19 +20,6 @@ YES: Any = {"kind": "human", "text": "yes"}
 
 def runs(command: str) -> Any:
     return calls(("run_shell", {"command": command}))
-
-
-@pytest.fixture
-def saver(tmp_path: Path) -> Iterator[SqliteSaver]:
-    with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
-        yield SqliteSaver(connection)
-
-
-def until(true: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def shell_agent(saver: Any, root: Path, *replies: Any) -> Any:

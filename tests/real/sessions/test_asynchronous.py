@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from waiting import until
 
 from wakeloop import create_todo_agent
 from wakeloop.sessions.communication_tools import session_tools
@@ -43,13 +43,6 @@ async def saver_of(kind: str, request: pytest.FixtureRequest, folder: Path) -> A
     else:
         async with AsyncSqliteSaver.from_conn_string(str(folder / "threads.db")) as saver:
             yield saver, f"sqlite:///{folder / 'sessions.db'}"
-
-
-def until(true: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def said(agent: Any, thread: str) -> list[tuple[str, str]]:

@@ -15,7 +15,8 @@ from typing import Any
 import psycopg
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from test_outage import hosted, patiently, throw_out, until
+from test_outage import hosted, patiently, throw_out
+from waiting import until
 
 from wakeloop import SessionError, create_todo_agent
 from wakeloop.sessions.dbos import DbosHost

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import interrupt
+from waiting import until
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.sessions.ps import list_sessions
@@ -44,13 +45,6 @@ def agent_on(connection: sqlite3.Connection, *replies: Any, **more: Any) -> Any:
 def texts(agent: Any, thread: str) -> list[str]:
     values = agent.get_state({"configurable": {"thread_id": thread}}).values
     return [m.text for m in values.get("messages", ())]
-
-
-def until(true: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def damage(connection: sqlite3.Connection, thread: str) -> list[Any]:

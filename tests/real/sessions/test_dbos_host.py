@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 import json
 import logging
-import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
+from waiting import until
 
 from wakeloop import create_todo_agent
 from wakeloop.errors import SessionError
@@ -30,22 +29,8 @@ Graph = Any
 
 
 @pytest.fixture
-def saver(tmp_path: Path) -> Iterator[SqliteSaver]:
-    with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
-        yield SqliteSaver(connection)
-
-
-@pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'sessions.db'}"
-
-
-def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
-    """Wait until the condition holds."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def quiet(host: SessionClient) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import closing
 
 import psycopg
+from waiting import until
 
 from wakeloop.sessions.postgres_locks import Locks, lock_number
 
@@ -39,10 +39,7 @@ def test_a_worker_that_is_gone_leaves_its_name_free(postgres: str) -> None:
             with there.hold_worker("one") as free:
                 assert free is False
         # closed, as when its process dies: the server notices in its own time
-        deadline = time.monotonic() + 60
-        while not there.acquire(number):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: there.acquire(number))
 
 
 def test_a_connection_that_broke_is_made_anew_and_takes_its_locks_again(postgres: str) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
+from waiting import until
 
 from wakeloop import create_todo_agent
 from wakeloop.sessions.dbos import DbosHost, SessionClient
@@ -20,24 +18,11 @@ from wakeloop.testing import ScriptedModel, says
 NOW = timedelta(0)
 
 
-@pytest.fixture
-def saver(tmp_path: Path) -> Iterator[SqliteSaver]:
-    with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
-        yield SqliteSaver(connection)
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
         return str(request.getfixturevalue("postgres"))
     return f"sqlite:///{tmp_path / 'sessions.db'}"
-
-
-def until(true: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def states(client: SessionClient) -> list[str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
+from waiting import until
 
 from wakeloop import create_todo_agent
 from wakeloop.sessions import session_tools
@@ -24,13 +23,6 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that often looks for events without a requested run."""
     monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 0.05)
     monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.REMIND_CHECKS", 2)
-
-
-def until(true: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_an_event_for_which_nobody_rang_is_taken(tmp_path: Path) -> None:

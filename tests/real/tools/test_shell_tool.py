@@ -10,6 +10,7 @@ from langchain_core.tools import ToolException
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
+from waiting import until
 
 from wakeloop.loop.approval import Decision, read_decision
 from wakeloop.tools.bounded_process import BoundedOutput
@@ -26,13 +27,6 @@ def gone(pid):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except FileNotFoundError:
         return True
-
-
-def eventually(check):
-    deadline = time.monotonic() + 60
-    while not check():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_it_runs_in_the_root_and_gives_code_and_output(tmp_path):
@@ -66,7 +60,7 @@ def test_the_time_limit_ends_the_whole_group(tmp_path):
     text = run(tmp_path, "echo before; sleep 60 & echo $! > child; sh -c 'sleep 61'; echo after", timeout=0.5)
     assert text == "[ended after the limit of 0.5 s]\nbefore\n"
     assert time.monotonic() - started < 5
-    eventually(lambda: gone(int((tmp_path / "child").read_text())))
+    until(lambda: gone(int((tmp_path / "child").read_text())))
 
 
 def test_stop_ends_a_running_command_and_lets_no_other_begin(tmp_path):
@@ -91,7 +85,7 @@ def test_what_it_leaves_behind_is_ended_and_not_waited_for(tmp_path):
     assert run(tmp_path, "sleep 60 & echo $! > child; echo done") == "[exit code 0]\ndone\n"
     assert run(tmp_path, "yes & echo done", limit=100).startswith("[exit code 0]\n")
     assert time.monotonic() - started < 5
-    eventually(lambda: gone(int((tmp_path / "child").read_text())))
+    until(lambda: gone(int((tmp_path / "child").read_text())))
 
 
 def test_output_is_bounded_and_keeps_both_ends(tmp_path):
@@ -219,7 +213,7 @@ def test_a_command_runs_only_after_a_yes(tmp_path, answer, ran):
 
 def test_no_process_is_left_when_the_wait_is_broken_off(tmp_path, monkeypatch):
     def broken(*_):
-        eventually((tmp_path / "child").exists)
+        until((tmp_path / "child").exists)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("wakeloop.tools.bounded_process.collect_output", broken)
