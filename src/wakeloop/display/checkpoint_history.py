@@ -17,9 +17,8 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 LAST_ID = str(UUID(int=2**128 - 1))
 MAX_DAMAGED = 32  # rows that cannot be read; after so many, older ones are not searched for
 MIN_ID_STEP = 2**64  # the least difference of ids made at two moments; the low half is not time
-SNAPSHOT_CHANNELS = frozenset(
-    ("messages", "todos")
-)  # where these are stored, they are whole values and not changes
+# Where these are stored, they are whole values and not changes.
+SNAPSHOT_CHANNELS = frozenset(("messages", "todos"))
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Step:
 
     `began` and `ended` are the times of the checkpoints around it, in seconds since 1970; the newest step has
     not ended. `source` is what made its first checkpoint, `into` what made the next one: `input`, `loop`,
-    `update` or `fork`. `behind_gap` says that steps before it cannot be read.
+    `update` or `fork`. `after_gap` says that steps before it cannot be read.
     """
 
     began: float
@@ -37,7 +36,7 @@ class Step:
     into: str
     stored: Mapping[str, Any]
     writes: Sequence[tuple[str, Any]]
-    behind_gap: bool = False
+    after_gap: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,13 +53,13 @@ class NestedGraph:
 class ThreadHistory:
     """A thread from its first checkpoint to its newest.
 
-    `beside` counts the checkpoints on other branches; `damaged` says that some could not be read.
+    `other_branches` counts the checkpoints on other branches; `damaged` says that some could not be read.
     """
 
     thread: str
     steps: Sequence[Step]
     nested: Sequence[NestedGraph] = ()
-    beside: int = 0
+    other_branches: int = 0
     damaged: bool = False
 
 
@@ -125,7 +124,8 @@ def _read_rows(saver: BaseCheckpointSaver[Any], thread: str) -> tuple[list[Check
             fault, alone, batch = error, batch == 1, 1
             if alone:
                 damaged += 1
-                if (before := _find_damaged_row(saver, config, before, rows) or "") == "":
+                before = _find_damaged_row(saver, config, before, rows) or ""
+                if not before:
                     break
     if fault is not None and not rows:
         raise DamagedError("none of its rows can be read") from fault
@@ -142,7 +142,7 @@ def _find_damaged_row(
 ) -> str | None:
     """Return an id just before the next older row, which cannot be read; None if there is none.
 
-    Savers do not tell its id. But ids are numbers in the order of the rows, so this searches: in growing
+    Savers do not report its id. But ids are numbers in the order of the rows, so this searches: in growing
     steps back to an id before which rows can be read again, then by bisection for the last such id. The
     parent of the row that was read last is a good first guess.
     """
@@ -155,10 +155,10 @@ def _find_damaged_row(
             return False
         return True
 
-    parent = rows[-1].parent_config if rows and _get_id(rows[-1]) == before else None
     try:
-        above = UUID(before).int
-        known = UUID(parent["configurable"]["checkpoint_id"]).int if parent else above
+        above = known = UUID(before).int
+        if rows and _get_id(rows[-1]) == before and (parent := rows[-1].parent_config):
+            known = UUID(parent["configurable"]["checkpoint_id"]).int
     except ValueError:  # the caller made the ids
         return None
     below, step = above, max(above - known, MIN_ID_STEP)
@@ -168,7 +168,10 @@ def _find_damaged_row(
         step *= 2
     while above - below > MIN_ID_STEP:
         middle = (above + below) // 2
-        above, below = (above, middle) if is_read(middle) else (middle, below)
+        if is_read(middle):
+            below = middle
+        else:
+            above = middle
     return str(UUID(int=below))
 
 
@@ -182,31 +185,25 @@ def _follow_parents(rows: Mapping[str, CheckpointTuple], newest: str) -> list[tu
     here: str | None = newest
     while here is not None:
         row = rows[here]
-        found = row.parent_config
-        parent: str | None = found["configurable"].get("checkpoint_id") if found else None
-        here = parent or None
+        here = (row.parent_config or {}).get("configurable", {}).get("checkpoint_id") or None
         gap = here is not None and here not in rows
         path.append((row, gap))
-        if here is not None and gap:
+        if here is not None and gap:  # continue with the newest row before the missing one
             place = bisect_left(ordered, here)
             here = ordered[place - 1] if place else None
     return path[::-1]
 
 
 def _build_steps(path: Sequence[tuple[CheckpointTuple, bool]]) -> list[Step]:
-    behind: list[CheckpointTuple | None] = [*(row for row, _ in path[1:]), None]
-    return [
-        Step(
-            began=_get_time(row),
-            ended=_get_time(after) if after else None,
-            source=_get_source(row),
-            into=_get_source(after) if after else "",
-            stored=row.checkpoint["channel_values"],
-            writes=_select_writes(row, after),
-            behind_gap=gap,
-        )
-        for (row, gap), after in zip(path, behind, strict=True)
-    ]
+    steps: list[Step] = []
+    for place, (row, gap) in enumerate(path):
+        after, ended, into = None, None, ""
+        if place + 1 < len(path):
+            after = path[place + 1][0]
+            ended, into = _get_time(after), _get_source(after)
+        stored, writes = row.checkpoint["channel_values"], _select_writes(row, after)
+        steps.append(Step(_get_time(row), ended, _get_source(row), into, stored, writes, after_gap=gap))
+    return steps
 
 
 def _select_writes(row: CheckpointTuple, after: CheckpointTuple | None) -> list[tuple[str, Any]]:
@@ -215,17 +212,17 @@ def _select_writes(row: CheckpointTuple, after: CheckpointTuple | None) -> list[
     At a fork, or an input in mid-run, the writes belong to the branch that was left, and the next row stores
     the channels whole. An edit may store one of them whole.
     """
-    written = [(channel, value) for _, channel, value in row.pending_writes or ()]
+    wanted = None  # every channel
     if after is not None:
         source, stored = _get_source(after), after.checkpoint["channel_values"]
         if source in ("input", "fork"):
             return []
         if source == "update" and not SNAPSHOT_CHANNELS.isdisjoint(stored):
-            return [
-                (channel, value)
-                for channel, value in written
-                if channel in SNAPSHOT_CHANNELS.difference(stored)
-            ]
+            wanted = SNAPSHOT_CHANNELS.difference(stored)
+    written: list[tuple[str, Any]] = []
+    for _, channel, value in row.pending_writes or ():
+        if wanted is None or channel in wanted:
+            written.append((channel, value))
     return written
 
 
@@ -240,10 +237,10 @@ def _find_nested(rows: Sequence[CheckpointTuple], outer: str) -> list[NestedGrap
         space = _get_namespace(row)
         if space != outer and space.startswith(outer):
             spans.setdefault(space, []).append(_get_time(row))
-    found = [
-        NestedGraph(space[len(outer) :].strip("|").partition(":")[0], min(times), max(times), len(times))
-        for space, times in spans.items()
-    ]
+    found: list[NestedGraph] = []
+    for space, times in spans.items():
+        name = space[len(outer) :].strip("|").partition(":")[0]
+        found.append(NestedGraph(name, min(times), max(times), len(times)))
     return sorted(found, key=lambda one: one.began)
 
 

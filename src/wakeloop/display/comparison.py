@@ -68,14 +68,17 @@ class Comparison:
             if priced:
                 cells.append("" if row["cost"] is None else round(row["cost"], 4))
             rows.append([*cells, f"{row['seconds']:.1f} s", row["error"] or row["reason"]])
-        cost = ["cost"] if priced else []
-        return ["preset", "closed", *counts, *cost, "time", "end"], rows
+        head = ["preset", "closed", *counts]
+        if priced:
+            head.append("cost")
+        return [*head, "time", "end"], rows
 
     def __str__(self) -> str:
         head, rows = self._table()
-        every: list[list[object]] = [[*head], *rows]
-        cells = [[clean_line(str(cell), 80) for cell in row] for row in every]
-        return "\n".join(format_columns(cells))
+        lines = [head]
+        for row in rows:
+            lines.append([clean_line(str(cell), 80) for cell in row])
+        return "\n".join(format_columns(lines))
 
     def _repr_pretty_(self, printer: Any, *_: Any) -> None:
         printer.text(str(self))
@@ -83,7 +86,9 @@ class Comparison:
     def _repr_html_(self) -> str:
         head, rows = self._table()
         for row in rows:
-            row[:] = [clean_line(cell) if isinstance(cell, str) else cell for cell in row]
+            for place, cell in enumerate(row):
+                if isinstance(cell, str):
+                    row[place] = clean_line(cell)
         return html_table(head, rows)
 
 
@@ -102,7 +107,7 @@ class Plot:
         with mpl.rc_context({"font.size": 9}):
             self.figure = Figure(figsize=(8, 0.9 + 0.35 * len(rows)), facecolor=WHITE, layout="constrained")
             charts = self.figure.subplots(1, 3, sharey=True, squeeze=False)[0]
-            shares = [100 * row["closed"] / row["items"] if row["items"] else 0 for row in rows]
+            shares = [100 * row["closed"] / max(row["items"], 1) for row in rows]
             for axes, title, values in (
                 (charts[0], "closed, %", shares),
                 (charts[1], "requests", [row["requests"] for row in rows]),
@@ -155,17 +160,26 @@ def compare(
         >>> [(row["preset"], row["requests"]) for row in runs.rows]
         [('wakeloop', 1), ('loki', 1)]
     """
-    pairs = presets.items() if isinstance(presets, Mapping) else [(_name_preset(one), one) for one in presets]
+    chosen: dict[str, str | LoopSettings] = {}
+    if isinstance(presets, Mapping):
+        chosen.update(presets)
+    else:
+        for one in presets:
+            chosen[_name_preset(one)] = one
     named: dict[str, LoopSettings] = {}
-    for name, one in pairs:  # all of them before the first run, so that a typo costs nothing
+    for name, one in chosen.items():  # all of them before the first run, so that a typo costs nothing
         named[name] = preset(one) if isinstance(one, str) else one
-    given = {"messages": [("user", task)]} if isinstance(task, str) else dict(task)
+    title, given = "", {"messages": [("user", task)]}
+    if isinstance(task, str):
+        title = task
+    else:
+        given = dict(task)
     tools, rows = [*tools], []
     for name, settings in named.items():
         made = model if isinstance(model, str | BaseChatModel) else model(settings)
         agent = create_todo_agent(made, tools, settings=settings, **more)
         rows.append(_run_preset(name, agent, given, config))
-    return Comparison(task if isinstance(task, str) else "", rows)
+    return Comparison(title, rows)
 
 
 def _run_preset(name: str, agent: Any, given: Any, config: Any) -> Row:
@@ -217,4 +231,6 @@ def _name_preset(one: str | LoopSettings) -> str:
     if isinstance(one, str):
         return one
     name, differs = one.nearest_preset()
-    return ", ".join([name, *[f"{key}={own!r}" for key, own, _ in differs]])
+    for key, own, _ in differs:
+        name += f", {key}={own!r}"
+    return name

@@ -26,7 +26,7 @@ MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled"
 
 
 def format_ending(session: Mapping[str, Any]) -> str:
-    """Say in a sentence how a thread stands; a reason of another package is quoted as it is."""
+    """Say in a sentence how a thread's last run ended; another package's reason is quoted as it is."""
     reason = session.get("reason")
     blanks = {"open": 0, "budget": 0, "on": "a peer"} | dict(session)
     budget = blanks["budget"]
@@ -42,10 +42,12 @@ def format_ending(session: Mapping[str, Any]) -> str:
 
 
 def format_progress(todos: Sequence[Todo]) -> str:
-    """Count what is closed and what is blocked: `2/5 closed, 1 blocked`."""
+    """Count the closed and the blocked items: `2/5 closed, 1 blocked`."""
     progress = f"{count_closed(todos)}/{len(todos)} closed"
     blocked = count_blocked(todos)
-    return f"{progress}, {blocked} blocked" if blocked else progress
+    if blocked:
+        progress += f", {blocked} blocked"
+    return progress
 
 
 def count_closed(todos: Sequence[Todo]) -> int:
@@ -65,7 +67,9 @@ def format_list_line(todos: Sequence[Todo]) -> str:
     open_items = [todo for todo in todos if is_open(todo)]
     started = [todo for todo in open_items if todo["status"] == "in_progress"]
     line = f"list: {format_progress(todos)}"
-    return f"{line} {format_item((started or open_items)[0])}" if open_items else line
+    if open_items:
+        line += f" {format_item((started or open_items)[0])}"
+    return line
 
 
 def format_item(todo: Todo, mark: str | None = None) -> str:
@@ -84,8 +88,12 @@ def format_call(name: str, args: Mapping[str, Any]) -> str:
 def format_first_line(text: str) -> str:
     """Return the first line that is not blank, and the number of further ones."""
     lines = [line for line in strip_controls(text).splitlines() if line.strip()]
-    first = clean_line(redact_text(lines[0]), 160) if lines else ""
-    return f"{first} (+ {pluralize(len(lines) - 1, 'line')})" if len(lines) > 1 else first
+    if not lines:
+        return ""
+    first = clean_line(redact_text(lines[0]), 160)
+    if len(lines) > 1:
+        first += f" (+ {pluralize(len(lines) - 1, 'line')})"
+    return first
 
 
 def to_json(value: Any) -> str:
@@ -110,11 +118,13 @@ def format_spent(spent: ActivationSpending) -> str:
 
 def format_budget_share(name: str | None, share: float) -> str:
     """Say how much of the budget nearest to its limit is spent; "" below one percent."""
-    return f"{_format_percent(share)} of max_{name}" if name and share >= MIN_SHARE else ""
+    if not name or share < MIN_SHARE:
+        return ""
+    return f"{_format_percent(share)} of max_{name}"
 
 
 def format_trouble(session: Mapping[str, Any], todos: Sequence[Todo]) -> str:
-    """Count failed calls and blocked items, which a good ending would hide; "" if there are none."""
+    """Count failed calls and blocked items, which a good ending would hide; "" without any."""
     return format_failures(count_failed_calls(session), count_blocked(todos))
 
 
@@ -165,11 +175,15 @@ def wants_approval(value: Any) -> bool:
 def find_plan(value: Any) -> list[Any] | None:
     """Return the plan that an interrupt asks to approve; None if it asks something else."""
     actions = find_actions(value)
-    if [action["name"] for action in actions] != [PLAN_ACTION] or actions[0]["args"].keys() != {"todos"}:
+    if len(actions) != 1 or actions[0]["name"] != PLAN_ACTION or actions[0]["args"].keys() != {"todos"}:
         return None
     todos = actions[0]["args"]["todos"]
-    sound = isinstance(todos, list) and all(isinstance(t, Mapping) and t.keys() >= ITEM_KEYS for t in todos)
-    return todos if sound else None
+    if not isinstance(todos, list):
+        return None
+    for todo in todos:
+        if not (isinstance(todo, Mapping) and todo.keys() >= ITEM_KEYS):
+            return None
+    return todos
 
 
 def find_actions(value: Any) -> list[Mapping[str, Any]]:
@@ -228,9 +242,9 @@ def _format_action(action: Mapping[str, Any], *, named: bool) -> list[str]:
 
 
 def _format_plan_item(todo: Mapping[str, Any]) -> str:
+    line = f"{todo['id']} {todo['content']}"
     more = [str(todo[key]) for key in ("reason", "evidence") if todo.get(key)]
-    suffix = f" ({', '.join(more)})" if more else ""
-    return f"{todo['id']} {todo['content']}{suffix}"
+    return f"{line} ({', '.join(more)})" if more else line
 
 
 def _format_part(name: Any, value: Any) -> list[str]:
@@ -241,7 +255,7 @@ def _format_part(name: Any, value: Any) -> list[str]:
 
 
 def format_full_text(text: str) -> list[str]:
-    """Return all lines of a text with invisible characters escaped, and a note about those and its length."""
+    """Return all lines with invisible characters escaped, and notes about those and about a great length."""
     lines = escape_invisible(text).split("\n")
     unseen = sum(not is_visible(one) for one in text) - text.count("\n")
     if unseen:

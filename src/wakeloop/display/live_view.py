@@ -86,16 +86,19 @@ class LiveView:
 
     def write(self, line: Line) -> None:
         """Write the rows of a line."""
-        is_reply = line.kind == "model" and line.parts
-        for row in self.wrap_reply(line.parts[0]) if is_reply else self.wrap_line(line):
+        rows = self.wrap_line(line)
+        if line.kind == "model" and line.parts:
+            rows = self.wrap_reply(line.parts[0])
+        for row in rows:
             self.console.print(row, soft_wrap=True)
 
     def wrap_reply(self, text: str) -> Iterator[Text]:
         """Yield the rows of a model's text, as Markdown, indented further than lines of the view itself."""
         room = self.console.options.update(width=max(self.console.width - len(REPLY), 10))
-        for number, drawn in enumerate(self.console.render_lines(render_markdown(text), room, pad=False)):
-            head = " " * len(REPLY) if number else REPLY
+        head = REPLY
+        for drawn in self.console.render_lines(render_markdown(text), room, pad=False):
             row = Text(head)
+            head = " " * len(REPLY)
             for part in drawn:
                 if not part.control:
                     row.append(part.text, part.style)
@@ -155,8 +158,10 @@ class LiveView:
         now = screen.clock()
         activities = []
         for call in list(screen.running.values()):  # a copy: the stream's thread changes it
-            time = "" if call.since is None else f"{formatting.format_elapsed(now - call.since)}  "
-            activities.append(time + call.text)
+            activity = call.text
+            if call.since is not None:
+                activity = f"{formatting.format_elapsed(now - call.since)}  {activity}"
+            activities.append(activity)
         name, length = screen.calling
         if name:
             activities.append(f"calling {name}, {pluralize(length, 'character')}")
@@ -186,16 +191,17 @@ def select_visible(todos: list[Todo], room: int) -> list[Todo]:
 
 
 def format_progress_bar(todos: list[Todo]) -> Text:
-    """Draw the share of items that are no longer open."""
+    """Draw a bar with the share of items that are done with, and count them."""
     full = BAR * sum(not is_open(todo) for todo in todos) // len(todos)
     drawn = make_row("  ").append("━" * full, "green").append("━" * (BAR - full), "dim")
     return drawn.append(f" {formatting.format_progress(todos)}")
 
 
 def take_last_rows(text: str, width: int) -> list[str]:
-    """Wrap a text and return its last rows."""
+    """Return the last rows of the wrapped text."""
     rows: list[str] = []
-    for line in [line for line in text.splitlines() if line.strip()][-TEXT_ROWS:]:
+    lines = [line for line in text.splitlines() if line.strip()]
+    for line in lines[-TEXT_ROWS:]:
         rows += wrap_text(line, max(width - 2, 10), hang=0)
     return rows[-TEXT_ROWS:]
 

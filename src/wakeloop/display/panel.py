@@ -103,7 +103,7 @@ class TodoPanel:
 
     @property
     def answer(self) -> str:
-        """The last run's answer, or "" if there is none."""
+        """The last run's answer; "" before the first one."""
         return answer_of(self.result) if self.result else ""
 
     def feed(self, mode: str, data: Any) -> None:
@@ -117,7 +117,8 @@ class TodoPanel:
             asked = data[INTERRUPT_KEY]
             self.result = {**(self.result or {}), INTERRUPT_KEY: [*asked]}
             for one in asked:
-                lines += [Line("question", text) for text in formatting.format_interrupt(one.value)]
+                for text in formatting.format_interrupt(one.value):
+                    lines.append(Line("question", text))
         else:
             lines = self.screen.feed(mode, data)
         ended = False
@@ -167,7 +168,9 @@ class TodoPanel:
         # The values of a parked run do not count open items.
         end = formatting.format_ending(session | {"open": count_open(self.screen.todos)})
         trouble = formatting.format_trouble({"spent": self.screen.spent}, self.screen.todos)
-        return f"{end} {trouble}." if trouble else end
+        if trouble:
+            end += f" {trouble}."
+        return end
 
     def _show_edited(self, todos: list[Todo]) -> View:
         self.screen.todos, self.status = todos, "Edited by hand since the last run."
@@ -197,20 +200,23 @@ class TodoPanel:
             self._place.update(bundle, raw=True)
 
     def __str__(self) -> str:
-        title = [strip_controls(self.title)] if self.title else []
-        return "\n".join([*title, render_list_text(self.screen.todos), *self._status_lines()])
+        lines = [render_list_text(self.screen.todos), self._status_line()]
+        if self.title:
+            lines.insert(0, strip_controls(self.title))
+        return "\n".join(lines)
 
     def _repr_pretty_(self, printer: Any, *_: Any) -> None:
         printer.text(str(self))
 
     def _repr_html_(self) -> str:
         todos = self.screen.todos
-        parts = [f"<p><b>{escape_html(strip_controls(self.title))}</b></p>"] if self.title else []
-        parts += [render_list_html(todos, format_bar(todos)), *map(make_paragraph, self._status_lines())]
+        parts = [render_list_html(todos, format_bar(todos)), make_paragraph(self._status_line())]
+        if self.title:
+            parts.insert(0, f"<p><b>{escape_html(strip_controls(self.title))}</b></p>")
         lines = [line for line in self.lines if line.kind != "item"]
         if self.running:
-            texts = [*map(_redact_line, lines[-VISIBLE_LINES:]), self._format_streamed()]
-            parts.append(make_preformatted("\n".join(texts)))
+            rows = [*map(_redact_line, lines[-VISIBLE_LINES:]), self._format_streamed()]
+            parts.append(make_preformatted("\n".join(rows)))
         elif lines:
             log = make_preformatted("\n".join(map(_redact_line, lines)))
             parts.append(f"<details><summary>{pluralize(len(lines), 'event')}</summary>{log}</details>")
@@ -219,8 +225,8 @@ class TodoPanel:
     def _format_streamed(self) -> str:
         return redact_text(strip_controls(self.screen.streamed))[-MAX_STREAMED:]
 
-    def _status_lines(self) -> list[str]:
-        return [f"At work: {self.screen.summary}" if self.running else self.status]
+    def _status_line(self) -> str:
+        return f"At work: {self.screen.summary}" if self.running else self.status
 
 
 def _redact_line(line: Line) -> str:
@@ -229,7 +235,7 @@ def _redact_line(line: Line) -> str:
 
 
 def format_bar(todos: list[Todo]) -> str:
-    """Draw the share of items that are no longer open as a bar of plain characters."""
+    """Draw the share of items that are done with as a bar of plain characters."""
     full = BAR_LENGTH * sum(not is_open(todo) for todo in todos) // max(len(todos), 1)
     return "▰" * full + "▱" * (BAR_LENGTH - full) + " "
 

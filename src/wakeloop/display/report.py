@@ -33,7 +33,7 @@ def thread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> 
             secrets.
 
     Raises:
-        ArgumentError: There is no such thread.
+        ArgumentError: The thread does not exist.
         DamagedError: None of its rows can be read.
 
     Example:
@@ -69,7 +69,8 @@ async def athread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = s
 
 def render_page(values: Mapping[str, Any]) -> str:
     """Fill the template. Its content policy allows only its own style and script, by their hashes."""
-    style, script = ((TEMPLATES / f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     jinja = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

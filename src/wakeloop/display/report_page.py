@@ -27,12 +27,12 @@ from wakeloop.text.characters import pluralize
 from wakeloop.text.marks import call_duration_ms, kind_of, source_of, split_result_text
 from wakeloop.text.secrets import redact_json
 
-FOLD_AT = 700  # characters; longer texts are folded
+FOLD_AT = 700  # characters; longer messages are folded
 FOLD_AT_LINES = 14
 MESSAGES_PER_PART = 50
-MANY_MESSAGES = 1_000  # then folded texts stay unformatted, which would take seconds
+MANY_MESSAGES = 1_000  # then folded messages stay unformatted, since formatting would take seconds
 SECOND_MS = 1000
-MAX_BARS = 300  # of tokens and cost; more could not be told apart
+MAX_BARS = 300  # of tokens and cost; more would run together
 GRAPH_SPEAKERS = {
     "wake": "wake",
     "guard": "correction",
@@ -91,7 +91,7 @@ class Bar:
 
 
 class ReportPage:
-    """A timeline as plain values and safe HTML. Every text of the thread passes through `hide`."""
+    """A timeline as plain values and safe HTML. All text of the thread passes through `hide`."""
 
     def __init__(self, picture: Timeline, session: Mapping[str, Any], hide: Hide) -> None:
         self.picture, self.session, self.hide = picture, session, hide
@@ -111,7 +111,7 @@ class ReportPage:
             "pauses": [(a, b, formatting.format_elapsed(took)) for a, b, took in self.axis.pauses],
             "moments": list(map(self.moment, picture.moments)),
             "legend": [(kind, label) for kind, label in MOMENT_LABELS.items() if kind in kinds],
-            "helpers": [self.helper(one) for one in picture.helpers],
+            "helpers": list(map(self.helper, picture.helpers)),
             "tokens": list(self.tokens()),
             "costs": list(self.costs()),
             "lanes": list(map(self.lane, picture.lanes)),
@@ -123,25 +123,32 @@ class ReportPage:
 
     def request(self) -> str:
         """Return the first message of a person."""
-        first = next((one.said for one in self.picture.moments if one.kind == "request"), None)
-        return self.line(first.message.text, 300) if first else ""
+        for one in self.picture.moments:
+            if one.kind == "request" and one.said:
+                return self.line(one.said.message.text, 300)
+        return ""
 
     def facts(self, todos: Sequence[Any]) -> Iterator[tuple[str, str]]:
         """Yield facts about the whole thread, each with its name."""
         requests = self.picture.spends
         state = formatting.format_ending(self.session)
-        yield "State", "The stored thread is damaged." if self.session.get("state") == "damaged" else state
+        if self.session.get("state") == "damaged":
+            state = "The stored thread is damaged."
+        yield "State", state
         yield "List", formatting.format_progress(todos) if todos else "none"
         kinds = Counter(moment.kind for moment in self.picture.moments)
         yield "Wakes", f"{kinds['wake']:,}"
         yield "Requests", f"{len(requests):,}"
-        read, written, cached = (_total(requests, name) for name in ("input", "output", "cached"))
+        read, written = _total(requests, "input"), _total(requests, "output")
+        cached = _total(requests, "cached")
         share = f", {cached:,} cached" if cached else ""
         yield "Tokens", f"{read + written:,} ({read:,} in{share}, {written:,} out)"
         priced = [one for one in requests if one.cost is not None]
         if priced:
-            partly = "" if len(priced) == len(requests) else f" of {pluralize(len(priced), 'request')}"
-            yield "Cost", f"{_total(priced, 'cost'):,.4f}{partly}"
+            cost = f"{_total(priced, 'cost'):,.4f}"
+            if len(priced) < len(requests):
+                cost += f" of {pluralize(len(priced), 'request')}"
+            yield "Cost", cost
         yield "Time", formatting.format_elapsed(self.picture.ended - self.picture.began)
         if models := self.models():
             yield "Model", ", ".join(models)
@@ -202,7 +209,9 @@ class ReportPage:
         so_far, groups = 0.0, self.group_requests()
         for place, (x, _, group) in enumerate(groups):
             so_far += _total(group, "cost")
-            end = groups[place + 1][0] if place + 1 < len(groups) else 100.0
+            end = 100.0
+            if place + 1 < len(groups):
+                end = groups[place + 1][0]
             if whole:
                 label = f"{self.since(group[-1].at)}: {so_far:,.4f} so far"
                 yield Bar(x, max(end - x, 0.0), so_far / whole * 100, "cost", label)
@@ -215,7 +224,10 @@ class ReportPage:
         places = [self.axis.place(group[0].at) for group in groups]
         rooms = [b - a for a, b in pairwise(places) if b > a]
         width = max(min(median(rooms or [4.0]) / 2, 2.5), 0.2)
-        return [(min(x, 100 - width), width, group) for x, group in zip(places, groups, strict=True)]
+        placed: list[tuple[float, float, list[RequestUsage]]] = []
+        for x, group in zip(places, groups, strict=True):
+            placed.append((min(x, 100 - width), width, group))
+        return placed
 
     def lane(self, lane: ItemLane) -> dict[str, Any]:
         """Return an item: its text, its bars, and its history in words."""
@@ -226,10 +238,12 @@ class ReportPage:
             name = STATUS_LABELS.get(span.status, span.status)
             story.append(f"{name} {self.since(span.start)}")
             bars.append(Bar(x, width, 100, span.status, f"{name} from {self.since(span.start)}"))
-        story += [f"completion refused {self.since(at)}" for at in lane.refused]
+        for at in lane.refused:
+            story.append(f"completion refused {self.since(at)}")
+        status: str = todo["status"]
         if lane.gone is not None:
             story.append(f"removed {self.since(lane.gone)}")
-        status = "gone" if lane.gone is not None else todo["status"]
+            status = "gone"
         return {
             "id": self.line(str(todo.get("id", ""))),
             "text": self.line(todo["content"], 300),
@@ -238,7 +252,7 @@ class ReportPage:
             "reason": self.line(todo.get("reason") or "", 300),
             "evidence": self.line(todo.get("evidence") or "", 300),
             "bars": bars,
-            "refused": [self.axis.place(at) for at in lane.refused],
+            "refused": list(map(self.axis.place, lane.refused)),
             "story": ", ".join(story),
             "number": self.number(lane.said),
         }
@@ -268,7 +282,7 @@ class ReportPage:
                 time = f"{took:,} ms" if took < SECOND_MS else formatting.format_elapsed(took / 1000)
                 shown["notes"].append(f"took {time}")
         elif isinstance(message, AIMessage):
-            shown["calls"] = [self.call(call) for call in message.tool_calls]
+            shown["calls"] = list(map(self.call, message.tool_calls))
             if usage := message.usage_metadata:
                 read = pluralize(usage["input_tokens"], "token")
                 shown["notes"].append(f"{read} in, {usage['output_tokens']:,} out")
@@ -306,7 +320,7 @@ class ReportPage:
     # -- small things ------------------------------------------------------------------------------------
 
     def line(self, text: str, limit: int = 160) -> str:
-        """Put a text of the thread on one line."""
+        """Put text of the thread on one line."""
         return clean_line(clean_text(text, self.hide, MIN_LIMIT), limit)
 
     def since(self, time: float) -> str:

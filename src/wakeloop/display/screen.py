@@ -153,8 +153,11 @@ class Screen:
         by_id = {todo["id"]: todo for todo in self.todos}
         lines = []
         for key in event["changed"]:
-            text = f"  {formatting.format_item(by_id[key])}" if key in by_id else f"[-] {key} removed"
-            lines.append(Line("item", text if key in by_id else clean_line(text)))
+            if key in by_id:
+                text = f"  {formatting.format_item(by_id[key])}"
+            else:
+                text = clean_line(f"[-] {key} removed")
+            lines.append(Line("item", text))
         if lines:
             lines.append(Line("item", f"list: {formatting.format_progress(self.todos)}"))
         return lines
@@ -218,12 +221,15 @@ class Screen:
             return
         self.streamed = (self.streamed + chunk.text)[-MAX_STREAMED:]
         for piece in chunk.tool_call_chunks:
-            name, length = (piece["name"], 0) if piece["name"] else self.calling
+            name, length = self.calling
+            if piece["name"]:  # only the first piece of a call has its name
+                name, length = piece["name"], 0
             self.calling = name, length + len(piece["args"] or "")
 
     def handle_update(self, node: str, update: Any) -> Iterable[Line]:
         """Show what a node wrote: replies, tool results, messages of the graph."""
         if node == INTERRUPT_KEY:
+            # The calls wait for a person now; how long they take says nothing about the tool any more.
             self.running = {key: replace(call, since=None) for key, call in self.running.items()}
             return
         for part in update if isinstance(update, list) else [update]:
@@ -254,7 +260,9 @@ class Screen:
     def handle_result(self, node: str, message: ToolMessage) -> Iterable[Line]:
         """Show the first line of a tool's result; of the todo tools only refusals, of repairs nothing."""
         call, failed = self.running.pop(message.tool_call_id, None), message.status == "error"
+        kind: Kind = "done"
         if failed:
+            kind = "error"
             result = clean_line(redact_text(message.text.removeprefix("Error: ")))
         else:
             result = formatting.format_first_line(split_result_text(message)[0])
@@ -265,10 +273,10 @@ class Screen:
             name, took = clean_line(message.name or "a tool"), ""
             if call and call.since is not None:
                 took = formatting.format_elapsed(self.clock() - call.since)
-            text = f"tool {'error' if failed else 'done'}: {name}"
+            text = f"tool {kind}: {name}"
             if result:
                 text += f": {result}"
             if took:
                 text += f" ({took})"
             parts = (call.text if call else name, took, result)
-            yield Line("error" if failed else "done", text, parts)
+            yield Line(kind, text, parts)

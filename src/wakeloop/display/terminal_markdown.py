@@ -1,4 +1,4 @@
-"""Renders a model's Markdown for a terminal."""
+"""Terminal Markdown: a model's Markdown as rows of text."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markdown import Heading, Markdown
 from rich.text import Text
 
-MAX_CHARACTERS = 100_000  # longer texts are shown as they are
+MAX_CHARACTERS = 100_000  # longer messages are shown as they are
 
 
 class LeftHeading(Heading):

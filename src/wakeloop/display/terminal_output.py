@@ -10,7 +10,7 @@ from unicodedata import category, east_asian_width
 from wakeloop.display.terminal_text import strip_controls
 
 INDENT = 4  # columns, of the rows of a line after its first
-MIN_TEXT_COLUMNS = 12  # of a text in a table; with fewer it goes on a line of its own
+MIN_TEXT_COLUMNS = 12  # of a cell that may be cut; with fewer it gets a line of its own
 GAP = "  "  # between columns, and before further lines of a table row
 COMMAND = re.compile(  # what may precede a command to copy
     r"""(?:|\s*(?:\S+: )?(?:… and \d+ more|(?!Usage)[A-Z][a-z ]+): (?:(?:[^'"]|(?<=\w)')*, then )?)"""
@@ -24,9 +24,9 @@ ARGUMENT = re.compile(r"""\s*(?:'[^']*'|"[^"]*"|\S)+""")  # quoted strings are n
 
 
 def write_text(text: str, out: TextIO, *, whole: bool = False, end: str = "\n") -> None:
-    """Write a text without control codes; characters that the output's encoding lacks are replaced.
+    """Write text without control codes; characters that the output's encoding lacks are replaced.
 
-    On a terminal, lines are wrapped between words. A `whole` text is not: it is for a program.
+    On a terminal, lines are wrapped between words, unless the text is for a program (`whole`).
     """
     text, width = strip_controls(text), None if whole else find_width(out)
     if width is not None:
@@ -49,7 +49,7 @@ def find_width(out: TextIO) -> int | None:
 
 
 def count_columns(text: str) -> int:
-    """Count the columns that a text takes; wide characters take two, combining ones none."""
+    """Count the columns that `text` takes; wide characters take two, combining ones none."""
     if text.isascii():
         return len(text)
     columns = 0
@@ -60,7 +60,7 @@ def count_columns(text: str) -> int:
 
 
 def wrap_text(text: str, width: int, hang: int = INDENT) -> Iterator[str]:
-    """Wrap a text, and indent the rows of a line after its first. A word longer than a row stays whole.
+    """Wrap `text`, and indent the rows of a line after its first. A word longer than a row stays whole.
 
     A command to copy gets rows of its own, joined by backslashes, so that a shell reads them as one line.
     """
@@ -105,7 +105,7 @@ def format_columns(
     """Format rows of cells as lines, each column as wide as its longest cell.
 
     If that exceeds `width`, columns in `spare` are left out, in this order and as few as possible; then
-    columns in `texts` are cut, and what still does not fit goes on a further line.
+    columns in `texts` are cut, and columns that still do not fit move to another line.
     """
     wide = [max(map(count_columns, column)) for column in zip(*rows, strict=True)]
     kept = [*range(len(wide))]
@@ -118,14 +118,18 @@ def format_columns(
     for row in rows:
         for line in shown:
             text = GAP.join(pad_text(row[place], most) for place, most in line.items())
-            yield (text if line is shown[0] else GAP + text).rstrip()
+            if line is not shown[0]:
+                text = GAP + text
+            yield text.rstrip()
 
 
 def _needed_widths(wide: Sequence[int], kept: Iterable[int], texts: Collection[int]) -> list[int]:
     """Return the least width of each column, with the gap before it."""
     needs = []
     for place in kept:
-        least = min(wide[place], MIN_TEXT_COLUMNS) if place in texts else wide[place]
+        least = wide[place]
+        if place in texts:
+            least = min(least, MIN_TEXT_COLUMNS)
         needs.append(len(GAP) + least)
     return needs
 
@@ -133,9 +137,9 @@ def _needed_widths(wide: Sequence[int], kept: Iterable[int], texts: Collection[i
 def _split_columns(
     wide: Sequence[int], kept: Sequence[int], width: int, texts: Collection[int]
 ) -> list[list[int]]:
-    """Split the columns into lines; if one line is not enough, trailing texts get one of their own."""
+    """Split the columns into lines; if one is not enough, trailing columns of text get one of their own."""
     needs = _needed_widths(wide, kept, texts)
-    apart = None  # the first of the trailing texts
+    apart = None  # the first of the trailing columns of text
     for place in reversed(kept):
         if place not in texts:
             break
@@ -156,13 +160,17 @@ def _split_columns(
 def _share_width(
     line: Sequence[int], wide: Sequence[int], width: int | None, texts: Collection[int], *, first: bool
 ) -> dict[int, int]:
-    """Return the width of each column of a line; texts share what the others leave."""
+    """Return the width of each column of a line; columns in `texts` share what the others leave."""
     found = {place: wide[place] for place in line}
     if width is None:
         return found
-    cuttable = sorted((place for place in line if place in texts), key=wide.__getitem__)
-    left = width - len(GAP) * (len(line) - first)
-    left -= sum(wide[place] for place in line if place not in texts)
+    left, cuttable = width - len(GAP) * (len(line) - first), []
+    for place in line:
+        if place in texts:
+            cuttable.append(place)
+        else:
+            left -= wide[place]
+    cuttable.sort(key=wide.__getitem__)  # what a narrow column does not need is left for the wider ones
     for number, place in enumerate(cuttable):
         found[place] = min(wide[place], max(left // (len(cuttable) - number), 1))
         left -= found[place]
@@ -170,17 +178,21 @@ def _share_width(
 
 
 def pad_text(text: str, wide: int) -> str:
-    """Pad or cut a text to a number of columns."""
+    """Pad or cut `text` to `wide` columns."""
     text = cut_text(text, wide)
     return text + " " * (wide - count_columns(text))
 
 
 def cut_text(text: str, wide: int) -> str:
-    """Cut a text to a number of columns, between words unless that would cut more than half of it."""
+    """Cut `text` to `wide` columns, between words unless that would cut more than half of it."""
     if count_columns(text) <= wide:
         return text
     last = ""
     while count_columns(text) >= wide:
         text, last = text[:-1], text[-1]
-    head = text if last == " " else text.rpartition(" ")[0]
-    return (head if count_columns(head) * 2 >= wide - 1 else text).rstrip() + "…"
+    head = text
+    if last != " ":
+        head = text.rpartition(" ")[0]
+    if count_columns(head) * 2 >= wide - 1:
+        text = head
+    return text.rstrip() + "…"

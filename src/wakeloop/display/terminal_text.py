@@ -19,7 +19,7 @@ def strip_controls(text: str) -> str:
 
 
 def clean_line(text: str, limit: int = 200) -> str:
-    """Put a text on one line, and cut it to `limit` characters."""
+    """Put `text` on one line, and cut it to `limit` characters."""
     joined = " ".join(strip_controls(text).split())
     return joined if len(joined) <= limit else joined[: limit - 1] + "…"
 

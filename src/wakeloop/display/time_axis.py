@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from statistics import median
 
 from wakeloop.display.formatting import format_elapsed
@@ -21,13 +21,13 @@ class TimeAxis:
 
     def __init__(self, times: Sequence[float]) -> None:
         self.times = sorted(set(times)) or [0.0]
-        took = [b - a for a, b in zip(self.times, self.times[1:], strict=False)]
+        took = [after - before for before, after in pairwise(self.times)]
         middle = median(took) if took else 1.0
         drawn = [min(max(one, NARROWEST * middle), WIDEST * middle) for one in took]
         total = sum(drawn) or 1.0
         self.places = [place / total * FULL_WIDTH for place in accumulate(drawn, initial=0.0)]
         self.pauses = []
-        for start, end, seconds in zip(self.places, self.places[1:], took, strict=False):
+        for (start, end), seconds in zip(pairwise(self.places), took, strict=True):
             if seconds > max(WIDEST * middle, PAUSE_SECONDS):
                 self.pauses.append((start, end, seconds))
 

@@ -57,7 +57,7 @@ def recover_state(history: ThreadHistory) -> dict[str, Any]:
 def _build(history: ThreadHistory) -> "_TimelineBuilder":
     builder = _TimelineBuilder()
     for step in history.steps:
-        if step.behind_gap:
+        if step.after_gap:
             builder.ending = None
             builder.moments.append(Moment(step.began, "gap", "Earlier steps cannot be read."))
         for part in (builder.read_stored, builder.read_writes):
@@ -115,9 +115,8 @@ class _TimelineBuilder:
         for session in writes.get("todo_session", ())[-1:]:
             self.note_session(session, at)
         if INTERRUPT_KEY in writes and step.ended is None:
-            self.moments += [
-                Moment(at, "question", _format_first_question(one)) for one in writes[INTERRUPT_KEY]
-            ]
+            for asked in writes[INTERRUPT_KEY]:
+                self.moments.append(Moment(at, "question", _format_first_question(asked)))
 
     # -- the conversation --------------------------------------------------------------------------------
 
@@ -147,7 +146,8 @@ class _TimelineBuilder:
         known = self.said.get(key)
         if known is None:
             self.said[key] = said = MessageEntry(at, message)
-            self.moments += [Moment(at, kind, text, said) for kind, text in self.classify(said)]
+            for kind, text in self.classify(said):
+                self.moments.append(Moment(at, kind, text, said))
         else:
             known.gone = False
             if kind_of(message) == "nag" and kind_of(known.message) != "nag":
@@ -155,10 +155,11 @@ class _TimelineBuilder:
             known.message = message
 
     def classify(self, said: MessageEntry) -> Iterator[tuple[str, str]]:
-        """Yield the moments that a new message stands for, each with its text."""
+        """Yield the kinds of the moments that a new message makes, each with its text."""
         message, kind = said.message, kind_of(said.message)
         if isinstance(message, AIMessage) and kind is None:
-            self.calls.update({str(call["id"]): said for call in message.tool_calls})
+            for call in message.tool_calls:
+                self.calls[str(call["id"])] = said
         elif isinstance(message, ToolMessage):
             said.answers = self.calls.get(message.tool_call_id)
             if message.status == "error":
@@ -217,7 +218,9 @@ class _TimelineBuilder:
         now = Totals(*notes.get("spent") or ())
         was = self.spent if now.requests >= self.spent.requests else Totals()  # or a new activation
         if now.requests > was.requests:
-            cost = None if now.cost is None else (now.cost - (was.cost or 0)) / BILLION
+            cost = None
+            if now.cost is not None:
+                cost = (now.cost - (was.cost or 0)) / BILLION
             self.spends.append(
                 RequestUsage(
                     at,

@@ -76,7 +76,7 @@ def show(given: object) -> View:
 
 
 def format_session(session: Mapping[str, Any]) -> str:
-    """Say how a thread stands, what it spent, and how many calls failed."""
+    """Say how a thread's last run ended, what it spent, and how many calls failed."""
     parts = []
     if session.get("wakes"):
         parts.append(pluralize(session["wakes"], "wake"))
@@ -84,8 +84,10 @@ def format_session(session: Mapping[str, Any]) -> str:
         parts.append(formatting.format_spent(spent))
     if failed := formatting.count_failed_calls(session):
         parts.append(f"{pluralize(failed, 'call')} failed")
-    ending = formatting.format_ending(session)
-    return f"{ending} {', '.join(parts)}." if parts else ending
+    sentence = formatting.format_ending(session)
+    if parts:
+        sentence += f" {', '.join(parts)}."
+    return sentence
 
 
 def render_list_html(todos: Sequence[Todo], bar: str = "") -> str:
@@ -110,11 +112,13 @@ def _format_status(todo: Todo) -> str:
     """Format a status with its sign, and its reason or evidence."""
     status = f"{formatting.SIGNS.get(todo['status'], '?')} {todo['status'].replace('_', ' ')}"
     why = todo.get("reason") or todo.get("evidence")
-    return f"{status}: {clean_line(str(why), MAX_ITEM)}" if why else status
+    if why:
+        status += f": {clean_line(str(why), MAX_ITEM)}"
+    return status
 
 
 def make_paragraph(text: str) -> str:
-    """Make an HTML paragraph of a text."""
+    """Make an HTML paragraph."""
     return f"<p>{escape_html(strip_controls(text))}</p>"
 
 

@@ -116,7 +116,7 @@ def search_other_run(run: RunPosition) -> Search:
 
 
 def find_foreign_checkpoint(run: RunPosition, rows: Rows) -> str | None:
-    """Return the id of the first checkpoint of another run, "" if there is none, None if the rows end first.
+    """Return the id of the first checkpoint of another run: "" without one, None if the rows end too early.
 
     This run's checkpoints are a chain from its newest back to the one that it started from. With
     `durability="async"` the newest may not be stored yet, with `"exit"` none is. If the caller named a

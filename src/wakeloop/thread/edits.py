@@ -18,7 +18,7 @@ from wakeloop.text.characters import is_blank
 from wakeloop.thread.edit_target import EditTarget, refuse_unfinished
 from wakeloop.thread.thread_status import read_session
 from wakeloop.todos.changes import diff_lists
-from wakeloop.todos.items import Todo, assign_ids, count_open
+from wakeloop.todos.items import Status, Todo, assign_ids, count_open
 from wakeloop.todos.operations import Add, Board, Change, Operation, Rules
 from wakeloop.todos.rounds import play_round
 
@@ -145,12 +145,12 @@ class _Edit:
         operations: list[Operation] = []
         if added := read_texts(self.add, "add"):
             operations.append(Add(added))
-        operations += [Change(key, "completed") for key in read_ids(self.done, "done")]
-        operations += [Change(key, "in_progress") for key in read_ids(self.start, "start")]
+        operations += _read_changes(self.done, "done", "completed")
+        operations += _read_changes(self.start, "start", "in_progress")
         for key, reason in read_texts_by_id(self.block, "block", "reason").items():
             operations.append(Change(key, "blocked", reason))
-        operations += [Change(key, "cancelled") for key in read_ids(self.cancel, "cancel")]
-        operations += [Change(key, "pending") for key in read_ids(self.reopen, "reopen")]
+        operations += _read_changes(self.cancel, "cancel", "cancelled")
+        operations += _read_changes(self.reopen, "reopen", "pending")
         return operations
 
     def apply_to(self, snapshot: StateSnapshot, target: EditTarget) -> tuple[list[Todo], dict[str, Any]]:
@@ -208,7 +208,7 @@ class _Edit:
             return after  # type: ignore[no-any-return]
 
     def apply_texts(self, board: Board) -> list[Todo]:
-        """Give items their new texts and remove those that are to go."""
+        """Give items their new text, and remove the ones that `remove` names."""
         for key, text in read_texts_by_id(self.edit, "edit", "text").items():
             todo = self.find_item(board, key)
             if is_blank(text):
@@ -219,7 +219,7 @@ class _Edit:
 
     @staticmethod
     def find_item(board: Board, key: Id) -> Todo:
-        """Return an item. Raises `EditError` if there is none of this id."""
+        """Return the item with this id. Raises `EditError` if the list lacks it."""
         if (todo := board.find(key)) is None:
             raise EditError(f"Nothing was changed: there is no item {key!r}.")
         return todo
@@ -236,3 +236,8 @@ class _Edit:
             elif session["open"] and session["reason"] == "settled":
                 session["reason"] = None
         return session
+
+
+def _read_changes(keys: Any, name: str, status: Status) -> list[Change]:
+    """Return a change to `status` for each id in the argument `name`."""
+    return [Change(key, status) for key in read_ids(keys, name)]

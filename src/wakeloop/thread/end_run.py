@@ -18,7 +18,7 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
 def end_run(graph: Graph, config: RunnableConfig) -> bool:
-    """End a run that waits at an interrupt or broke off. Return False if there is none.
+    """End a run that waits at an interrupt or broke off. Return False if the thread has no such run.
 
     The thread is left as a drained run leaves it. Results of finished tool calls are kept; the next message
     answers the calls that are still open.

@@ -15,6 +15,7 @@ def build_handoff(state: Any, session: Session) -> Command[Any]:
     goto: list[Any] = []
     update = {"messages": list(state["messages"]), "todos": list(state["todos"]), "todo_session": session}
     for entry in state.get("todo_handoff") or ():
-        goto += [Send(to["node"], to["arg"]) if "arg" in to else to["node"] for to in entry["goto"]]
+        for target in entry["goto"]:
+            goto.append(Send(target["node"], target["arg"]) if "arg" in target else target["node"])
         update |= entry["update"]
     return Command(graph=Command.PARENT, goto=goto, update=update)

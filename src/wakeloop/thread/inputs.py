@@ -19,7 +19,7 @@ REMEMBERED_EVENTS = 64
 PASSIVE_KINDS = frozenset(("subagent_done", "cron", "kick"))
 ANSWER_KINDS = frozenset(("human", "peer_reply", "subagent_done"))
 ANSWERED_BY_PERSON = frozenset(("human", "approval"))  # to an approval, any other words mean no
-SILENT_KINDS = frozenset(("human", "kick"))  # without a text, the model does not hear of these
+SILENT_KINDS = frozenset(("human", "kick"))  # the model does not see these unless they have text
 
 
 def find_inbox_fault(state: TodoState) -> str | None:
@@ -73,16 +73,20 @@ class ThreadInput:
             from_others=_came_from_others(messages),
         )
 
+    @computed_once
+    def kinds(self) -> list[str]:
+        """The kinds of the events, in the order of their arrival."""
+        return [str(event.get("kind")) for event in self.events]
+
     @property
     def is_passive(self) -> bool:
         """Whether the input comes from neither a person nor a peer."""
-        return all(event.get("kind") in PASSIVE_KINDS for event in self.events)
+        return PASSIVE_KINDS.issuperset(self.kinds)
 
     @property
     def continues_activation(self) -> bool:
         """Whether the input is only results of subagents, which continue the activation."""
-        kinds = {event.get("kind") for event in self.events}
-        return self.has_ledger and not self.new_input and kinds == {"subagent_done"}
+        return self.has_ledger and not self.new_input and set(self.kinds) == {"subagent_done"}
 
     @property
     def needs_reply(self) -> bool:
@@ -92,7 +96,7 @@ class ThreadInput:
     @property
     def sources(self) -> list[str]:
         """What started this activation, without repetitions."""
-        kinds = [str(event.get("kind")) for event in self.events]
+        kinds = list(self.kinds)
         if self.new_input and not self.from_others:
             kinds.insert(0, "human")
         return list(dict.fromkeys(kinds)) or ["kick"]
@@ -104,9 +108,14 @@ class ThreadInput:
         """The ids of waits that this input ends, by its correlation id or because a person has spoken."""
         answered = {e.get("correlation_id") for e in self.events if e.get("kind") in ANSWER_KINDS}
         person = (self.new_input and not self.from_others) or bool(self.human_events)
-        entries = [w if isinstance(w, Mapping) else {"id": w} for w in self.waiting_on]
-        released = ANSWERED_BY_PERSON if person else frozenset()
-        return [w.get("id") for w in entries if w.get("id") in answered or w.get("on") in released]
+        ended: list[Any] = []
+        for wait in self.waiting_on:
+            key, on = wait, None
+            if isinstance(wait, Mapping):
+                key, on = wait.get("id"), wait.get("on")
+            if key in answered or (person and on in ANSWERED_BY_PERSON):
+                ended.append(key)
+        return ended
 
     @property
     def is_waiting(self) -> bool:
@@ -116,13 +125,16 @@ class ThreadInput:
     @property
     def finished_subagents(self) -> list[str]:
         """The ids of the subagents whose results came in."""
-        done = [event for event in self.events if event.get("kind") == "subagent_done"]
-        return [event["correlation_id"] for event in done if "correlation_id" in event]
+        finished: list[str] = []
+        for event in self.events:
+            if event.get("kind") == "subagent_done" and "correlation_id" in event:
+                finished.append(event["correlation_id"])
+        return finished
 
     @property
     def owed_replies(self) -> list[dict[str, Any]]:
         """The replies that peers expect to messages of this input."""
-        return [entry for event in self.events if (entry := build_owed_reply(event))]
+        return list(filter(None, map(build_owed_reply, self.events)))
 
     def settle(self, state: TodoState, ledger: Ledger) -> dict[str, Any]:
         """Empty the inbox, remember its ids, end the waits that it answers, and note the replies owed."""
@@ -149,8 +161,12 @@ class ThreadInput:
     @computed_once
     def other_events(self) -> list[WakeEvent]:
         """The other events, which become one message together."""
-        others = [event for event in self.events if event.get("kind") != "human"]
-        return [e for e in others if e.get("kind") not in SILENT_KINDS or e.get("text", "").strip()]
+        others: list[WakeEvent] = []
+        for event in self.events:
+            kind, text = event.get("kind"), event.get("text", "").strip()
+            if kind != "human" and (text or kind not in SILENT_KINDS):
+                others.append(event)
+        return others
 
     def format_events(self, no_text: str) -> str:
         """Format the events that are not a person's words, in the order of their arrival."""

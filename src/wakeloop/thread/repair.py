@@ -55,7 +55,10 @@ class Repairs:
             # The channel cannot insert, so the tail is removed and added again after `closing`.
             moved = [*(RemoveMessage(m.id or "") for m in tail), *self.closing, *self.waiting]
         else:
-            moved = [new for new, m in zip(self.waiting, tail, strict=True) if new is not m]
+            moved = []
+            for new, old in zip(self.waiting, tail, strict=True):
+                if new is not old:
+                    moved.append(new)
         return [*self.unmarked, *moved, *self.appended]
 
 
@@ -86,12 +89,11 @@ def plan_repairs(
     elif not appended and not any(isinstance(m, HumanMessage) and source_of(m) is None for m in waiting):
         text = fill_prompt("activate") if nudge is None else nudge
         appended = [make_user_message("activate", text)]
-    from_outside = head[_find_first_outside(state, old) :]
     return Repairs(
         closing=closing,
         waiting=waiting,
         appended=appended,
-        unmarked=[new for m in from_outside if (new := remove_mark(m)) is not m],
+        unmarked=_remove_foreign_marks(head[_find_first_outside(state, old) :]),
     )
 
 
@@ -125,6 +127,16 @@ def close_open_calls(
     if results or (head and isinstance(head[-1], ToolMessage)):
         results.append(make_assistant_message("repair", fill_prompt("run_interrupted")))
     return results
+
+
+def _remove_foreign_marks(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
+    """Return those messages that carry a mark of the graph, without it."""
+    unmarked: list[BaseMessage] = []
+    for message in messages:
+        clean = remove_mark(message)
+        if clean is not message:
+            unmarked.append(clean)
+    return unmarked
 
 
 def _ends_in_results(head: Sequence[AnyMessage], closing: Sequence[BaseMessage]) -> bool:

@@ -127,7 +127,7 @@ def is_unfinished(snapshot: "StateSnapshot") -> bool:
 
 
 def answer_of(given: object) -> str:
-    """Return the last text that the model wrote in the newest activation, or "" if there is none.
+    """Return the last text that the model wrote in the newest activation, or "" if it wrote nothing.
 
     Structured results and messages that the graph added do not count.
 

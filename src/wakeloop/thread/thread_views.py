@@ -91,11 +91,16 @@ def _read_tasks(values: Any, tasks: Any, asked: Any) -> ThreadView:
     """Read a thread with tasks. In a parent's, go down to the agent whose run is not over."""
     values, parked, on = _read_values(values), bool(asked), find_interrupt_kind(asked)
     if "todo_ledger" not in values:
-        states = [state for task in tasks or () if (state := _get_field(task, "state")) is not None]
-        agents = [agent for state in states for agent in _find_agents(state)]
+        states: list[Any] = []
+        agents: list[ThreadView] = []
+        for task in tasks or ():
+            state = _get_field(task, "state")
+            if state is not None:
+                states.append(state)
+                agents += _find_agents(state)
         if agents:
             return next((one for one in agents if one.parked), agents[0])
-        if states:  # without subgraphs=True there are none, and nothing is known about what runs inside
+        if states:  # taken with subgraphs=True, which alone shows what runs inside
             return ThreadView(values, parked, mid_run=bool(tasks), is_agent=False, waiting_on=on)
     return ThreadView(values, parked, mid_run=bool(tasks), is_agent=_has_list(values), waiting_on=on)
 

@@ -129,7 +129,7 @@ def test_a_fork_tells_its_own_branch_and_a_config_may_name_a_checkpoint() -> Non
     fork.invoke({"messages": [("user", "stop")]}, written.config)
     assert told(fork)[0] == {"a": ["pending"], "b": ["pending"]}
     assert told(fork)[1][:3] == ["request", "failed", "request"]
-    assert read_history(fork, THREAD).beside > 0
+    assert read_history(fork, THREAD).other_branches > 0
     assert told(fork, written.config)[:2] == ({"a": ["pending"], "b": ["pending"]}, ["request", "failed"])
 
 
@@ -241,14 +241,14 @@ def test_a_row_that_cannot_be_read_is_found_by_its_moment(
 ) -> None:
     saver = rows(100, apart, torn)
     past = read_history_at(saver, {"thread_id": "t"})
-    assert (len(past.steps) + past.beside, past.damaged, saver.asked) == (read, True, asked)
+    assert (len(past.steps) + past.other_branches, past.damaged, saver.asked) == (read, True, asked)
 
 
 def test_rows_between_two_torn_ones_are_read_though_the_thread_rested() -> None:
     """As a crash leaves it: the last row of a run, and of the next."""
     saver = rows(60, 2**17, range(19, 40, 20), pause=2**34)
     past = read_history_at(saver, {"thread_id": "t"})
-    assert (len(past.steps) + past.beside, past.damaged) == (58, True)
+    assert (len(past.steps) + past.other_branches, past.damaged) == (58, True)
 
 
 def test_a_thread_of_which_a_subagent_alone_can_be_read_is_damaged() -> None:

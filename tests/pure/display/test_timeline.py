@@ -41,7 +41,7 @@ def past(*steps: dict[str, Any], **more: Any) -> ThreadHistory:
                 into=step.get("into", "loop"),
                 stored=step.get("stored", {}),
                 writes=[(key, value) for key, value in step.items() if key not in OWN],
-                behind_gap=step.get("gap", False),
+                after_gap=step.get("gap", False),
             )
             for at, step in enumerate(steps)
         ],
