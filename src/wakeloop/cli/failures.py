@@ -78,7 +78,7 @@ def format_error(error: BaseException) -> str:
     elif _is_server_error(error):
         text = format_server_error(error)
     elif isinstance(error, UnicodeEncodeError):
-        text = f"{error.object[:60]!r} is not UTF-8: type it again."
+        text = f"{error.object[:60]!r} is not valid UTF-8. Type it again."
     elif isinstance(error, UnicodeDecodeError):
         text = "The text on stdin is not UTF-8."
     elif isinstance(error, OSError) and error.strerror:

@@ -95,7 +95,7 @@ def test_a_call_that_does_more_than_read_is_put_to_the_person(shell: Shell, serv
     assert not (shell.folder / "a.txt").exists()
     assert shell("resume", "mine", "not today").returncode == 0
     told = [m["content"] for m in model.requests[-1]["messages"] if m["role"] == "tool"]
-    refused = 'Error: the person refused this call; it was not run. They said: "not today" '
+    refused = 'Error: the user rejected this call; it was not run. They said: "not today" '
     assert told == [f"{refused}Do not send it again unless they ask for it.", "3"]
     assert shell("run", "go", *where, "--yes", "--thread", "other").returncode == 0
     assert (shell.folder / "a.txt").read_text() == "x\u202ey"
@@ -196,7 +196,7 @@ def test_a_file_that_nobody_named_is_told_of_and_starts_nothing(
     monkeypatch.setattr("wakeloop.cli.sessions.serve.handle_stop_signals", at_once)
     begun = tmp_path / "begun"
     servers(tmp_path, command="/bin/sh", args=["-c", f"touch {begun}"])
-    told = "There is a .mcp.json here; its servers are started by --mcp .mcp.json only (--mcp none: never).\n"
+    told = "Found .mcp.json. Start its servers with --mcp .mcp.json; --mcp none hides this note.\n"
     options = ["--model", "m", "--base-url", serve(Reply("Hello.")).url, "--db", "threads.sqlite"]
     code, out, _ = wakeloop(*command, *options, input="")
     assert (code, out.count(told)) == (0, 1)

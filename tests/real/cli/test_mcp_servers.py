@@ -124,7 +124,7 @@ def test_a_stop_ends_a_call_at_once_and_one_without_an_answer_ends_by_itself(
     assert held("add", a=1, b=2) == "3"  # it is still the same session
     Timer(0.2, held.outside.stop.set).start()
     begun = time.monotonic()
-    assert held("slow", seconds=60) == "error: The run is being stopped; the call was ended."
+    assert held("slow", seconds=60) == "error: The run is being stopped, so this call was cancelled."
     assert time.monotonic() - begun < 5
 
 
@@ -375,7 +375,7 @@ def test_without_the_extra_it_is_named(held: Held, monkeypatch: pytest.MonkeyPat
     with pytest.raises(CommandError) as refused:
         held.start(local=LOCAL)
     assert (str(refused.value), refused.value.code) == (
-        "MCP servers need the extra mcp: pip install 'wakeloop[mcp]'.",
+        "MCP servers need the extra 'mcp'. Run: pip install 'wakeloop[mcp]'",
         FAILED,
     )
 

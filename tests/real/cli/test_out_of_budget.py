@@ -127,7 +127,7 @@ def test_nothing_open_needs_a_message_and_an_agents_file_is_raised_itself(ended:
     ended("request_budget", left=False, max_requests="20")
     ended("request_budget", name="other", agent="clerk")
     told = wakeloop("threads")[1].splitlines()[3:]
-    way = "raise max_requests in the agent's file, then wakeloop resume other --agent clerk"
+    way = "change max_requests in the agent's file, then wakeloop resume other --agent clerk"
     assert sorted(told) == [
         "mine: To raise the budget: wakeloop resume mine 'your message' --max-requests 40",
         f"other: To raise the budget: {way}",
@@ -326,7 +326,7 @@ def test_a_run_that_goes_on_hears_no_option_over_the_threads_own(
     ended("stalled", own={"max_requests": 7}, url=server.url, tools="shell")
     assert does("resume", "mine", "more")[0] == 4
     refused = does("resume", "mine", "n", "--max-requests", "40")
-    told = "The thread sets max_requests itself, and its run has not ended: leave the option out."
+    told = "The thread overrides max_requests and its run has not ended. Leave the option out."
     assert refused == (2, "", f"wakeloop: {told}\n")
     assert does("resume", "mine", "n")[0] == 3
 

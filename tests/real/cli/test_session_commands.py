@@ -475,8 +475,8 @@ def test_the_offline_stand_in_is_served(shell: Shell, files: Callable[[Path, int
             "send", "audit", "Audit the files", "--wait", env={"WAKELOOP_DB": str(shell.db)}
         )
         assert (code, err) == (0, "")
-        assert "1 file; the report is in wakeloop-report.md." in out
-        assert (shell.folder / "wakeloop-report.md").is_file()
+        assert "All done." in out
+        assert "1 file, 2 lines." in (shell.folder / "wakeloop-report.md").read_text()
         assert server.stdout.readline() == "audit: dormant, settled; 0 open, 5/6 wakes\n"
     finally:
         server.kill()

@@ -48,7 +48,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of three entries instead of a thousand."""
     monkeypatch.setattr(f"{KEPT}.PAGE_SIZE", 3)
-    monkeypatch.setattr("wakeloop.sessions.langgraph_server.server_host.PAGE_SIZE", 3, raising=False)
 
 
 @pytest.mark.usefixtures("small")

@@ -60,7 +60,8 @@ def test_sessions_are_served_and_sent_to_on_sqlite(tmp_path: Path) -> None:
                 [*command, "send", "main", "audit the folder", "--wait"], check=False, **options
             )  # type: ignore[call-overload]
             assert (sent.returncode, sent.stderr) == (0, "")
-            assert "the report is in wakeloop-report.md" in sent.stdout
+            assert "All done." in sent.stdout
+            assert "1 file, 1 line." in (tmp_path / "root" / "wakeloop-report.md").read_text()
         finally:
             server.terminate()
         assert server.wait(60) == 0
