@@ -1,6 +1,5 @@
 """C48: a thread goes on in a build with other tools, another dialect, or after an edit in mid-run."""
 
-import random
 from functools import cache
 from itertools import permutations
 from typing import Any
@@ -220,17 +219,6 @@ def test_an_edit_as_any_node_at_any_checkpoint_goes_on_in_any_build(
     name: str, at: int, node: str, write: str, other: str, asks: bool
 ) -> None:
     goes_on(name, at, node, write, other, asks=asks)
-
-
-def drawn() -> list[tuple[str, str, int]]:
-    """Each node with each write, at checkpoints that are drawn once."""
-    dice = random.Random(7)
-    return [(node, write, dice.randrange(60)) for node in NODES for write in WRITES]
-
-
-@pytest.mark.parametrize(("node", "write", "at"), drawn())
-def test_each_node_takes_each_edit(node: str, write: str, at: int) -> None:
-    goes_on("wakeloop", at, node, write, "wakeloop", asks=True)
 
 
 # -- a resume at an older checkpoint -----------------------------------------------------------------------

@@ -114,11 +114,3 @@ def test_the_window_shows_the_item_at_work() -> None:
     assert [todo["id"] for todo in select_visible(todos, 4)] == [19, 20, 21, 22]
     assert [todo["id"] for todo in select_visible(todos[:22], 4)] == [18, 19, 20, 21]
     assert select_visible(todos[:3], 4) == todos[:3]
-
-
-def test_a_custom_event_of_a_tool_is_none_of_ours() -> None:
-    screen = Screen()
-    for data in ("text", {"type": "else"}, {"no": "type"}, 3, None):
-        assert screen.feed("custom", data) == []
-    assert screen.feed("updates", {"__interrupt__": ()}) == []
-    assert screen.feed("updates", {"call_model": None}) == []

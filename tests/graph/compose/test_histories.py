@@ -85,14 +85,6 @@ def test_a_thread_that_ended_takes_another_ones_results_as_they_are() -> None:
     assert wire_faults(model.requests) == []
 
 
-def test_a_call_without_a_result_is_still_answered() -> None:
-    history = [("user", "go"), calls(("one", {}, "1"), ("two", {}, "2")), ToolMessage("r", tool_call_id="1")]
-    model = ScriptedModel("Done.")
-    out = create_todo_agent(model).invoke({"messages": history})
-    assert [m.type for m in out["messages"]] == ["human", "ai", "tool", "tool", "ai", "human", "ai"]
-    assert wire_faults(model.requests) == []
-
-
 def test_a_wrapped_model_is_refused_with_the_way_out() -> None:
     from wakeloop import ModelError
 

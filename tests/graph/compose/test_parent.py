@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypedDict
 from unittest.mock import ANY
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -201,39 +201,6 @@ def test_a_parents_history_comes_in_and_goes_out_once(saver: Any) -> None:
     ]
 
 
-BROKEN: dict[str, list[Any]] = {
-    "an unanswered call": [AIMessage("", tool_calls=[{"name": "other", "args": {}, "id": "1"}])],
-    "a stray result": [ToolMessage("r", tool_call_id="7"), AIMessage("a")],
-    "a late result": [
-        AIMessage("", tool_calls=[{"name": "other", "args": {}, "id": "1"}]),
-        HumanMessage("between"),
-        ToolMessage("r", tool_call_id="1"),
-    ],
-    "two assistants": [AIMessage("a"), AIMessage("b")],
-    "a system message in between": [AIMessage("a"), SystemMessage("s"), AIMessage("b")],
-    "one result for two calls": [
-        AIMessage("", tool_calls=[{"name": "other", "args": {}, "id": "1"}]),
-        ToolMessage("r", tool_call_id="1"),
-        ToolMessage("r again", tool_call_id="1"),
-        AIMessage("", tool_calls=[{"name": "other", "args": {}, "id": "1"}]),
-        ToolMessage("r3", tool_call_id="1"),
-    ],
-}
-
-
-@pytest.mark.parametrize("history", BROKEN.values(), ids=BROKEN)
-@pytest.mark.parametrize("asked", [True, False])
-def test_another_agents_history_is_put_in_order(history: list[Any], asked: bool) -> None:
-    model = ScriptedModel(write("a"), close(1), "Done.", "Again.")
-    parent = around(create_todo_agent(model), Talk, InMemorySaver())
-    given = [HumanMessage("q"), *history, *([HumanMessage("go")] if asked else [])]
-    parent.invoke({"messages": given}, THREAD)
-    out = parent.invoke(go("again"), THREAD)
-    model.assert_done()
-    whole(out)
-    assert wire_faults(model.requests) == []
-
-
 # -- two agents in one superstep -------------------------------------------------------------------------
 
 
@@ -368,33 +335,6 @@ async def test_handing_over(saver: Any, door: str) -> None:
         "tool",
     ]
     assert wire_faults([*model.requests, *other.requests]) == []
-
-
-def test_the_session_says_handed_over() -> None:
-    model = ScriptedModel(write("a"), calls(("hand_over", {"to": "desk"}, "h")))
-    graph = StateGraph(Desk)
-    graph.add_node("first", create_todo_agent(model, [hand_over]), destinations=("desk",))
-    graph.add_node("desk", lambda state: {"told": [state["todo_session"]["reason"]]})
-    parent = graph.add_edge(START, "first").compile(checkpointer=InMemorySaver())
-    events = [
-        event
-        for _, event in parent.stream(go(), THREAD, stream_mode="custom", subgraphs=True)
-        if event["type"] == "parked"
-    ]
-    values = parent.get_state(THREAD).values
-    assert values["told"] == ["to desk", "handed_over"]
-    assert values["todo_session"] == {
-        "state": "idle",
-        "reason": "handed_over",
-        "open": 1,
-        "wakes": 0,
-        "budget": 25,
-        "list": 1,
-        "items": 1,
-        "spent": ANY,
-    }
-    assert [event["session"]["reason"] for event in events] == ["handed_over"]
-    assert len(model.requests) == 2  # nothing is asked after the hand-over
 
 
 @pytest.mark.parametrize("saver", [None, True])

@@ -238,17 +238,3 @@ async def test_batches_do_not_mix(saver: Any) -> None:
         assert [out["todos"][0]["content"] for out in outs] == questions
     model.assert_done()
     assert wire_faults(model.requests) == []
-
-
-async def test_ainvoke_in_a_running_loop_many_at_once() -> None:
-    model = ScriptedModel([echoing()] * 60)
-    agent = create_todo_agent(model, checkpointer=InMemorySaver())
-
-    async def one(n: int) -> None:
-        config: Any = {"configurable": {"thread_id": str(n)}}
-        out = await agent.ainvoke({"messages": [("user", f"q{n}")]}, config)
-        assert answer_of(out) == f"Answer to q{n}"
-        assert [todo["content"] for todo in out["todos"]] == [f"q{n}"]
-
-    await asyncio.gather(*(one(n) for n in range(20)))
-    model.assert_done()

@@ -17,7 +17,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 from rig import close
 
-from wakeloop import TodoState, create_todo_agent
+from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, wire_faults
 
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
@@ -246,12 +246,6 @@ def test_plain_functions_and_providers_dicts() -> None:
 # -- commands --------------------------------------------------------------------------------------------
 
 
-class Extended(TodoState):
-    """One more channel."""
-
-    budget: int
-
-
 @dataclass
 class Context:
     """What the caller sends along."""
@@ -268,25 +262,10 @@ def plan(call: Annotated[str, InjectedToolCallId], items: list[str]) -> Any:
 
 
 @tool
-def spend(
-    amount: int, call: Annotated[str, InjectedToolCallId], state: Annotated[dict[str, Any], InjectedState]
-) -> Any:
-    """Write a channel of one's own."""
-    told = ToolMessage(f"spent {amount}", tool_call_id=call)
-    return Command(update={"budget": state.get("budget", 0) + amount, "messages": [told]})
-
-
-@tool
 def picture(number: int, call: Annotated[str, InjectedToolCallId]) -> Any:
     """Return a result and, as some do for images, a user message behind it."""
     told, shown = ToolMessage(f"picture {number}", tool_call_id=call), HumanMessage(f"pixels {number}")
     return Command(update={"messages": [told, shown]})
-
-
-@tool
-def reset() -> Any:
-    """Write a channel of one's own, and say nothing."""
-    return Command(update={"budget": 1})
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -351,24 +330,6 @@ def test_a_list_written_beside_a_todo_call_keeps_whole(others: str) -> None:
     out = agent.invoke(GO, THREAD)
     assert all(isinstance(todo["id"], int) for todo in out["todos"])
     assert "b" in [todo["content"] for todo in out["todos"]]
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_a_channel_of_ones_own(door: str) -> None:
-    one_by_one = [
-        calls((name, args))
-        for name, args in (("reset", {}), ("spend", {"amount": 5}), ("spend", {"amount": 2}))
-    ]
-    model = ScriptedModel(*one_by_one, "Done.")
-    agent = create_todo_agent(model, [spend, reset], state_schema=Extended)
-    out = ran(door, agent, None, {**GO, "budget": 90})
-    assert out["budget"] == 8
-    assert [(m.status, m.content) for m in results(out)] == [
-        ("success", "Done."),
-        ("success", "spent 5"),
-        ("success", "spent 2"),
-    ]
-    assert wire_faults(model.requests) == []
 
 
 @pytest.mark.parametrize("private", ["todo_ledger", "todo_session", "todo_handoff", "todo_inbox"])

@@ -20,7 +20,7 @@ from pydantic import BaseModel, SecretStr
 from wakeloop import SettingsError, answer_of, session_of, update_todos
 from wakeloop.errors import ArgumentError, ToolError, ToolNameError, VerifyError
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
-from wakeloop.testing import ScriptedModel, calls, malformed_call, says
+from wakeloop.testing import ScriptedModel, calls, says
 
 
 def test_one_line_is_changed() -> None:
@@ -204,27 +204,6 @@ def test_no_limit_raises(beside: Any, least: int, script: Any, first: Any) -> No
             agent.invoke(GO, {**THREAD, "recursion_limit": limit})
         except GraphRecursionError:
             assert limit < least
-
-
-@pytest.mark.parametrize(
-    ("replies", "tail", "requests"),
-    [
-        ([says("")] * 2, ["human"], 2),
-        ([calls(looks(1)), says(""), says("")], ["human", "ai", "tool", "ai"], 3),
-        ([calls(malformed_call("look", "{"))] * 2, ["human", "ai", "tool", "ai", "tool"], 2),
-    ],
-)
-def test_bad_replies_are_asked_again_and_end_the_run(replies: Any, tail: Any, requests: int) -> None:
-    agent = laid(ScriptedModel(*replies), settings={"reply_retries": 1})
-    agent.invoke(GO, THREAD)
-    reason = "malformed_calls" if tail[-1] == "tool" else "empty_reply"
-    assert (kinds(agent), ended(agent)) == (tail, ("dormant", reason, requests))
-
-
-def test_an_agent_without_tools_has_those_of_the_list() -> None:
-    agent = laid(ScriptedModel(*settled()), tools=[])
-    agent.invoke(GO, THREAD)
-    assert ended(agent) == ("dormant", "settled", 4)
 
 
 class Answer(BaseModel):

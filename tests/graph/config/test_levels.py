@@ -60,14 +60,6 @@ def test_built_in_is_beneath_all(folder: Path) -> None:
     assert budget(folder, ()) == 25
 
 
-@pytest.mark.parametrize("level", VALUES)
-def test_each_level_overrides_what_is_built_in(
-    level: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said(folder, level, VALUES[level], monkeypatch)
-    assert budget(folder, (level,)) == VALUES[level]
-
-
 @pytest.mark.parametrize(("lower", "higher"), list(combinations(VALUES, 2)))
 def test_the_higher_of_two_levels_holds(
     lower: str, higher: str, folder: Path, monkeypatch: pytest.MonkeyPatch

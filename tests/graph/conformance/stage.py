@@ -157,11 +157,6 @@ class Stage:
         """The places, among all results, of those that carry a reminder."""
         return [place for place, message in enumerate(self.results) if kind_of(message) == "nag"]
 
-    def reminder(self, place: int) -> str:
-        """The reminder that a result carries."""
-        message = self.results[place]
-        return str(message.content)[-message.additional_kwargs["wakeloop"]["chars"] :]
-
     # -- what holds always -------------------------------------------------------------------------------
 
     def check(self) -> None:

@@ -69,35 +69,6 @@ def test_rejected(stage: Make, sent: Any) -> None:
     }
 
 
-ACCEPTED = {"one in progress": "a:i b:p", "all completed": "a:c b:c", "the rest completed": "a:c b:i"}
-
-
-@pytest.mark.parametrize("sent", ACCEPTED.values(), ids=ACCEPTED)
-def test_exactly_one_in_progress_unless_all_are_completed(stage: Make, sent: str) -> None:
-    s = stage(NAME, {"guard_retries": 0}).run(write(sent), "Stopping.")
-    assert s.results[0].status == "success"
-
-
-def test_more_than_one_call_in_a_turn_rolls_the_list_back(stage: Make) -> None:
-    s = stage(NAME)
-    s.run(
-        write("a:i b:p"),
-        write("a:c b:i", "a:c b:c", others=[("look", {"path": "x"})]),
-        write("a:c b:c"),
-        "Done.",
-    )
-    double = s.results[1:4]
-    assert {m.name: m.status for m in double} == {"write_todos": "error", "look": "success"}
-    assert sum(m.name == "write_todos" for m in double) == 2
-    assert all(list(json.loads(str(m.content))) == ["error"] for m in double if m.name == "write_todos")
-    history = [
-        [(t["content"], t["status"]) for t in state.values["todos"]]
-        for state in s.agent.get_state_history(CONFIG)
-        if len(state.values["messages"]) == 7  # the user, two rounds, their results: the double write's end
-    ]
-    assert history == [[("a", "in_progress"), ("b", "pending")]]
-
-
 DOUBLED = {
     "malformed": malformed_call("write_todos", "{no json"),
     "unfit": ("write_todos", {"todos": 7}),
@@ -163,22 +134,6 @@ def test_strict_suppressed_holds_until_a_valid_write(stage: Make) -> None:
     assert (s.asked, s.ledger["todo_guard_suppressed"]) == (2, True)
     s.run(write("a:c b:i"), "1", "2", "3", "I could not.", given="and now?")
     assert s.ending == ("idle", "guard_blocked")
-
-
-# -- its options -----------------------------------------------------------------------------------------
-
-
-def test_tool_description_replaces_the_default(stage: Make) -> None:
-    s = stage(NAME, {"tool_description": "Keep a list."}, tools=[]).run("Hello.")
-    assert [t["function"]["description"] for t in s.model.bound[0]] == ["Keep a list."]
-
-
-def test_the_instructions_are_appended_to_the_agents_own_prompt_and_can_be_replaced(stage: Make) -> None:
-    own = stage(NAME, system_prompt="You bake.").run("Hello.").system
-    assert own.startswith("You bake.\n\n")
-    assert "write_todos" in own
-    s = stage(NAME, {"prompts": {"instructions": "Keep a list."}}, system_prompt="You bake.").run("Hello.")
-    assert s.system == "You bake.\n\nKeep a list."
 
 
 # -- the state -------------------------------------------------------------------------------------------

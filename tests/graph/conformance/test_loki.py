@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from clocks import timeless
 from langchain_core.messages import HumanMessage
-from stage import CONFIG, Make, Stage, looks, names_of
+from stage import Make, Stage, looks, names_of
 
-from wakeloop import InputError, preset, update_todos
+from wakeloop import InputError, preset
 from wakeloop.testing import calls
 
 TOOLS = ["todo__init", "todo__add", "todo__done", "todo__list", "todo__clear"]
@@ -101,11 +101,6 @@ def test_init_takes_a_goal(loki: Loki) -> None:
     assert told(s, "todo__init") == [{"goal": "a cake", "items": []}]
 
 
-def test_add_returns_the_id(loki: Loki) -> None:
-    s = loki().run(add("a", "b"), done(1, 2), "Done.")
-    assert told(s, "todo__add") == [{"id": 1}, {"id": 2}]
-
-
 def test_done_marks_an_item(loki: Loki) -> None:
     s = loki().run(add("a", "b"), done(2), done(1), "Done.")
     first, _ = told(s, "todo__done")
@@ -162,13 +157,6 @@ def test_numeric_strings_are_ids(loki: Loki, key: Any) -> None:
     s = loki().run(add("a"), done(key), "Done.")
     assert s.listed == [("a", "completed")]
     assert told(s, "todo__done")[0]["id"] == 1
-
-
-def test_marking_a_done_item_again_succeeds(loki: Loki) -> None:
-    s = loki().run(add("a"), done(1), done(1), "Done.")
-    first, second = [m for m in s.results if m.name == "todo__done"]
-    assert (second.status, second.content) == ("success", first.content)
-    assert s.listed == [("a", "completed")]
 
 
 # -- continuation ----------------------------------------------------------------------------------------
@@ -307,22 +295,6 @@ def test_it_is_refused_where_the_model_cannot_call_functions(stage: Make) -> Non
     assert s.asked == 1
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [("max_wake_cycles", 2), ("continuation_prompt", "On."), ("inject_todo_instructions", False)],
-)
-def test_the_other_settings_hold_for_the_thread_they_are_set_in(loki: Loki, setting: str, value: Any) -> None:
-    s = loki({"stop_on_repeat": False})
-    s.rewritten = True
-    s.run(add("a"), *["Same."] * 3, done(1), "Done.", todo_settings={setting: value}, endless=True)
-    seen = {
-        "max_wake_cycles": s.notices == ["1/2", "2/2"],
-        "continuation_prompt": s.injected("wake")[0].startswith("On.\n\n"),
-        "inject_todo_instructions": s.system == "",
-    }
-    assert [name for name, holds in seen.items() if holds] == [setting]
-
-
 # -- resets ----------------------------------------------------------------------------------------------
 
 
@@ -330,23 +302,3 @@ def test_the_end_of_a_chain_resets_the_comparison(loki: Loki) -> None:
     s = loki().run(add("a"), "Same.", "Same.")
     s.run("Same.", "Same.", given="go on")
     assert (s.notices, s.ending) == (["1/10"], ("idle", "repeated_reply"))
-
-
-def test_clearing_by_hand_empties_list_and_goal_and_stops_the_chain(loki: Loki) -> None:
-    s = loki().run(init("g"), add("a"), "Same.", "Same.")
-    update_todos(s.agent, CONFIG, clear=True)
-    s.run("Hello.", given="and now?")
-    assert (s.todos, s.values["todo_goal"], s.notices) == ([], "", [])
-
-
-# -- hazards ---------------------------------------------------------------------------------------------
-
-
-def test_ctrl_c_inside_the_chain_ends_it(loki: Loki) -> None:
-    s = loki()
-    s.build(add("a"), "One.", KeyboardInterrupt)
-    with pytest.raises(KeyboardInterrupt):
-        s.play({"messages": [("user", "go")]})
-    assert s.asked == 3
-    s.run(done(1), "Done.", given="never mind")
-    assert (s.notices, s.ending) == ([], ("dormant", "settled"))

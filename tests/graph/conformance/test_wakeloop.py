@@ -262,22 +262,6 @@ def test_todo_list_shows_all_with_notes(stage: Make) -> None:
     )
 
 
-def test_closing_a_closed_item_is_fine(stage: Make) -> None:
-    s = stage(NAME).run(write("a"), update(1, "done"), update(1, "done"), "Done.")
-    assert [m.status for m in s.results] == ["success"] * 3
-    assert s.result == s.results[1].content
-
-
-def test_200_items_not_yet_closed(stage: Make) -> None:
-    s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
-    s.run(
-        write(*(f"step {n}" for n in range(200))), write("one more"), update(1, "done"), write("now"), "Stop."
-    )
-    assert [m.status for m in s.results] == ["success", "error", "success", "success"]
-    assert "200" in str(s.results[1].content)
-    assert len(s.todos) == 201
-
-
 def test_the_last_of_many_is_not_forgotten_in_a_nudge(stage: Make) -> None:
     s = stage(NAME, {"max_wake_cycles": 1, "earn_wakes": 0, "guard_retries": 0, "nudge_items": 3})
     s.run(

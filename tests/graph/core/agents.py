@@ -1,11 +1,9 @@
-"""Agents on scripted models, by both doors and over every saver."""
+"""Agents on scripted models, by both doors."""
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
@@ -13,14 +11,11 @@ import hypothesis
 from clocks import timeless
 from hypothesis import HealthCheck
 from langchain_core.messages import AIMessage, AnyMessage
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import StateSnapshot
-from levels import database, examples
+from levels import examples
 
-from wakeloop import create_todo_agent, preset, session_of
-from wakeloop.testing import ScriptedModel, awalk, calls, walk
+from wakeloop import preset, session_of
+from wakeloop.testing import awalk, calls, walk
 
 START = ["activate", "call_model"]
 TODO = ["validate_todos", "call_model"]
@@ -189,91 +184,7 @@ def kind(message: Any) -> str:
     return message.additional_kwargs.get("wakeloop", {}).get("kind", message.type)
 
 
-@dataclass(frozen=True)
-class Way:
-    """A door and a saver."""
-
-    door: str
-    saver: str
-
-    def __str__(self) -> str:
-        return f"{self.door}-{self.saver}"
-
-
-WAYS = [
-    *(Way(door, saver) for door in ("invoke", "stream") for saver in ("none", "memory", "sqlite")),
-    *(Way(door, saver) for door in ("ainvoke", "astream") for saver in ("none", "memory", "asqlite")),
-]
-
-
-@dataclass
-class Played:
-    """What a script came to."""
-
-    output: dict[str, Any]
-    model: ScriptedModel
-    walked: list[str] | None
-    session: dict[str, Any] | None
-
-
-def play(way: Way, path: Path, replies: Any, given: Any = "go", **options: Any) -> Played:
-    """Play a script one way: the last output, the requests, the nodes (streamed), the session (kept)."""
-    model = ScriptedModel(replies)
-    given = {"messages": [("user", given)]} if isinstance(given, str) else given
-    if way.door in ("invoke", "stream"):
-        with _saver(way.saver, path) as saver:
-            return _play(way, create_todo_agent(model, checkpointer=saver, **options), model, given)
-    return asyncio.run(_aplay(way, path, model, given, options))
-
-
 CONFIG: Any = {"configurable": {"thread_id": "1"}}
-
-
-def _play(way: Way, agent: Any, model: ScriptedModel, given: Any) -> Played:
-    walked = None
-    if way.door == "invoke":
-        output = agent.invoke(given, CONFIG)
-    else:
-        parts = list(agent.stream(given, CONFIG, stream_mode=["updates", "values"]))
-        output, walked = _read(parts)
-    kept = dict(session_of(agent.get_state(CONFIG))) if way.saver != "none" else None
-    return Played(output, model, walked, kept)
-
-
-async def _aplay(way: Way, path: Path, model: ScriptedModel, given: Any, options: dict[str, Any]) -> Played:
-    walked = None
-    async with _asaver(way.saver, path) as saver:
-        agent = create_todo_agent(model, checkpointer=saver, **options)
-        if way.door == "ainvoke":
-            output = await agent.ainvoke(given, CONFIG)
-        else:
-            parts = [p async for p in agent.astream(given, CONFIG, stream_mode=["updates", "values"])]
-            output, walked = _read(parts)
-        kept = dict(session_of(await agent.aget_state(CONFIG))) if way.saver != "none" else None
-    return Played(output, model, walked, kept)
-
-
-def _read(parts: list[Any]) -> tuple[dict[str, Any], list[str]]:
-    walked = [name for mode, part in parts if mode == "updates" for name in part]
-    return [part for mode, part in parts if mode == "values"][-1], walked
-
-
-@contextmanager
-def _saver(name: str, path: Path) -> Iterator[Any]:
-    if name == "sqlite":
-        with SqliteSaver.from_conn_string(database(path / "threads.db")) as saver:
-            yield saver
-    else:
-        yield InMemorySaver() if name == "memory" else None
-
-
-@asynccontextmanager
-async def _asaver(name: str, path: Path) -> AsyncIterator[Any]:
-    if name == "asqlite":
-        async with AsyncSqliteSaver.from_conn_string(database(path / "threads.db")) as saver:
-            yield saver
-    else:
-        yield InMemorySaver() if name == "memory" else None
 
 
 Make = Callable[..., Thread]

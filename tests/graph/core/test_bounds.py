@@ -20,9 +20,7 @@ from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls
 from wakeloop.text.characters import format_id, shorten_id
 from wakeloop.text.marks import added_length
-from wakeloop.todos.items import ID_SHOWN, STATUSES, Todo, clip_text
-from wakeloop.todos.operations import Board, Draft, Replace, Rules
-from wakeloop.todos.rounds import play_round
+from wakeloop.todos.items import STATUSES, Todo
 
 PRESETS = ("wakeloop", "agentparley", "loki", "lesson", "cubepi", "cubepi-strict")
 DIALECTS = {"parley": "wakeloop", "loki": "loki", "checklist": "lesson", "write_todos": "cubepi"}
@@ -170,58 +168,6 @@ def test_a_listing_says_how_to_see_all(dialect: str) -> None:
     assert f"`{tool}`" in cut
     assert "1 more (3 open, 0 blocked in all)" in more
     assert f"`{tool}`" in more
-
-
-# -- a list sent back as it was shown --------------------------------------------------------------------
-
-
-def replaced(board: list[Any], *drafts: Draft) -> list[Todo]:
-    game = play_round(Board(tuple(board), next_id=9), [Replace(drafts)], Rules())
-    try:
-        while True:
-            next(game)  # every item may be completed
-    except StopIteration as end:
-        return list(end.value[0].todos)
-
-
-def test_an_item_that_comes_back_as_it_was_cut_keeps_its_whole_text() -> None:
-    old = [
-        {"id": 1, "content": LONG + "first", "status": "pending"},
-        {"id": 2, "content": LONG + "other", "status": "pending"},
-        {"id": 3, "content": "short", "status": "pending"},
-    ]
-    shown = clip_text(LONG + "first")
-    assert shown == clip_text(LONG + "other")
-    told = (Draft(shown, "completed"), Draft(shown, "in_progress"), Draft("short", "pending"))
-    statuses = ("completed", "in_progress", "pending")
-    wanted = [{**item, "status": status} for item, status in zip(old, statuses, strict=True)]
-    assert replaced(old, *told) == wanted
-    named = [
-        Draft(shown, "pending", "b"),
-        Draft(shown, "completed", "a"),
-    ]
-    by_name = [{**item, "id": key} for item, key in zip(old, "ab", strict=False)]
-    assert replaced(by_name, *named) == [by_name[1], {**by_name[0], "status": "completed"}]
-
-
-def test_an_item_that_comes_back_with_its_id_as_it_was_cut_keeps_its_whole_id() -> None:
-    long = "a" * 60
-    short = str(shorten_id(long, ID_SHOWN))
-    assert short == "a" * 49 + "…"
-    old = [{"id": long, "content": "first", "status": "pending"}]
-    assert replaced(old, Draft("first", "completed", short)) == [{**old[0], "status": "completed"}]
-    both = [*old, {"id": short, "content": "its own", "status": "pending"}]
-    assert replaced(both, Draft("its own", "pending", short)) == both[1:]
-    assert replaced(old, Draft("first", "pending", long), Draft("its own", "pending", short)) == both
-
-
-def test_a_text_that_only_looks_cut_is_taken_as_it_is() -> None:
-    old = [{"id": 1, "content": LONG, "status": "pending"}]
-    assert replaced(old, Draft(CUT, "pending")) == [{"id": 1, "content": LONG, "status": "pending"}]
-    new = [{"id": 9, "content": CUT + "!", "status": "pending"}]
-    assert replaced(old, Draft(CUT + "!", "pending")) == new
-    twice = replaced(old, Draft(CUT, "pending"), Draft(CUT, "pending"))
-    assert [todo["content"] for todo in twice] == [LONG, CUT]
 
 
 # -- through the graph: a reminder, an explanation, a trimmed history, an empty kick -----------------------

@@ -356,12 +356,6 @@ def test_a_threads_budget_is_raised_with_the_next_input(thread: Make) -> None:
     assert spent(agent)["requests"] == 4
 
 
-def test_a_threads_budget_may_be_lowered(thread: Make) -> None:
-    agent = thread(working(), left=True, tools=[look])
-    agent.run({"messages": [("user", "go")], "todo_settings": {"max_tokens": 330}})
-    assert (agent.session["reason"], agent.asked) == ("token_budget", 4)
-
-
 # -- prices ----------------------------------------------------------------------------------------------
 
 

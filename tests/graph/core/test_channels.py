@@ -311,12 +311,6 @@ def test_what_may_not_come_in_is_ignored(name: str, thread: Make) -> None:
     }
 
 
-def test_the_list_is_in_every_output(thread: Make) -> None:
-    agent = thread("hi", "hi")
-    assert agent.run("go")["todos"] == []
-    assert agent.run("go")["todos"] == []
-
-
 def test_every_value_is_plain_json(thread: Make) -> None:
     agent = thread(write("a", "b"), "stop", done(1), "stop", done(2), "bye")
     agent.run({"messages": [("user", "go")], "todo_settings": {"max_wake_cycles": 9}, "todo_goal": "g"})

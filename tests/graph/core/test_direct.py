@@ -183,14 +183,6 @@ class Heard(BaseCallbackHandler):
         self.began.append(serialized["name"])
 
 
-def test_where_a_callback_listens_it_hears_of_the_call() -> None:
-    heard = Heard()
-    model = ScriptedModel([calls(("give", {"what": "tea"})), says("ok")])
-    result = create_todo_agent(model, [give]).invoke({"messages": [("user", "go")]}, {"callbacks": [heard]})
-    assert heard.began == ["give"]
-    assert result["messages"][2].content == "tea x2"
-
-
 @pytest.mark.parametrize("listens", [False, True])
 def test_under_ainvoke_a_function_runs_beside_the_loop(
     listens: bool, monkeypatch: pytest.MonkeyPatch

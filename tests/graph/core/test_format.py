@@ -140,20 +140,6 @@ def test_a_result_that_does_not_fit_is_asked_for_again(thread: Make) -> None:
     assert "people" in agent.messages[-2].text
 
 
-def test_a_result_that_never_fits_ends_the_run(thread: Make) -> None:
-    agent = thread("hi", *["no json"] * 5, response_format=City)
-    assert agent.walk("go") == [*START, *AGAIN * 5, *END]
-    assert agent.session == session("dormant", "malformed_calls", 0)
-    assert agent.values["structured_response"] is None
-
-
-def test_a_cut_result_is_none(thread: Make) -> None:
-    agent = thread("hi", *[says(GOOD, finish_reason="length")] * 5, response_format=City)
-    agent.run("go")
-    assert agent.session == session("dormant", "truncated", 0)
-    assert agent.values["structured_response"] is None
-
-
 def test_after_a_correction_a_settled_end_is_formatted_too(thread: Make) -> None:
     agent = thread(
         write("a"),

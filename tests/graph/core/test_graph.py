@@ -47,29 +47,6 @@ def test_every_preset_has_the_same_picture(name: str) -> None:
     assert agent.get_graph().draw_mermaid() == PICTURE.read_text()
 
 
-def test_the_edges_and_the_words_on_them() -> None:
-    edges = {(edge.source, edge.target, edge.data) for edge in agent_of([]).get_graph().edges}
-    ways = {"reminder due": "nag", "continue": "call_model", "run ends": "finalization_guard"}
-    rounds = {
-        (source, target, word) for source in ("run_tools", "validate_todos") for word, target in ways.items()
-    }
-    assert edges == rounds | {
-        ("validate_todos", "validate_todos", "plan needs approval"),
-        ("validate_todos", "run_tools", "plan approved"),
-        ("__start__", "activate", None),
-        ("activate", "call_model", "something to answer"),
-        ("activate", "finalization_guard", "nothing to answer"),
-        ("call_model", "run_tools", None),
-        ("call_model", "validate_todos", None),
-        ("call_model", "finalization_guard", None),
-        ("nag", "call_model", None),
-        ("wake", "call_model", None),
-        ("finalization_guard", "wake", "open, within budget"),
-        ("finalization_guard", "call_model", "ask again"),
-        ("finalization_guard", "__end__", "stop"),
-    }
-
-
 def test_nodes_files_and_classes_share_their_names() -> None:
     assert list(build_todo_graph(ScriptedModel([])).nodes) == NODES
     modules = [activate, call_model, run_tools, validate_todos, nag, finalization_guard, wake]

@@ -1,7 +1,6 @@
 """The loop's rules 1 to 8 as exact walks and call counts."""
 
 from itertools import chain, repeat
-from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -13,15 +12,12 @@ from agents import (
     START,
     TODO,
     WAKE,
-    WAYS,
     WORK,
     Make,
-    Way,
     change,
     done,
     look,
     looks,
-    play,
     session,
     todo,
     update,
@@ -31,8 +27,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.types import Command
 
-from wakeloop import LoopSettings
-from wakeloop.testing import calls, prompt_faults, wire_faults
+from wakeloop.testing import calls
 
 WHOLE = {"pre_model_hook": lambda state: {"llm_input_messages": state["messages"]}}
 """With a hook a nudge shows the list whole: it may have taken from the model what it has seen."""
@@ -42,7 +37,7 @@ def endless(*replies: Any, text: str = "still busy") -> Any:
     return chain(replies, repeat(text))
 
 
-# -- main scripts, every way -----------------------------------------------------------------------------
+# -- main scripts ---------------------------------------------------------------------------------------
 
 MAIN: dict[str, tuple[Any, dict[str, Any], int, list[str], dict[str, Any]]] = {
     "text": (lambda: ["hi"], {}, 1, [*START, *END], session("dormant", "settled", 0)),
@@ -119,19 +114,12 @@ MAIN: dict[str, tuple[Any, dict[str, Any], int, list[str], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("name", MAIN)
-def test_main_scripts_by_every_door_and_saver(name: str, way: Way, tmp_path: Path) -> None:
+def test_main_scripts(name: str, thread: Make) -> None:
     replies, change_, asked, walked, stands = MAIN[name]
-    played = play(way, tmp_path, replies(), settings=LoopSettings(**change_))
-    assert len(played.model.requests) == asked
-    assert played.walked in (None, walked)
-    assert played.output["todo_session"] == stands
-    assert played.session in (None, stands)
-    if way.door in ("invoke", "ainvoke"):  # a stream of values shows every channel
-        assert set(played.output) == {"messages", "todos", "todo_goal", "todo_session"}
-    assert wire_faults(played.model.requests) == []
-    assert prompt_faults(played.model.requests) == []
+    agent = thread(replies(), left=True, change=change_)
+    assert agent.walk("go") == walked
+    assert (agent.asked, agent.session) == (asked, stands)
 
 
 # -- rule 1: trigger -------------------------------------------------------------------------------------

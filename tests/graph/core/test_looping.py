@@ -159,13 +159,6 @@ def test_it_stands_behind_the_last_of_several_results(thread: Make) -> None:
     assert suffixes(agent) == [(12, TOLD.format('look(path="x"), todo_list()'))]
 
 
-def test_an_odd_number_is_halved_down_and_one_tells_nothing(thread: Make) -> None:
-    for limit, at in ((1, []), (2, [2]), (3, [2]), (9, [5])):
-        agent = thread(repeat(X), tools=[look], left=True, change={"max_idle_rounds": limit})
-        agent.run("go")
-        assert ([n for n, _ in suffixes(agent)], agent.asked) == (at, limit + 1), limit
-
-
 def test_the_correction_names_what_was_repeated(thread: Make) -> None:
     agent = thread(chain([write("a")], cycle([X, looks("y")])), tools=[look], left=True)
     agent.run("go")
@@ -257,20 +250,6 @@ def test_neither_a_turns_end_nor_a_wake_begins_it_anew(thread: Make) -> None:
     assert agent.asked == 1 + 2 * 11
 
 
-def test_a_new_activation_begins_it_anew(thread: Make) -> None:
-    agent = thread(repeat(X), tools=[look], left=True)
-    for asked in (11, 22):
-        agent.run("go")
-        assert (agent.session["reason"], agent.asked) == ("looping", asked)
-
-
-def test_a_subagents_result_begins_it_anew_and_the_pairs_stay(thread: Make) -> None:
-    agent = thread(repeat(X), tools=[look], left=True)
-    agent.run("go")
-    agent.run({"todo_inbox": [{"kind": "subagent_done", "id": "s", "text": "r"}]})
-    assert (agent.session["reason"], agent.asked) == ("looping", 11 + 10)
-
-
 def test_after_the_correction_a_round_that_brings_something_goes_on(thread: Make) -> None:
     script = [write("a"), *[X] * 11, looks("y"), *[X] * 3, done(1), "bye"]
     agent = thread(script, tools=[look])
@@ -319,14 +298,6 @@ def test_a_cut_reply_brings_nothing(thread: Make) -> None:
 
 
 # -- the list --------------------------------------------------------------------------------------------
-
-
-def test_each_item_settled_brings_something_and_each_new_text(thread: Make) -> None:
-    plan = [write(str(n)) for n in range(12)]
-    agent = thread([*plan, *(done(n) for n in range(1, 13)), "bye"])
-    agent.run("go")
-    assert agent.session == session("dormant", "settled", budget=37)
-    assert not {"idle_rounds", "pairs", "best"} & agent.ledger.keys()
 
 
 def test_a_list_that_a_tool_writes_brings_something(thread: Make) -> None:

@@ -219,13 +219,6 @@ def test_cut_again_and_again_a_text_ends_the_run(retries: int, thread: Make) -> 
     assert agent.kinds == ["human", *["ai", GO_ON] * retries, "ai"]
 
 
-def test_cut_again_and_again_calls_end_the_run(thread: Make) -> None:
-    cut = calls(("look", {"path": "x"}), finish_reason="length")
-    agent = thread(write("a"), cut, cut, cut, tools=[look], change=PLAIN)
-    assert agent.walk("go") == [*START, *TODO, *WORK * 2, *OVER]
-    assert agent.session == session("idle", "truncated", 1)
-
-
 def test_a_cut_reply_ends_no_turn(thread: Make) -> None:
     agent = thread(write("a"), CUT, done(1), "bye", change={"max_wake_cycles": 1})
     assert agent.walk("go") == [*START, *TODO, *AGAIN, *TODO, *END]
@@ -280,28 +273,6 @@ def test_a_call_applies_whole_or_not_at_all_and_leaves_the_others(thread: Make) 
     assert "5" in third
     assert "reason" in fourth
     assert not any("Traceback" in text or "wakeloop" in text for _, text in agent.results())
-
-
-def test_results_answer_their_calls_in_order(thread: Make) -> None:
-    reply = calls(
-        ("todo_list", {}, "1"),
-        ("look", {"path": "x"}, "2"),
-        ("todo_write", {"items": ["a"]}, "3"),
-        ("peer", {}, "4"),
-    )
-    agent = thread(reply, done(1), "bye", tools=[look])
-    agent.run("go")
-    found = {
-        m.tool_call_id: (m.name, m.status)
-        for m in agent.messages
-        if m.type == "tool" and m.tool_call_id in "1234"
-    }
-    assert found == {
-        "1": ("todo_list", "success"),
-        "2": ("look", "success"),
-        "3": ("todo_write", "success"),
-        "4": ("peer", "error"),
-    }
 
 
 def test_the_list_is_read_whole(thread: Make) -> None:

@@ -11,7 +11,6 @@ from langgraph.types import Command
 from wakeloop import answer_of
 from wakeloop.testing import calls, says
 
-KINDS = ["wake", "guard", "nag", "activate", "event", "repair", "retry", "format"]
 MARK = "wakeloop"
 
 
@@ -33,15 +32,6 @@ OLD = [
 # -- marks -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_a_forged_mark_is_removed(name: str, thread: Make) -> None:
-    agent = thread("hi", "hi")
-    for _ in range(2):  # on a new thread and on one that has ended
-        agent.run({"messages": [forged(name)]})
-        assert agent.messages[-2].additional_kwargs == {"other": 1}
-        assert answer_of(agent.values) == "hi"
-
-
 def test_forged_marks_before_the_last_message_are_removed_too(thread: Make) -> None:
     agent = thread("hi", "hi")
     agent.run("go")
@@ -53,22 +43,6 @@ def test_a_history_that_is_handed_on_keeps_the_marks_of_what_a_graph_wrote_there
     agent = thread("hi")
     agent.run({"messages": [*OLD, HumanMessage("x")]})
     assert agent.kinds == ["wake", "repair", "wake", "ai", "nag", "format", "human", "human", "ai"]
-
-
-def test_a_tool_can_forge_no_mark(thread: Make) -> None:
-    @tool
-    def forge(key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
-        """Forge."""
-        return Command(update={"messages": [forged("nag", ToolMessage, tool_call_id=key)]})
-
-    @tool
-    def forge_plainly(key: Annotated[str, InjectedToolCallId]) -> Any:
-        """Forge."""
-        return forged("nag", ToolMessage, tool_call_id=key)
-
-    agent = thread(calls(("forge", {}), ("forge_plainly", {})), "hi", tools=[forge, forge_plainly])
-    agent.run("go")
-    assert [m.additional_kwargs for m in agent.messages if m.type == "tool"] == [{"other": 1}] * 2
 
 
 def test_the_graphs_own_marks_stay_whatever_breaks(thread: Make) -> None:
@@ -160,14 +134,6 @@ def test_calls_that_a_broken_run_left_open_are_answered_and_closed_with_a_line(t
     assert "may or may not have run" in answered["1"].text
 
 
-def test_a_model_that_raises_after_a_round_leaves_a_line_before_the_next_input(thread: Make) -> None:
-    agent = thread(looks("x"), OSError("no network"), "hi", tools=[look])
-    with pytest.raises(OSError, match="no network"):
-        agent.run("go")
-    agent.run("more")
-    assert agent.kinds == ["human", "ai", "tool", "repair", "human", "ai"]
-
-
 def test_after_a_break_a_kick_goes_on(thread: Make) -> None:
     agent = thread(write("a"), OSError("no network"), done(1), "bye")
     with pytest.raises(OSError, match="no network"):
@@ -205,15 +171,6 @@ def test_where_the_history_ends_with_an_assistants_message_a_user_message_is_app
     agent = thread("hi")
     agent.run({"messages": [HumanMessage("a"), AIMessage("of another agent")]})
     assert agent.kinds == ["human", "ai", "activate", "ai"]
-
-
-def test_an_empty_reply_is_sent_back_as_a_placeholder(thread: Make) -> None:
-    agent = thread(write("a"), "", done(1), "bye")
-    agent.run("go")
-    sent = agent.model.requests[2][-2]
-    assert sent.type == "ai"
-    assert sent.text
-    assert agent.messages[3].text == ""
 
 
 # -- the static prompt (rule 11) -------------------------------------------------------------------------

@@ -241,12 +241,6 @@ def test_a_replaced_text_comes_first() -> None:
     assert fill_prompt("nag", "parley", {"nag": "$rounds rounds"}, rounds=3, open=1) == "3 rounds"
 
 
-def test_a_list_in_a_text_is_not_read_as_a_blank(thread: Make) -> None:
-    agent = thread(write("costs $5 and ${more}"), ".", done(1), "bye")
-    agent.run("go")
-    assert "  [1] costs $5 and ${more}" in agent.model.requests[2][-1].text
-
-
 @pytest.mark.parametrize(("name", "text"), [("nope", "x"), ("nudge", "$nope"), ("nag", "100 $")])
 def test_a_wrong_replacement_is_refused(name: str, text: str) -> None:
     with pytest.raises(SettingsError, match=name):

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agents import Make, change, done, look, looks, session, todo, update, write
+from agents import Make, change, done, look, session, todo, update, write
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -82,18 +82,6 @@ def test_across_wakes_and_corrections_it_is_one_activation(thread: Make) -> None
 
 
 # -- events ----------------------------------------------------------------------------------------------
-
-
-def test_the_events_of_a_run(thread: Make) -> None:
-    agent = thread(write("a"), ".", looks("x"), done(1), "bye", tools=[look], change={"nag_after": 1})
-    assert agent.events("go") == [
-        {"type": "activated", "open": 0, "budget": 25, "sources": ["human"]},
-        {"type": "todos", "todos": [todo(1, "a")], "changed": [1]},
-        {"type": "wake", "cycle": 1, "budget": 25, "open": 1, "reasons": ["todos"]},
-        {"type": "nag", "rounds": 1, "open": 1},
-        {"type": "todos", "todos": [todo(1, "a", "completed")], "changed": [1]},
-        {"type": "parked", "session": session("dormant", "settled", 0, 1, 26)},
-    ]
 
 
 def test_the_events_of_the_guard(thread: Make) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
-from agents import END, START, TODO, WAKE, Make, done, session, settings, update, write
+from agents import END, START, TODO, WAKE, Make, done, session, settings, write
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
@@ -109,16 +109,6 @@ class Context(TypedDict, total=False):
 
     todo_settings: dict[str, Any]
     user: str
-
-
-def test_a_context_ranks_as_the_threads(thread: Make) -> None:
-    agent = thread(
-        write("a"), *["."] * 20, left=True, context_schema=Context, change={"max_idle_wakes": 0, **QUIET}
-    )
-    agent.run("go", context={"todo_settings": {"max_wake_cycles": 2}})
-    assert agent.session == stalled(2, 2)
-    agent.run({"messages": [("user", "go")], "todo_settings": {"max_wake_cycles": 1}}, context={"user": "x"})
-    assert agent.session == stalled(1, 1)
 
 
 def test_a_context_ranks_over_the_channel_field_by_field(thread: Make) -> None:
@@ -277,28 +267,6 @@ def test_a_fixed_setting_in_a_thread_is_refused_before_the_first_request(key: st
     agent = thread()
     with pytest.raises(InputError, match=key):
         agent.run({"messages": [("user", "go")], "todo_settings": {key: FIXED[key]}})
-
-
-def test_max_items_bounds_what_is_not_closed(thread: Make) -> None:
-    agent = thread(
-        write("a", "b"),
-        write("c"),
-        update(1, "blocked", "x"),
-        done(2),
-        write("c"),
-        done(3),
-        "bye",
-        change={"max_items": 2},
-    )
-    agent.run("go")
-    assert [status for status, _ in agent.results()] == [
-        "success",
-        "error",
-        "success",
-        "success",
-        "success",
-        "success",
-    ]
 
 
 def test_the_settings_page_names_every_setting() -> None:

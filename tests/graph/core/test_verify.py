@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from agents import END, START, TODO, WAKE, Make, WordlessError, change, done, session, todo, write
+from agents import END, START, TODO, WAKE, Make, WordlessError, done, session, todo, write
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
@@ -139,13 +139,6 @@ def test_it_stays_blocked_when_a_whole_list_repeats_it(door: str, thread: Make) 
     assert [key for key, _ in judge.asked if key == 1] == [1, 1, 1]
 
 
-def test_closing_a_closed_item_asks_nobody(door: str, thread: Make) -> None:
-    judge = Judge()
-    agent = thread(write("a"), done(1), done(1), "bye", verify=judged(door, judge))
-    agent.run("go")
-    assert len(judge.asked) == 1
-
-
 def test_edits_by_hand_ask_nobody(thread: Make) -> None:
     judge = Judge("no")
     agent = thread(write("a"), ".", verify=judge, change=QUIET)
@@ -162,15 +155,6 @@ def test_a_hand_may_reopen_what_was_refused_for_good(thread: Make) -> None:
     update_todos(agent.graph, agent.at(), reopen=[1])
     agent.run("more")
     assert agent.todos == [todo(1, "a", "completed")]
-
-
-def test_blocking_and_cancelling_ask_nobody(thread: Make) -> None:
-    judge = Judge()
-    agent = thread(
-        write("a", "b"), calls(change(1, "blocked", "x"), change(2, "cancelled")), "bye", verify=judge
-    )
-    agent.run("go")
-    assert judge.asked == []
 
 
 # -- by the wrong door -----------------------------------------------------------------------------------

@@ -5,11 +5,13 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from levels import examples
 from pydantic import BaseModel, ValidationError
-from todo_graphs import VOCABULARIES, Store, agent, parley
 
+from wakeloop import create_todo_agent, preset
+from wakeloop.dialects import get_dialect
 from wakeloop.testing import Knobs, WeakModel, calls, prompt_faults, says, walk, wire_faults
 
 HABITS = ("stop", "forget", "malformed", "wrong_tool", "wrong_args", "double")
@@ -24,36 +26,53 @@ WORK = {
 }
 
 
+PRESETS = ("agentparley", "loki", "lesson", "cubepi")  # one for each vocabulary
+TODO_TOOLS = get_dialect("parley").tools
+
+
+def agent(weak: WeakModel, work: list[str], name: str = "agentparley", *, lists: bool = True) -> Any:
+    """An agent with one tool of its own, which notes the parts; without lists it has no todo tools."""
+
+    def measure(path: str, depth: int) -> str:
+        """Work."""
+        work.append(path)
+        return "  [99] a line that looks like an item"
+
+    varied = preset(name if lists else "loki").model_copy(update={"auto_continue": lists})
+    return create_todo_agent(weak, [measure], settings=varied)
+
+
 def model(seed: int = 1, parts: int = 3, **knobs: Any) -> WeakModel:
     return WeakModel(seed=seed, parts=parts, knobs=Knobs(**knobs))
 
 
 def ask(weak: WeakModel, *messages: Any) -> AIMessage:
-    return weak.bind_tools([*parley(Store()), WORK]).invoke(list(messages))
+    return weak.bind_tools([*TODO_TOOLS, WORK]).invoke(list(messages))
 
 
 def shape(reply: AIMessage) -> list[tuple[str, Any]]:
     return [(call["name"], call["args"]) for call in reply.tool_calls]
 
 
-@pytest.mark.parametrize("vocabulary", list(VOCABULARIES))
+@pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("parts", [3, 5])
-def test_without_habits_it_does_the_job_in_every_vocabulary(vocabulary: str, parts: int) -> None:
-    store, weak = Store(), model(parts=parts)
-    nodes = walk(agent(weak, store, vocabulary), "do it")
-    assert nodes == [*["call_model", "run_tools"] * (2 * parts + 1), "call_model"]  # a plan, work and close
-    assert store.statuses == ["completed"] * parts
-    assert [path for path, _ in store.work] == [f"part {number} of {parts}" for number in range(1, parts + 1)]
+def test_without_habits_it_does_the_job_in_every_vocabulary(name: str, parts: int) -> None:
+    work: list[str] = []
+    weak = model(parts=parts)
+    state = agent(weak, work, name).invoke({"messages": [("user", "do it")]})
+    assert len(weak.requests) == 2 * parts + 2  # a plan, work and close, the end
+    assert [todo["status"] for todo in state["todos"]] == ["completed"] * parts
+    assert work == [f"part {number} of {parts}" for number in range(1, parts + 1)]
     assert wire_faults(weak.requests) == []
 
 
 def test_a_second_request_gets_items_of_its_own() -> None:
-    store = Store()
-    graph = agent(model(), store)
+    graph = agent(model(), [])
     state = graph.invoke({"messages": [("user", "do it")]})
-    state = graph.invoke({"messages": [*state["messages"], ("user", "and this")]})
-    assert store.statuses == ["completed"] * 6
-    assert [row["content"] for row in store.rows][3:] == [f"request 2, part {n} of 3" for n in (1, 2, 3)]
+    again = {"messages": [*state["messages"], ("user", "and this")], "todos": state["todos"]}
+    todos = graph.invoke(again)["todos"]
+    assert [todo["status"] for todo in todos] == ["completed"] * 6
+    assert [todo["content"] for todo in todos][3:] == [f"request 2, part {n} of 3" for n in (1, 2, 3)]
 
 
 def test_a_message_with_a_mark_of_the_graph_is_no_request() -> None:
@@ -98,9 +117,9 @@ def test_a_refused_update_leaves_the_item_open(refused: ToolMessage) -> None:
 
 
 def test_without_todo_tools_it_works_and_ends() -> None:
-    store, weak = Store(), model(parts=1)
-    assert walk(agent(weak, store, None), "go") == ["call_model", "run_tools", "call_model"]
-    assert [path for path, _ in store.work] == ["part 1 of 1"]
+    work: list[str] = []
+    assert "run_tools" in walk(agent(model(parts=1), work, lists=False), "go")
+    assert work == ["part 1 of 1"]
 
 
 def test_without_tools_there_is_nothing_to_do() -> None:
@@ -140,7 +159,7 @@ def test_a_format_is_answered_with_json_that_fits() -> None:
 def test_the_same_seed_gives_the_same_run_and_another_seed_another() -> None:
     def run(seed: int) -> Any:
         weak = model(seed, stop=0.2, forget=0.3, malformed=0.2, double=0.2, echo=0.1)
-        agent(weak, Store()).invoke({"messages": [("user", "go")]}, {"recursion_limit": 500})
+        agent(weak, []).invoke({"messages": [("user", "go")]}, {"recursion_limit": 500})
         return [
             [(m.type, m.content, getattr(m, "tool_calls", None)) for m in request]
             for request in weak.requests
@@ -153,7 +172,7 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another() -> None:
 
 async def test_streamed_and_awaited_it_says_the_same() -> None:
     def bound() -> Any:
-        return model(5, malformed=1).bind_tools([*parley(Store()), WORK])
+        return model(5, malformed=1).bind_tools([*TODO_TOOLS, WORK])
 
     plain, awaited = bound().invoke("go"), await bound().ainvoke("go")
     first, *rest = list(bound().stream("go"))
@@ -166,29 +185,35 @@ async def test_streamed_and_awaited_it_says_the_same() -> None:
         )
 
 
+class Said(BaseCallbackHandler):
+    """Notes the ids of the calls as the model makes them."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+
+    def on_llm_end(self, response: Any, **_: Any) -> None:
+        reply = response.generations[0][0].message
+        self.ids += [call["id"] for call in (*reply.tool_calls, *reply.invalid_tool_calls)]
+
+
 @examples(60)
 @given(
     seed=st.integers(0, 10_000),
-    vocabulary=st.sampled_from([*VOCABULARIES, None]),
+    name=st.sampled_from([*PRESETS, None]),
     knobs=st.fixed_dictionaries({name: st.sampled_from([0.0, 0.1, 0.4]) for name in HABITS}),
 )
 def test_whatever_its_habits_a_run_ends_and_its_ids_are_its_own(
-    seed: int, vocabulary: str | None, knobs: dict[str, float]
+    seed: int, name: str | None, knobs: dict[str, float]
 ) -> None:
-    store, weak = Store(), model(seed, **knobs)
-    graph = agent(weak, store, vocabulary)
+    weak, said = model(seed, **knobs), Said()
+    graph = agent(weak, [], name or "loki", lists=name is not None)
     asked = {"messages": [SystemMessage("rules"), ("user", "go")]}
-    said = graph.invoke(asked, {"recursion_limit": 900})["messages"]
-    assert said[-1].text
-    assert not said[-1].tool_calls
+    state = graph.invoke(asked, {"recursion_limit": 900, "callbacks": [said]})
+    assert state["todo_session"]["state"] in ("idle", "dormant")
     assert prompt_faults(weak.requests) == []
-    ids = []
-    for message in said:
-        if isinstance(message, AIMessage):
-            ids += [call["id"] for call in (*message.tool_calls, *message.invalid_tool_calls)]
-    assert len(set(ids)) == len(ids)
+    assert len(set(said.ids)) == len(said.ids)
     if not any(knobs.values()):
-        assert "pending" not in store.statuses
+        assert "pending" not in [todo["status"] for todo in state["todos"]]
 
 
 def test_parts_and_unknown_fields_are_checked() -> None:
