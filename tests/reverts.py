@@ -226,8 +226,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c42": (
         "dialects/invalid_arguments.py",
-        'f"item {int(loc[number]) + 1}"',
-        'f"item {loc[number]}"',
+        'f"item {part + 1}"',
+        'f"item {part}"',
     ),
     "c43": (
         "model/finish_reasons.py",

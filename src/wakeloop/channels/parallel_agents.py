@@ -11,7 +11,7 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
 
     Use it for the channel of the parent graph: `todos: Annotated[list[Todo], join_todos]`. If both lists have
     an item with one id and content, the one with more progress is kept. If the contents differ, the right
-    item is merged with an item of its content, or else gets a new number. `Overwrite([])` empties the channel.
+    item is merged with an item of its content, or else gets a new number. `Overwrite([])` empties it.
 
     Example:
         >>> open_item = {"id": 1, "content": "Measure", "status": "pending"}

@@ -14,7 +14,7 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def register_dialect(dialect: Dialect) -> None:
-    """Make a dialect available under its name, in place of any other of that name.
+    """Register a dialect by its name; one that has the same name is replaced.
 
     Example:
         >>> from wakeloop.dialects.parley import Parley
@@ -24,7 +24,12 @@ def register_dialect(dialect: Dialect) -> None:
 
 
 def get_dialect(name: str) -> Dialect:
-    """Return a registered dialect. Raises `SettingsError` for an unknown name."""
+    """Return a registered dialect. Raises `SettingsError` for an unknown name.
+
+    Example:
+        >>> get_dialect("checklist").tool_names
+        frozenset({'todo'})
+    """
     if name not in DIALECTS:
         raise SettingsError(f"Unknown dialect {name!r}. {suggest(name, DIALECTS)}")
     return DIALECTS[name]

@@ -1,4 +1,4 @@
-"""What a dialect is: todo tools, their meaning, their words."""
+"""The base class of dialects: todo tools and their results."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,11 +18,11 @@ from wakeloop.todos.operations import Board, Operation, Outcome
 
 
 class InvalidArguments(Exception):  # noqa: N818 - a finding about a call, not an error of the program
-    """The arguments of a todo call do not fit its schema; the text says what is expected."""
+    """The arguments of a todo call do not fit its schema. The message says what is expected."""
 
 
 def parse_json_list(value: Any) -> Any:
-    """Read a JSON text where a list is due; it is parsed, never evaluated."""
+    """Return a list that a model has sent as JSON in a string. Other values are returned as they are."""
     if not isinstance(value, str):
         return value
     try:
@@ -37,14 +37,14 @@ TextList = Annotated[list[str], JsonList]
 
 @dataclass(frozen=True)
 class Dialect:
-    """A vocabulary of todo tools. Subclass it, give the values, and register it by name.
+    """A vocabulary of todo tools. Subclass it, set the fields, and register an instance.
 
-    `tools` are pydantic models, named by their title or else their class; `writes` the names that write;
-    `replaces` whether a call replaces the whole list (then two in a round are refused);
-    `next_items` is how many a nudge shows where the model has just seen them all, 0 for as many as ever;
-    `manner` names a folder of texts that stand before the dialect's own;
-    `needs_auto_continue` whether tools and instructions exist only while `auto_continue` is on; `renumbers`
-    whether numbers begin at 1 again where the list is emptied.
+    `tools` are pydantic models; a tool's name is the title of its model, or else the class name. `writes` are
+    the names of the tools that write. `replaces` says that a call replaces the whole list; a second one in
+    the same round is refused. `needs_auto_continue` says that tools and instructions exist only while
+    `auto_continue` is on, `renumbers` that numbers start at 1 again when the list is emptied. `next_items` is
+    how many items a nudge shows if the model has just seen all of them; 0 means all. `prompts` are the texts
+    of the agent's settings, and `variant` is a subfolder of prompts that come before the dialect's own.
 
     Example:
         >>> from wakeloop.dialects import get_dialect
@@ -64,61 +64,59 @@ class Dialect:
 
     @property
     def prompt_folder(self) -> str:
-        """The folder of its texts below `prompts/`; what is not there is looked for in the one above."""
+        """The folder of its prompts. A prompt that is missing there is taken from the parent folder."""
         return f"{self.name}/{self.variant}" if self.variant else self.name
 
     def for_settings(self, settings: LoopSettings) -> Self:
-        """Return the dialect as an agent's settings want it; here with their words for its results."""
+        """Return the dialect for an agent's settings; this one takes over their prompts."""
         return replace(self, prompts=settings.prompts)
 
     @computed_once
     def tool_names(self) -> frozenset[str]:
         """The names of the todo tools."""
-        return frozenset(tool_name(tool) for tool in self.tools)
+        return frozenset(map(tool_name, self.tools))
 
     def tool_schemas(self, settings: LoopSettings) -> list[dict[str, Any]]:
-        """Return the tools as the model is told of them, in OpenAI's format."""
-        schemas = [tool_schema(tool) for tool in self.tools]
+        """Return the tool schemas for the model, in OpenAI's format."""
+        schemas = list(map(tool_schema, self.tools))
         if settings.tool_description is not None:
             schemas[0]["function"]["description"] = settings.tool_description
         return schemas
 
     def is_active(self, settings: LoopSettings) -> bool:
-        """Tell whether the model has the todo tools under these settings."""
+        """Return whether the model has the todo tools with these settings."""
         return settings.auto_continue or not self.needs_auto_continue
 
     def instructions(self, settings: LoopSettings) -> str:
-        """Return what goes into the system prompt; an empty text for nothing."""
+        """Return the instructions for the system prompt; may be empty."""
         if not (settings.inject_todo_instructions and self.is_active(settings)):
             return ""
         return fill_prompt("instructions", self.prompt_folder, settings.prompts)
 
     def parse_call(self, name: str, args: Mapping[str, Any]) -> Operation:
-        """Turn a call into an operation.
+        """Return the operation of a call.
 
-        Raises `InvalidArguments` if they do not fit the tool's schema (a malformed call), and
+        Raises `InvalidArguments` if the arguments do not fit the tool's schema (a malformed call), and
         `OperationRefused` if they break a rule of the dialect (a soft error).
         """
-        tool = next(tool for tool in self.tools if tool_name(tool) == name)
         try:
-            return self.to_operation(tool.model_validate(args))
+            return self.to_operation(self._get_tool(name).model_validate(args))
         except ValidationError as error:
             raise InvalidArguments(self.explain_misfit(name, error)) from None
 
     def explain_misfit(self, name: str, error: ValidationError) -> str:
-        """Say what is wrong with a call: the place, the value, and what is allowed.
+        """Return what is wrong with a call: the place, the value, and what is allowed."""
+        return f"{name}: {explain_validation_error(self._get_tool(name), error)}"
 
-        An item is named by its place, counted from 1, as in every other sentence about a list that is sent.
-        """
-        tool = next(tool for tool in self.tools if tool_name(tool) == name)
-        return f"{name}: {explain_validation_error(tool, error)}"
+    def _get_tool(self, name: str) -> type[BaseModel]:
+        return next(tool for tool in self.tools if tool_name(tool) == name)
 
     def to_operation(self, call: Any) -> Operation:
-        """Turn a call that fits its schema into an operation."""
+        """Return the operation of a call that fits its schema."""
         raise NotImplementedError
 
     def refusal(self, operation: Operation, board: Board) -> str | None:
-        """Refuse an operation by a rule of this dialect alone, with a sentence."""
+        """Return why this dialect refuses an operation, or None."""
         return None
 
     def render_result(self, outcome: Outcome) -> str:
@@ -126,7 +124,7 @@ class Dialect:
         raise NotImplementedError
 
     def numbers_in(self, result: str) -> range:
-        """Return the numbers that a result gives to the texts of its call without repeating them."""
+        """Return the numbers of the new items if a result does not repeat their texts."""
         return range(0)
 
     def render_error(self, text: str) -> str:
@@ -138,30 +136,29 @@ class Dialect:
         raise NotImplementedError
 
     def render_list(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
-        """Render what a nudge shows of the list: open and blocked items, bounded by `nudge_items`."""
+        """Render the list for a nudge: at most `nudge_items` open and blocked items."""
         shown, hidden = select_for_nudge(todos, settings.nudge_items)
-        return "\n".join(
-            [*self.render_items(shown, settings), *self.render_hidden_count(todos, hidden, settings)]
-        )
+        lines = self.render_items(shown, settings) + self.render_hidden_count(todos, hidden, settings)
+        return "\n".join(lines)
 
     def render_items(self, todos: Sequence[Todo], settings: LoopSettings) -> list[str]:
-        """Render items, a line each, long texts cut; where one is, the last line says how to see all."""
-        short = [clip_item(todo) for todo in todos]
+        """Render one line per item. If a text was cut, one more line says how to see it whole."""
+        short = list(map(clip_item, todos))
         return [*map(self.render_item, short), *self.render_cut_note(todos, short, settings.prompts)]
 
     def render_cut_note(
         self, todos: Iterable[Todo], short: Iterable[Todo], words: Mapping[str, str] | None = None
     ) -> list[str]:
-        """Render the line that says what becomes of texts that are cut, where one is."""
-        cut = any(new is not old for new, old in zip(short, todos, strict=True))
-        return (
-            [fill_prompt("cut_text", self.prompt_folder, self.prompts if words is None else words)]
-            if cut
-            else []
-        )
+        """Render the line about cut texts, if any. `words` are the prompts, by default the dialect's."""
+        # clip_item and clip_item_texts return the same object unless they cut a text.
+        for new, old in zip(short, todos, strict=True):
+            if new is not old:
+                prompts = self.prompts if words is None else words
+                return [fill_prompt("cut_text", self.prompt_folder, prompts)]
+        return []
 
     def render_hidden_count(self, todos: Sequence[Todo], hidden: int, settings: LoopSettings) -> list[str]:
-        """Render the line that counts what a listing leaves out, or none."""
+        """Render the line that counts the items that were left out, if any were."""
         if not hidden:
             return []
         blocked = sum(todo["status"] == "blocked" for todo in todos)
@@ -169,7 +166,7 @@ class Dialect:
         return [fill_prompt("more", self.prompt_folder, settings.prompts, **counts)]
 
     def render_nudge(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
-        """Render the message that re-enters the model: what to do, then the live list."""
+        """Render the message that wakes the model: what to do, and the current list."""
         listing = self.render_list(todos, goal, settings)
         if settings.continuation_prompt is not None:
             return f"{settings.continuation_prompt}\n\n{listing}"
@@ -177,5 +174,5 @@ class Dialect:
         return fill_prompt("nudge", self.prompt_folder, settings.prompts, list=listing, **counts)
 
     def shows_open_items(self, outcome: Outcome) -> bool:
-        """Tell whether the result of a call shows every open item with its text."""
+        """Return whether the result of a call shows every open item with its text."""
         return self.replaces

@@ -55,61 +55,62 @@ class Checklist(Dialect):
     max_items: int | None = None
 
     def for_settings(self, settings: LoopSettings) -> Self:
-        """Return the dialect that knows how long a list may be, for its own words."""
+        """Return the dialect with the limit of items, which its messages name."""
         return replace(super().for_settings(settings), max_items=settings.max_items)
 
     def explain_misfit(self, name: str, error: ValidationError) -> str:
-        """Say what is wrong with a call; a list that is none gets the lesson's words."""
+        """Return what is wrong with a call. If `items` is not a list, the lesson has its own words."""
         first = error.errors(include_url=False, include_context=False)[0]
-        return "items must be a list" if first["loc"] == ("items",) else super().explain_misfit(name, error)
+        if first["loc"] == ("items",):
+            return "items must be a list"
+        return super().explain_misfit(name, error)
 
     def to_operation(self, call: Any) -> Operation:
-        """Turn a call into a replacement; a missing id is the position."""
-        return Replace(
-            tuple(
-                Draft(item.text.strip(), item.status, (item.id or "").strip() or str(place))
-                for place, item in enumerate(call.items, 1)
-            )
-        )
+        """Return the replacement of the list. An item without an id gets its position as its id."""
+        drafts = []
+        for place, item in enumerate(call.items, 1):
+            key = (item.id or "").strip() or str(place)
+            drafts.append(Draft(item.text.strip(), item.status, key))
+        return Replace(tuple(drafts))
 
     def refusal(self, operation: Operation, board: Board) -> str | None:
-        """Refuse a list that is too long in the lesson's words."""
+        """Refuse a list that is too long, in the lesson's words."""
         most = self.max_items
         if most is not None and isinstance(operation, Replace) and len(operation.items) > most:
             return f"Max {most} items allowed, not {len(operation.items)}"
         return None
 
     def render_result(self, outcome: Outcome) -> str:
-        """Render the stored list, and what the write left out or the verifier refused."""
-        notes = [
-            f"#{format_id(key)} was not accepted as completed: {indent_lines(why)}"
-            for key, why in outcome.denied.items()
-        ]
-        if outcome.dropped:
-            names = ", ".join(
-                f"#{format_id(todo['id'])}: {shorten(to_one_line(todo['content']))}"
-                for todo in outcome.dropped
-            )
-            notes.append(f"dropped while open: {names}")
+        """Render the stored list, and which items it left out or the verifier refused."""
+        notes = []
+        for key, why in outcome.denied.items():
+            notes.append(f"#{format_id(key)} was not accepted as completed: {indent_lines(why)}")
+        names = []
+        for todo in outcome.dropped:
+            names.append(f"#{format_id(todo['id'])}: {shorten(to_one_line(todo['content']))}")
+        if names:
+            notes.append(f"dropped while open: {', '.join(names)}")
         todos = outcome.board.todos
-        short = [clip_item_texts(todo) for todo in todos]
+        short = list(map(clip_item_texts, todos))
         notes += self.render_cut_note(todos, short)
         return "\n\n".join([render_checklist(todos, map(self.render_item, short)), *notes])
 
     def render_list(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
-        """Render the whole list as its tool does; a long one as the next open items and the counts."""
+        """Render the whole list as the tool does, or for a long list the next open items and the counts."""
         if len(todos) <= settings.nudge_items:
             return render_checklist(todos, self.render_items(todos, settings))
         return super().render_list(todos, goal, settings)
 
     def render_item(self, todo: Todo) -> str:
         """Render `[ ] #id: text`."""
-        note = f" (blocked: {to_one_line(todo.get('reason', ''))})" if todo["status"] == "blocked" else ""
+        note = ""
+        if todo["status"] == "blocked":
+            note = f" (blocked: {to_one_line(todo.get('reason', ''))})"
         return f"{MARKS[todo['status']]} #{format_id(todo['id'])}: {to_one_line(todo['content'])}{note}"
 
 
 def render_checklist(todos: Sequence[Todo], lines: Iterable[str]) -> str:
-    """Render a list with a blank line and `(1/3 completed)` beneath."""
+    """Render a list, and below it a blank line and `(1/3 completed)`."""
     if not todos:
         return "No todos."
     done = sum(todo["status"] == "completed" for todo in todos)

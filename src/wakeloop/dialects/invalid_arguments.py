@@ -1,4 +1,4 @@
-"""What is wrong with a todo call's arguments, in words."""
+"""Error messages for the arguments of todo calls."""
 
 from collections.abc import Sequence
 
@@ -6,33 +6,43 @@ from pydantic import BaseModel, ValidationError
 
 from wakeloop.text.characters import shorten
 
-ID_TYPES = ("int", "str")  # pydantic's words for the ways to read an id
+ID_TYPES = ("int", "str")  # pydantic's names for the two types of an id
 
 
 def explain_validation_error(tool: type[BaseModel], error: ValidationError) -> str:
-    """Say the place, what is allowed, and the value; no class of Python's is named.
+    """Return where the fault is, what is allowed, and the value.
 
-    An item is named by its place, counted from 1, as in every other sentence about a list that is sent.
+    Items count from 1, as in all other messages about a list. No Python class is named: the model does not
+    know them.
     """
     first = error.errors(include_url=False, include_context=False)[0]
-    got = "" if first["type"] == "missing" else f", not {shorten(repr(first['input']), 120)}"
-    said = first["msg"].removeprefix("Value error, ")
+    problem = first["msg"].removeprefix("Value error, ")
     if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
-        said = f"an object {_format_keys(tool, first['loc'])}expected"
-    return f"{_format_place(first['loc'])}: {said[:1].lower()}{said[1:]}{got}"
+        problem = f"an object {_format_keys(tool, first['loc'])}expected"
+    text = f"{_format_place(first['loc'])}: {problem[:1].lower()}{problem[1:]}"
+    if first["type"] != "missing":
+        text += f", not {shorten(repr(first['input']), 120)}"
+    return text
 
 
 def _format_place(loc: Sequence[int | str]) -> str:
-    """Return where a fault is, in words: `item 2: status`, or the name of an argument."""
-    number = next((place for place, part in enumerate(loc) if isinstance(part, int)), None)
-    if number is None:
-        return str(loc[0]) if loc else "arguments"
-    within = loc[number + 1 : number + 2]  # pydantic's own words for the ways to read a value stand behind
-    return ": ".join([f"item {int(loc[number]) + 1}", *(str(key) for key in within if key not in ID_TYPES)])
+    """Return the place of a fault, as in `item 2: status`, or the name of an argument."""
+    for number, part in enumerate(loc):
+        if isinstance(part, int):
+            place = f"item {part + 1}"
+            field = loc[number + 1 : number + 2]  # after it, pydantic names the type that it tried
+            if field and field[0] not in ID_TYPES:
+                place += f": {field[0]}"
+            return place
+    return str(loc[0]) if loc else "arguments"
 
 
 def _format_keys(tool: type[BaseModel], loc: Sequence[int | str]) -> str:
-    """Return which keys an item has, as the model was told."""
-    told = tool.model_json_schema()["properties"].get(str(loc[0]), {}) if loc else {}
-    keys = list(told.get("items", {}).get("properties", ()))
-    return f"with {', '.join(keys[:-1])} and {keys[-1]} " if len(keys) > 1 else ""
+    """Return the keys of an item, as the schema for the model has them."""
+    if not loc:
+        return ""
+    schema = tool.model_json_schema()["properties"].get(str(loc[0]), {})
+    keys = list(schema.get("items", {}).get("properties", ()))
+    if len(keys) < 2:  # noqa: PLR2004 - nothing to join with "and"
+        return ""
+    return f"with {', '.join(keys[:-1])} and {keys[-1]} "

@@ -14,7 +14,7 @@ from wakeloop.text.descriptions import describe
 from wakeloop.todos.items import OperationRefused, Todo, clip_text, count_closed, is_closed, select_for_nudge
 from wakeloop.todos.operations import Add, Change, Operation, Outcome, Reset, Show
 
-MAX_ID_DIGITS = 18  # digits; Python reads 4,300 at most
+MAX_ID_DIGITS = 18  # no list gets this long, and Python refuses to read 4,300 digits
 AnyId = Annotated[Any, WithJsonSchema({"type": "integer"})]
 
 
@@ -48,7 +48,7 @@ class Clear(BaseModel):
 
 @dataclass(frozen=True)
 class Loki(Dialect):
-    """loki's vocabulary, version 2: its tools exist only while `auto_continue` is on."""
+    """loki's vocabulary, version 2. Its tools exist only while `auto_continue` is on."""
 
     name: str = "loki"
     tools: tuple[type[BaseModel], ...] = (Init, AddTask, Done, List, Clear)
@@ -57,7 +57,7 @@ class Loki(Dialect):
     renumbers: bool = True
 
     def to_operation(self, call: Any) -> Operation:
-        """Turn a call into an operation; an empty task and an id that is not a number are refused softly."""
+        """Return the operation of a call. An empty task or an id that is not a number is a soft error."""
         match call:
             case Init():
                 return Reset(call.goal.strip())
@@ -77,7 +77,7 @@ class Loki(Dialect):
         return _to_json({"error": text})
 
     def render_result(self, outcome: Outcome) -> str:
-        """Render what is stored as a JSON object."""
+        """Render what was stored as a JSON object."""
         board = outcome.board
         match outcome.operation:
             case Reset(goal):
@@ -85,60 +85,68 @@ class Loki(Dialect):
             case Add():
                 return _to_json({"id": (outcome.touched or outcome.repeated)[0]})
             case Change(key):
-                if why := next(iter(outcome.denied.values()), None):
+                if outcome.denied:
+                    why = next(iter(outcome.denied.values()))
                     return self.render_error(f"task {key} was not accepted as done: {why}")
-                return _to_json(
-                    {"id": _parse_id(key), "status": "done", "progress": format_progress(board.todos)}
-                )
+                progress = format_progress(board.todos)
+                return _to_json({"id": _parse_id(key), "status": "done", "progress": progress})
             case _:
-                items = [_format_item(todo) for todo in board.todos]
-                return _to_json(
-                    {"goal": board.goal, "progress": format_progress(board.todos), "items": items}
-                )
+                items = list(map(_format_item, board.todos))
+                progress = format_progress(board.todos)
+                return _to_json({"goal": board.goal, "progress": progress, "items": items})
 
     def render_list(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
-        """Render goal, progress and items; past `nudge_items` the next open ones and the counts."""
-        lines = [
-            *([f"Goal: {clip_text(goal)}"] if goal else []),
-            f"Progress: {format_progress(todos)} completed",
-        ]
+        """Render goal, progress and items; of a long list, only the next open ones and the counts."""
+        lines = [f"Progress: {format_progress(todos)} completed"]
+        if goal:
+            lines.insert(0, f"Goal: {clip_text(goal)}")
         shown, hidden = list(todos), 0
         if len(shown) > settings.nudge_items:
             shown, _ = select_for_nudge(todos, settings.nudge_items)
             hidden = len(todos) - len(shown)
         lines += self.render_items(shown, settings)
-        return "\n".join([*lines, *self.render_hidden_count(todos, hidden, settings)])
+        lines += self.render_hidden_count(todos, hidden, settings)
+        return "\n".join(lines)
 
     def render_item(self, todo: Todo) -> str:
-        """Render `  ○ 1. text`, or with `✓` where it is closed."""
-        note = f" (blocked: {to_one_line(todo.get('reason', ''))})" if todo["status"] == "blocked" else ""
+        """Render `  ○ 1. text`, with `✓` for a closed item."""
+        note = ""
+        if todo["status"] == "blocked":
+            note = f" (blocked: {to_one_line(todo.get('reason', ''))})"
         mark = "✓" if is_closed(todo) else "○"
         return f"  {mark} {format_id(todo['id'])}. {to_one_line(todo['content'])}{note}"
 
     def shows_open_items(self, outcome: Outcome) -> bool:
-        """Tell whether a result shows every open item: only the list does."""
+        """Return whether a result shows every open item: only `todo__list` does."""
         return isinstance(outcome.operation, Show)
 
 
 def format_progress(todos: Sequence[Todo]) -> str:
-    """Render `1/3`: how many are closed of how many."""
+    """Render how many items are closed of how many, as in `1/3`."""
     return f"{count_closed(todos)}/{len(todos)}"
 
 
 def _parse_id(value: Any) -> int | str:
-    """Read an id; a text of digits is one, too. One that no list can reach stays a text."""
+    """Return an id as a number, also from a string of digits. One with too many digits stays a string."""
     if value is None:
         raise OperationRefused("the id is missing; send the number of a task")
-    text = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
+    number = int(value) if isinstance(value, float) and value.is_integer() else value
+    text = str(number).strip()
     if isinstance(value, bool) or not text.isdecimal():
         raise OperationRefused(f"the id {shorten(repr(value))} is not a number")
     return int(text) if len(text) <= MAX_ID_DIGITS else text
 
 
 def _format_item(todo: Todo) -> Mapping[str, Any]:
-    words = {"completed": "done", "in_progress": "pending"}
-    item = {"id": todo["id"], "text": todo["content"], "status": words.get(todo["status"], todo["status"])}
-    return {**item, "reason": todo["reason"]} if "reason" in todo else item
+    words = {"completed": "done", "in_progress": "pending"}  # loki knows only pending and done
+    item: dict[str, Any] = {
+        "id": todo["id"],
+        "text": todo["content"],
+        "status": words.get(todo["status"], todo["status"]),
+    }
+    if "reason" in todo:
+        item["reason"] = todo["reason"]
+    return item
 
 
 def _to_json(value: Mapping[str, Any]) -> str:

@@ -33,12 +33,10 @@ from wakeloop.todos.items import (
 )
 from wakeloop.todos.operations import Add, Board, Change, ChangeSeveral, Operation, Outcome, Show
 
-SEARCH_SPAN = (
-    64  # items among which the next one is looked for: a round of n calls is not to cost their square
-)
-FULL_ECHO_LIMIT = (
-    5  # new items that a result repeats with their texts; of more it names the first and the last
-)
+# How far to look for the next open item: else the cost of a round of n calls would grow with its square.
+SEARCH_SPAN = 64
+# Up to so many new items, a result repeats their texts; beyond, it gives only the first and last number.
+FULL_ECHO_LIMIT = 5
 STORED_RANGE = re.compile(r"Stored \d+ items, \[(\d{1,15})\] to \[(\d{1,15})\]\.")
 CLOSING_HINT = "Close each in the reply that starts the next."
 
@@ -47,9 +45,9 @@ CLOSING_HINT = "Close each in the reply that starts the next."
 class Parley(Dialect):
     """agentparley's vocabulary: `todo_write(items)`, `todo_update(id, status, reason)`, `todo_list()`.
 
-    Where the settings leave all statuses to the model, `todo_update` takes several items at once, and words
-    and results lead to one reply an item: closed in the reply that starts the next. (Not where one has to be
-    in progress all the time.)
+    If the model may set all statuses, `todo_update` takes several items at once, and prompts and results
+    suggest one reply per item, in which the model closes the last item and starts the next. If one must be in
+    progress at all times, that is not possible, and the prompts are the plain ones.
     """
 
     name: str = "parley"
@@ -59,16 +57,17 @@ class Parley(Dialect):
     next_items: int = 1
 
     def for_settings(self, settings: LoopSettings) -> Self:
-        """Return the dialect with the statuses that the settings leave to the model."""
+        """Return the dialect with the statuses that the settings allow the model to set."""
         own, known = super().for_settings(settings), settings.statuses
         if settings.in_progress == "exactly_one" or (known is not None and "in_progress" not in known):
             own = replace(own, variant="plain", next_items=0)
         if known is None:
             return own
-        if wrong := [word for word in known if word not in WORD_TO_STATUS]:
-            raise SettingsError(
-                f"The dialect 'parley' has no status {wrong[0]!r}; it has {', '.join(WORD_TO_STATUS)}."
-            )
+        for word in known:
+            if word not in WORD_TO_STATUS:
+                raise SettingsError(
+                    f"The dialect 'parley' has no status {word!r}; it has {', '.join(WORD_TO_STATUS)}."
+                )
         words: Any = Literal[known]
         field = (words, Field(description="The new status."))
         write, base, show = self.tools if "in_progress" in known else (Write, Update, List)
@@ -76,7 +75,7 @@ class Parley(Dialect):
         return replace(own, tools=(write, narrow, show), statuses=known)
 
     def to_operation(self, call: Any) -> Operation:
-        """Turn a call into an operation."""
+        """Return the operation of a call."""
         match call:
             case Write():
                 return Add(tuple(call.items))
@@ -90,7 +89,7 @@ class Parley(Dialect):
                 return Show()
 
     def render_result(self, outcome: Outcome) -> str:
-        """Say what is stored: numbers, statuses, counts."""
+        """Render what was stored: numbers, statuses, counts."""
         todos = outcome.board.todos
         match outcome.operation:
             case Add():
@@ -101,65 +100,71 @@ class Parley(Dialect):
                 return "\n".join([*map(self.render_any_item, todos), self.render_counts(todos)])
 
     def render_added(self, outcome: Outcome) -> str:
-        """Say what is stored: a long plan, where the call's texts stand as sent, by its numbers alone."""
-        new = [todo for key in outcome.touched if (todo := outcome.board.find(key))]
-        sent = isinstance(outcome.operation, Add) and outcome.operation.contents
-        if not self.variant and len(new) > FULL_ECHO_LIMIT and tuple(todo["content"] for todo in new) == sent:
+        """Render the added items. A long plan that was stored as sent is only given its numbers."""
+        new = _find_touched(outcome)
+        if self._can_omit_texts(outcome, new):
             first, last = _format_ids([new[0]["id"]]), _format_ids([new[-1]["id"]])
             lines = [f"Stored {_format_count(len(new))}, {first} to {last}."]
         else:
-            short = [clip_item_texts(todo) for todo in new]
-            told = f"Stored {_format_count(len(new))}:" if new else "Stored nothing."
-            lines = [told, *map(self.render_item, short), *self.render_cut_note(new, short)]
+            short = list(map(clip_item_texts, new))
+            lines = [f"Stored {_format_count(len(new))}:" if new else "Stored nothing."]
+            lines += map(self.render_item, short)
+            lines += self.render_cut_note(new, short)
         if outcome.repeated:
             lines.append(f"Already open: {_format_ids(outcome.repeated)}.")
         if not self.variant and len(new) == count_open(outcome.board.todos) > 1:
             lines.append(CLOSING_HINT)
         return "\n".join(lines)
 
+    def _can_omit_texts(self, outcome: Outcome, new: Sequence[Todo]) -> bool:
+        # The call has the same texts in the same order, so the model can count the numbers itself.
+        if self.variant or len(new) <= FULL_ECHO_LIMIT or not isinstance(outcome.operation, Add):
+            return False
+        return [todo["content"] for todo in new] == list(outcome.operation.contents)
+
     def numbers_in(self, result: str) -> range:
-        """Read the numbers of a long plan in its result."""
-        told = STORED_RANGE.match(result)
-        return range(int(told[1]), int(told[2]) + 1) if told else range(0)
+        """Return the numbers in the result of a long plan."""
+        match = STORED_RANGE.match(result)
+        return range(int(match[1]), int(match[2]) + 1) if match else range(0)
 
     def render_changed(self, outcome: Outcome) -> str:
-        """Say how items stand after a change, and which is next where that is not begun beside it."""
+        """Render the items after a change, and the next one if the model has not begun it yet."""
         todos = outcome.board.todos
-        found = [todo for key in outcome.touched if (todo := outcome.board.find(key))]
-        denied = [
-            self.render_denial(todo, outcome.denied[todo["id"]])
-            for todo in found
-            if todo["id"] in outcome.denied
-        ]
-        stored = [todo for todo in found if todo["id"] not in outcome.denied]
+        stored: list[Todo] = []
+        denied: list[str] = []
+        for todo in _find_touched(outcome):
+            if todo["id"] in outcome.denied:
+                denied.append(self.render_denial(todo, outcome.denied[todo["id"]]))
+            else:
+                stored.append(todo)
         if not stored:
             return self.render_error(" ".join(denied))
         word = STATUS_TO_WORD[stored[0]["status"]]
         if self.variant:
             counts = self.render_counts(todos)
             return f"[{format_id(stored[0]['id'])}] {word}: {clip_text(stored[0]['content'])}. {counts}"
-        names = _format_ids(todo["id"] for todo in stored)
-        led = []
-        if not (outcome.has_other_calls or is_open(stored[0])) and (
-            new := find_next_open(outcome.board, stored[-1]["id"])
-        ):
-            led = [f"Next: {self.render_item(clip_item_texts(new)).strip()}"]
-        return " ".join([f"{names} {word}, {count_open(todos)} open.", *denied, *led])
+        names = _format_ids([todo["id"] for todo in stored])
+        sentences = [f"{names} {word}, {count_open(todos)} open.", *denied]
+        # Other calls in this reply are the work on the next item, so it need not be named.
+        if not outcome.has_other_calls and not is_open(stored[0]):
+            following = find_next_open(outcome.board, stored[-1]["id"])
+            if following is not None:
+                sentences.append(f"Next: {self.render_item(clip_item_texts(following)).strip()}")
+        return " ".join(sentences)
 
     def render_denial(self, todo: Todo, why: str) -> str:
-        """Say that the verifier did not accept an item, and how it is stored."""
-        told = f"[{format_id(todo['id'])}] was not accepted as done: {indent_lines(why)}"
-        return f"{told}. It is stored as {STATUS_TO_WORD[todo['status']]}."
+        """Render that the verifier did not accept an item, and how it is stored."""
+        denial = f"[{format_id(todo['id'])}] was not accepted as done: {indent_lines(why)}"
+        return f"{denial}. It is stored as {STATUS_TO_WORD[todo['status']]}."
 
     def render_counts(self, todos: Sequence[Todo]) -> str:
-        """Count the list in a sentence."""
-        closed = count_closed(todos)
-        return (
-            f"{closed} of {len(todos)} closed, {count_open(todos)} open." if todos else "The list is empty."
-        )
+        """Render how many items are closed and open."""
+        if not todos:
+            return "The list is empty."
+        return f"{count_closed(todos)} of {len(todos)} closed, {count_open(todos)} open."
 
     def render_item(self, todo: Todo) -> str:
-        """Render `  [id] text`, with what holds an item or that it is being worked on."""
+        """Render `  [id] text`, with the reason of a blocked item and a note for one in progress."""
         note = ""
         if todo["status"] == "blocked":
             note = f" (blocked: {to_one_line(todo.get('reason', ''))})"
@@ -168,15 +173,14 @@ class Parley(Dialect):
         return f"  [{format_id(todo['id'])}] {to_one_line(todo['content'])}{note}"
 
     def render_any_item(self, todo: Todo) -> str:
-        """Render an item of the whole list, where closed ones stand too."""
-        return (
-            self.render_item(todo)
-            if not is_closed(todo)
-            else f"{self.render_item(todo)} ({STATUS_TO_WORD[todo['status']]})"
-        )
+        """Render an open or closed item."""
+        line = self.render_item(todo)
+        if is_closed(todo):
+            line += f" ({STATUS_TO_WORD[todo['status']]})"
+        return line
 
     def shows_open_items(self, outcome: Outcome) -> bool:
-        """Tell whether a result shows every open item: the list does, and the write of a first plan."""
+        """Return whether a result shows every open item: `todo_list` does, and so does the first plan."""
         match outcome.operation:
             case Show():
                 return True
@@ -187,13 +191,20 @@ class Parley(Dialect):
 
 
 def find_next_open(board: Board, key: int | str) -> Todo | None:
-    """Return the open item that follows another closely, unless one is in progress somewhere."""
+    """Return the first open item within `SEARCH_SPAN` after another, unless any item is in progress."""
     rows, place = board.rows, board.rows.place_of(key)
     if place is None or count_running(rows):
         return None
-    return next(
-        (rows[at] for at in range(place + 1, min(place + SEARCH_SPAN, len(rows))) if is_open(rows[at])), None
-    )
+    for following in range(place + 1, min(place + SEARCH_SPAN, len(rows))):
+        todo: Todo = rows[following]
+        if is_open(todo):
+            return todo
+    return None
+
+
+def _find_touched(outcome: Outcome) -> list[Todo]:
+    """Return the items that a call wrote, in order."""
+    return list(filter(None, map(outcome.board.find, outcome.touched)))
 
 
 def _format_ids(keys: Iterable[int | str]) -> str:

@@ -1,4 +1,4 @@
-"""The calls of the dialect parley: their schemas."""
+"""Calls of the dialect parley."""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -21,7 +21,7 @@ STATUS_TO_WORD = {status: word for word, status in WORD_TO_STATUS.items()}
 
 
 def _reject_bool(value: Any) -> Any:
-    """Refuse what Python would take for 1 or 0."""
+    """Refuse True and False, which Python would read as 1 and 0."""
     if isinstance(value, bool):
         raise ValueError("must be the number of an item")  # noqa: TRY004 - pydantic reads ValueError
     return value
@@ -44,14 +44,18 @@ _NUMBER_ROW = re.compile(r"\s*(?:#?\d+|\[\d+\])(?:(?:\s*[,;]\s*|\s+)(?:#?\d+|\[\
 
 
 def _read_numbers(value: Any) -> list[str]:
-    """Read the numbers of a text that holds nothing else, as `1, 2` or `[1] [2]`."""
-    return re.findall(r"\d+", value) if isinstance(value, str) and _NUMBER_ROW.fullmatch(value) else []
+    """Return the numbers of a string that has nothing else, as `1, 2` or `[1] [2]`; else an empty list."""
+    if isinstance(value, str) and _NUMBER_ROW.fullmatch(value):
+        return re.findall(r"\d+", value)
+    return []
 
 
 def _read_ids(value: Any) -> Any:
-    """Take numbers that come alone or in a row for the list that they mean."""
-    read = _read_numbers(value) or parse_json_list(value)
-    return [read] if isinstance(read, int | float) and not isinstance(read, bool) else read
+    """Return a list of numbers, also from a single number or a string with several."""
+    ids = _read_numbers(value) or parse_json_list(value)
+    if isinstance(ids, int | float) and not isinstance(ids, bool):
+        return [ids]
+    return ids
 
 
 ItemNumber = Annotated[int | str, BeforeValidator(_reject_bool), WithJsonSchema({"type": "integer"})]
@@ -85,8 +89,10 @@ class UpdateSeveral(BaseModel):
     @classmethod
     def _accept_list_as_id(cls, given: dict[str, Any]) -> dict[str, Any]:
         key = given.get("id")
-        several = isinstance(key, list) or len(_read_numbers(key)) > 1
-        return {**given, "id": None, "ids": key} if several and given.get("ids") is None else given
+        has_several = isinstance(key, list) or len(_read_numbers(key)) > 1
+        if has_several and given.get("ids") is None:
+            return {**given, "id": None, "ids": key}
+        return given
 
     @model_validator(mode="after")
     def _require_id(self) -> Self:
@@ -96,9 +102,11 @@ class UpdateSeveral(BaseModel):
 
     @property
     def numbers(self) -> tuple[int | str, ...]:
-        """The numbers of all items that are meant, each once; 1 and "1" are the same."""
-        meant = [*([] if self.id is None else [self.id]), *(self.ids or ())]
-        return tuple({str(key): key for key in meant}.values())
+        """The numbers of all items, each once; 1 and "1" are the same."""
+        keys = {} if self.id is None else {str(self.id): self.id}
+        for key in self.ids or ():
+            keys[str(key)] = key
+        return tuple(keys.values())
 
 
 @describe("Show the whole todo list with numbers, statuses and the reasons of blocked items.")

@@ -1,4 +1,4 @@
-"""The todo tools as the model is told of them."""
+"""Schemas of the todo tools for the model."""
 
 from copy import deepcopy
 from functools import lru_cache
@@ -9,28 +9,29 @@ from pydantic import BaseModel, WithJsonSchema
 
 
 def item_list_schema(item: type[BaseModel]) -> WithJsonSchema:
-    """Tell the model of a list of items, whatever else is read kindly."""
-    told = item.model_json_schema()
-    for part in told["properties"].values():
+    """Return the schema of a list of items as the model sees it; parsing accepts more than it says."""
+    schema = item.model_json_schema()
+    for part in schema["properties"].values():
         part.pop("title", None)
         part.pop("default", None)
-    properties = {"type": "object", "properties": told["properties"], "required": list(told["properties"])}
-    return WithJsonSchema({"type": "array", "items": properties})
+    properties = schema["properties"]
+    items = {"type": "object", "properties": properties, "required": list(properties)}
+    return WithJsonSchema({"type": "array", "items": items})
 
 
 def tool_name(tool: type[BaseModel]) -> str:
-    """Return the name that the model calls a tool by: its title, else its class name."""
+    """Return the name of a tool: the title of its model, or else the class name."""
     return str(tool.model_config.get("title") or tool.__name__)
 
 
 def tool_schema(tool: type[BaseModel]) -> dict[str, Any]:
-    """Return one tool in OpenAI's format; without parameters it carries an explicit empty object."""
+    """Return a tool in OpenAI's format. A tool without parameters has an empty object of properties."""
     schema = deepcopy(_convert(tool))
     function = schema["function"]
     function["name"] = tool_name(tool)
     properties = function["parameters"].setdefault("properties", {})
-    for told in properties.values():
-        told.pop("default", None)  # None is no value of the type that stands beside it
+    for part in properties.values():
+        part.pop("default", None)  # a default of None does not fit the declared type
     return schema
 
 

@@ -14,7 +14,7 @@ from wakeloop.text.descriptions import describe
 from wakeloop.todos.items import Todo, clip_item_texts, is_open
 from wakeloop.todos.operations import Board, Draft, Operation, Outcome, Replace
 
-LAST_CHECK_FROM = 3  # items from which a finished list asks for a last look
+LAST_CHECK_FROM = 3  # a finished list of at least so many items asks the model for a last check
 
 
 @describe("One item of the list.")
@@ -41,11 +41,11 @@ class WriteTodos(Dialect):
     replaces: bool = True
 
     def to_operation(self, call: Any) -> Operation:
-        """Turn a call into a replacement; items are known by their content."""
+        """Return the replacement of the list. Items have no ids and are matched by their content."""
         return Replace(tuple(Draft(item.content, item.status) for item in call.todos))
 
     def refusal(self, operation: Operation, board: Board) -> str | None:
-        """Refuse an empty list while anything was unfinished."""
+        """Refuse an empty list while items are open."""
         if isinstance(operation, Replace) and not operation.items and any(map(is_open, board.todos)):
             return "the list cannot be emptied while items are unfinished; complete or keep them"
         return None
@@ -55,20 +55,21 @@ class WriteTodos(Dialect):
         return json.dumps({"error": text}, ensure_ascii=False)
 
     def render_result(self, outcome: Outcome) -> str:
-        """Render what is stored as a JSON object; a finished list asks for a last look."""
+        """Render the stored list as a JSON object. A finished list asks for a last check."""
         todos = outcome.board.todos
-        short = [clip_item_texts(todo) for todo in todos]
-        told: dict[str, Any] = {"todos": [_format_item(todo) for todo in short]}
+        short = list(map(clip_item_texts, todos))
+        result: dict[str, Any] = {"todos": [_format_item(todo) for todo in short]}
         if outcome.dropped:
-            told["dropped"] = [clip_item_texts(todo)["content"] for todo in outcome.dropped]
+            result["dropped"] = [clip_item_texts(todo)["content"] for todo in outcome.dropped]
         if outcome.denied:
             contents = {todo["id"]: todo["content"] for todo in short}
-            told["not_accepted"] = {contents[key]: why for key, why in outcome.denied.items()}
-        if note := self.render_cut_note(todos, short):
-            told["cut"] = note[0]
+            result["not_accepted"] = {contents[key]: why for key, why in outcome.denied.items()}
+        cut_note = self.render_cut_note(todos, short)
+        if cut_note:
+            result["cut"] = cut_note[0]
         if len(todos) >= LAST_CHECK_FROM and all(todo["status"] == "completed" for todo in todos):
-            told["note"] = fill_prompt("last_check", self.name, self.prompts)
-        return json.dumps(told, ensure_ascii=False)
+            result["note"] = fill_prompt("last_check", self.name, self.prompts)
+        return json.dumps(result, ensure_ascii=False)
 
     def render_item(self, todo: Todo) -> str:
         """Render `  - [status] content`."""
