@@ -1,4 +1,4 @@
-"""What strict servers ask of the calls in a history."""
+"""What strict servers require of the calls in a history."""
 
 import re
 from collections.abc import Iterator
@@ -24,24 +24,23 @@ _SERVER_TOOL_CALLS = ("server_tool_use", "mcp_tool_use", "server_tool_call")
 
 
 def user_faults(message: BaseMessage) -> Iterator[str]:
-    """The faults in what a user says: nothing at all, or results, which stand in messages of their own."""
-    blocks = message.content if isinstance(message.content, list) else []
-    kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
+    """Yield the faults of a user message: it is empty, or it contains tool results."""
+    kinds = [block.get("type") for block in _blocks_of(message)]
     if "tool_result" in kinds or "function_call_output" in kinds:
         yield "a tool's result in a user's message"
-    elif is_blank(message) and all(kind == "text" for kind in kinds):
+    elif is_blank(message) and kinds.count("text") == len(kinds):
         yield "an empty user message"
 
 
 def name_faults(message: BaseMessage) -> Iterator[str]:
-    """The faults in the name of who speaks, or of the tool that answers."""
+    """Yield the faults in the name of the speaker, or of the tool that answers."""
     allowed = _NAME if isinstance(message, ToolMessage | AIMessage) else _USER_NAME
     if message.name and not allowed.fullmatch(message.name):
         yield f"the message's name {message.name!r} is not one that every server takes"
 
 
 def call_faults(message: BaseMessage) -> Iterator[str]:
-    """The faults of an assistant's calls: their names and ids, and where else a call is left."""
+    """Yield the faults of an assistant's calls: names, ids, and calls left outside of `tool_calls`."""
     made = {call["id"]: call["name"] for call in calls_of(message)}
     for key, name in made.items():
         if not _NAME.fullmatch(name):
@@ -51,15 +50,22 @@ def call_faults(message: BaseMessage) -> Iterator[str]:
     extra = message.additional_kwargs
     if "function_call" in extra or ("tool_calls" in extra and not made):
         yield "a call is left in additional_kwargs"
-    if not made and isinstance(message, AIMessage):
+    if not isinstance(message, AIMessage):
+        return
+    if not made:
         yield from _server_tool_faults(message)
-    for block in message.content if isinstance(message, AIMessage) else ():
-        if isinstance(block, dict) and str(block.get("type")) in _ID_KEYS:
+    for block in _blocks_of(message):
+        if str(block.get("type")) in _ID_KEYS:
             yield from _block_faults(block, made)
 
 
+def _blocks_of(message: BaseMessage) -> list[dict[str, Any]]:
+    """Return the content blocks of a message; a plain string has none."""
+    return [block for block in message.content if isinstance(block, dict)]
+
+
 def _server_tool_faults(message: AIMessage) -> Iterator[str]:
-    blocks = [block for block in message.content if isinstance(block, dict)]
+    blocks = _blocks_of(message)
     ended = [block.get("tool_use_id") or block.get("tool_call_id") for block in blocks]
     for block in blocks:
         if block.get("type") in _SERVER_TOOL_CALLS and block.get("id") not in ended:

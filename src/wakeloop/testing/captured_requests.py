@@ -1,4 +1,4 @@
-"""A captured request, read as roles and texts."""
+"""Reads captured requests as roles, texts and calls."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ _LONGEST_TEXT = 200
 
 def messages_of(request: Request) -> list[BaseMessage]:
     """Return the request as messages; dicts in OpenAI's format are converted."""
-    return [message if isinstance(message, BaseMessage) else _message_of(message) for message in request]
+    return [_message_of(message) for message in request]
 
 
 def number_requests(requests: Iterable[Request]) -> Iterable[tuple[int, list[BaseMessage]]]:
@@ -48,13 +48,12 @@ def malformed_of(message: BaseMessage) -> list[InvalidToolCall]:
 
 
 def is_blank(message: BaseMessage) -> bool:
-    """Return whether it has no text. White space alone counts as none, as it does on strict servers."""
-    text = message.content if isinstance(message.content, str) else str(message.text)
-    return not text.strip()
+    """Return whether a message has no text. White space is not text, just as on strict servers."""
+    return not str(message.text).strip()
 
 
 def is_from_model(message: BaseMessage) -> bool:
-    """Return whether a model wrote it, and not nothing: lines and fillers of the graph are marked."""
+    """Return whether a model wrote the message. Blank replies and marked lines of the graph don't count."""
     if not isinstance(message, AIMessage) or "wakeloop" in message.additional_kwargs:
         return False
     return bool(message.tool_calls or message.invalid_tool_calls or not is_blank(message))
@@ -62,20 +61,31 @@ def is_from_model(message: BaseMessage) -> bool:
 
 def describe_message(message: BaseMessage) -> str:
     """Return one line for an error: the role, the text (cut at 200 characters), the calls."""
-    made = [call["name"] or "?" for call in (*calls_of(message), *malformed_of(message))]
-    tail = f", calls {', '.join(made)}" if made else ""
     text = str(message.text)
-    return f"{role_of(message)}: {text[:_LONGEST_TEXT]!r}{'…' if len(text) > _LONGEST_TEXT else ''}{tail}"
+    line = f"{role_of(message)}: {text[:_LONGEST_TEXT]!r}"
+    if len(text) > _LONGEST_TEXT:
+        line += "…"
+    names = [call["name"] or "?" for call in (*calls_of(message), *malformed_of(message))]
+    if names:
+        line += f", calls {', '.join(names)}"
+    return line
 
 
-def _message_of(raw: dict[str, Any]) -> BaseMessage:
-    """A message as it stood on the wire, with its broken calls where langchain would raise."""
+def _message_of(raw: BaseMessage | dict[str, Any]) -> BaseMessage:
+    """Convert a message of the wire. LangChain would raise for broken calls; here they are kept."""
+    if isinstance(raw, BaseMessage):
+        return raw
     if not raw.get("tool_calls"):
-        missing = {"tool_call_id": ""} if raw.get("role") == "tool" else {}
-        return convert_to_messages([{**missing, **raw}])[0]
-    made = [{"id": None, **call} for call in raw["tool_calls"]]
-    whole = [call for call in made if _is_well_formed(call)]
-    broken = [make_invalid_tool_call(call, None) for call in made if not _is_well_formed(call)]
+        if raw.get("role") == "tool":
+            raw = {"tool_call_id": "", **raw}
+        return convert_to_messages([raw])[0]
+    whole, broken = [], []
+    for wire_call in raw["tool_calls"]:
+        call = {"id": None, **wire_call}
+        if _is_well_formed(call):
+            whole.append(call)
+        else:
+            broken.append(make_invalid_tool_call(call, None))
     message = convert_to_messages([{**raw, "tool_calls": whole}])[0]
     return message.model_copy(update={"invalid_tool_calls": broken})
 

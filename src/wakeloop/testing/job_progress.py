@@ -1,4 +1,4 @@
-"""How far a job is, as one request shows it."""
+"""The progress of a job, as one request shows it."""
 
 import json
 from collections import Counter
@@ -22,19 +22,19 @@ from wakeloop.testing.todo_tools import (
 
 @dataclass(frozen=True)
 class JobProgress:
-    """What a model can know of its job from one request. Steps are named by their index.
+    """What a model can know about its job from one request. Steps are identified by their index.
 
     Attributes:
-        todo_tools: The todo tools that are bound, None if there are none.
+        todo_tools: The bound todo tools, or None.
         items: The list as the conversation shows it.
-        done: Steps whose calls were all accepted, with the index of the message that made the last of them.
-        failed: Steps of which a call was refused and that are not done, with the index of that message.
-        claimed: Texts of items that some call meant to close, accepted or not.
+        done: Steps whose calls were all accepted, each with the index of the message that made the last call.
+        failed: Steps that are not done and had a call refused, each with the index of that message.
+        claimed: Texts of items that some call tried to close, accepted or not.
         pushed: The index of the last user message.
         pushes: How many user messages came after a reply without calls.
         replies: How many replies the model has made.
-        stopped: Whether the last of them made no call, so that whoever asks now pushes on.
-        made: The calls that were made, as `call_key` names them.
+        stopped: Whether the last reply made no call, so this request pushes the model on.
+        made: The keys of all calls so far, see `call_key`.
     """
 
     todo_tools: TodoTools | None
@@ -55,7 +55,7 @@ class JobProgress:
 
 @dataclass(frozen=True)
 class _Answer:
-    """The message that made a call last, whether it was ever accepted, and how often."""
+    """The last message that made a call, whether the call was ever accepted, and how often it was made."""
 
     place: int
     accepted: bool
@@ -65,7 +65,7 @@ class _Answer:
 def read_progress(
     request: Sequence[BaseMessage], tools: Collection[str], steps: Sequence[Step], cleared: str = ""
 ) -> JobProgress:
-    """Read a request. Results that hold the text `cleared` count as never seen."""
+    """Return the progress that a request shows. Results that contain the text `cleared` count as unseen."""
     todo_tools = find_todo_tools(tools)
     pushed = pushes = replies = 0
     stopped = False
@@ -76,28 +76,46 @@ def read_progress(
         if is_from_model(message):
             replies, stopped = replies + 1, not calls_of(message)
     made, answers = _read_calls(request, cleared)
-    done, failed = {}, {}
-    for number, step in enumerate(steps):
-        found = [answers.get(call_key(call)) for call in step.calls]
-        answered = [answer for answer in found if answer is not None and answer.times >= step.times]
-        last = max((answer.place for answer in answered), default=0)
-        if not all(answer.accepted for answer in answered):
-            failed[number] = last
-        elif len(answered) == len(found):
-            done[number] = last
-    items = todo_tools.read(read_events(request)) if todo_tools else []
-    claimed = _claimed_texts(request, items) if todo_tools else frozenset()
+    done, failed = _finished_steps(steps, answers)
+    items: list[Item] = []
+    claimed: frozenset[str] = frozenset()
+    if todo_tools:
+        items = todo_tools.read(read_events(request))
+        claimed = _claimed_texts(request, items)
     return JobProgress(todo_tools, items, done, failed, claimed, pushed, pushes, replies, stopped, made)
 
 
 def call_key(call: Call) -> str:
     """Return a call as one string; `path` and `file_path` are the same argument."""
-    args = {"path" if name == "file_path" else name: value for name, value in call.args.items()}
+    args = dict(call.args)
+    if "file_path" in args:
+        args["path"] = args.pop("file_path")
     return f"{call.name} {json.dumps(args, sort_keys=True, default=str)}"
 
 
+def _finished_steps(
+    steps: Sequence[Step], answers: Mapping[str, _Answer]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the steps that are done and those that failed, each with the index of its last message."""
+    done, failed = {}, {}
+    for number, step in enumerate(steps):
+        last, is_refused, is_complete = 0, False, True
+        for call in step.calls:
+            answer = answers.get(call_key(call))
+            if answer is None or answer.times < step.times:
+                is_complete = False
+                continue
+            last = max(last, answer.place)
+            is_refused = is_refused or not answer.accepted
+        if is_refused:
+            failed[number] = last
+        elif is_complete:
+            done[number] = last
+    return done, failed
+
+
 def _read_calls(request: Sequence[BaseMessage], cleared: str) -> tuple[set[str], dict[str, _Answer]]:
-    """Return every call that was made, and how those with a visible result were answered."""
+    """Return the keys of all calls, and the answers of those with a visible result."""
     results = {m.tool_call_id: m for m in request if isinstance(m, ToolMessage)}
     made: set[str] = set()
     answers: dict[str, _Answer] = {}
@@ -117,7 +135,7 @@ def _read_calls(request: Sequence[BaseMessage], cleared: str) -> tuple[set[str],
 
 
 def _claimed_texts(request: Sequence[BaseMessage], items: Sequence[Item]) -> frozenset[str]:
-    """Return the texts of items that a call meant to close."""
+    """Return the texts of items that some call tried to close."""
     text = {str(item.key): item.text for item in items}
     claimed: set[str] = set()
     for name, args in _calls_in(request):

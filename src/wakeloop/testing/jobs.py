@@ -1,4 +1,4 @@
-"""Jobs for a weak model: parts, and the calls that do them."""
+"""Jobs for a weak model: steps and the calls that do them."""
 
 import re
 from collections import Counter
@@ -25,10 +25,10 @@ class Step:
     """One part of the work.
 
     Attributes:
-        label: What a list would call it.
+        label: Its text in a todo list.
         calls: The calls that do it, in this order.
-        found: Whether nobody knows of it until the step before it is done, so that no plan can hold it.
-        times: How often each call must have been accepted, where earlier steps make the very same calls.
+        found: Whether it only comes to light once the step before it is done, so no plan can contain it.
+        times: How often each call must have been accepted; counts earlier steps with the same calls.
     """
 
     label: str
@@ -38,24 +38,24 @@ class Step:
 
 
 class Job(Protocol):
-    """What a weak model has to do, as a task of the bench has it too."""
+    """What a weak model has to do. The tasks of the bench have the same attributes."""
 
     @property
     def steps(self) -> Sequence[Step]:
-        """A right way to do it; empty if no work is needed."""
+        """The steps of one correct solution; empty if no work is needed."""
 
     @property
     def spoils(self) -> Sequence[Call]:
-        """What a finished model may do when it is pushed on: each call makes something worse."""
+        """Calls that a finished model may make when it is pushed on; each one damages finished work."""
 
     @property
     def final(self) -> str:
-        """What the model says at the end of a job without steps."""
+        """The model's last text in a job without steps."""
 
 
 @dataclass(frozen=True)
 class PlainJob:
-    """A job of given steps."""
+    """A job with fixed steps."""
 
     steps: Sequence[Step]
     spoils: Sequence[Call] = ()
@@ -63,23 +63,25 @@ class PlainJob:
 
 
 def seeded_random(seed: str) -> Random:
-    """Return a random generator that gives the same numbers for the same seed."""
+    """Return a random generator; the same seed gives the same numbers."""
     return Random(seed)  # noqa: S311 - draws must repeat, they keep no secret
 
 
 def make_job(
     tools: Mapping[str, Mapping[str, Any]], seed: int, parts: int | Sequence[str], turns: int = 1
 ) -> PlainJob:
-    """Make up the job of a user's latest request: its steps are calls of the `tools`.
+    """Make up a job for the user's latest request; its steps are calls of the `tools`.
 
-    `parts` is their number, or the labels of steps that somebody else thought of. `turns` is the number of
-    requests so far. Without tools there is nothing to do.
+    `parts` is the number of steps, or the labels of steps that somebody else planned. `turns` is the number
+    of user requests so far. Without tools there is nothing to do.
     """
+    if not tools:
+        return PlainJob([])
     made: Counter[str] = Counter()
     steps: list[Step] = []
     for turn in range(1, turns + 1):
         steps = []
-        for label in _labels(parts, turn) if tools else ():
+        for label in _labels(parts, turn):
             call = _example_call(tools, seeded_random(f"{seed}/job/{label}"), label)
             made[str(call)] += 1
             steps.append(Step(label, (call,), times=made[str(call)]))

@@ -1,4 +1,4 @@
-"""The static prompt: each request begins with the last."""
+"""Checks that each request begins with the one before it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,45 +13,50 @@ from wakeloop.testing.captured_requests import (
     number_requests,
     role_of,
 )
+from wakeloop.testing.token_usage import common_length
 
 _EXCERPT = 20
 
 
 def prompt_faults(requests: Iterable[Request]) -> list[str]:
-    """Return every breach of the static prompt, as `"request 3, message 5: …"`; `[]` if there is none.
+    """Return every breach of the static prompt (rule 11 of docs/rules.md), `[]` if there is none.
 
-    It is rule 11 of docs/rules.md.
+    A breach is a string such as `"request 3, message 5: …"`; both numbers are indices, counted from 0.
+    `requests` are those of one thread, in order: lists of messages or of dicts in OpenAI's format.
 
-    `requests` are those of one thread, in order: lists of messages or of dicts in OpenAI's format. The
-    numbers are indices, counted from 0. Asked for: one system message, at index 0, with the same text as in
-    the request before; then all other messages of the request before, in their order, with the same role,
-    content, calls (name, arguments, id) and answered ids. Each request is compared with the one before it, so
-    a change is reported once, and of a broken prefix only the first difference.
+    Each request must have one system message, at index 0, with the same text as in the request before. Then
+    come all other messages of the request before, in the same order, with the same role, content, calls
+    (name, arguments, id) and answered ids. Each request is compared with the one before it, so a change is
+    reported once, and only the first difference of a broken prefix.
 
     Example:
         >>> system, question = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}
         >>> prompt_faults([[system, question]])
         []
     """
-    reading = _PromptReader()
-    return [
-        f"request {number}, message {place}: {fault}"
-        for number, messages in number_requests(requests)
-        for place, fault in reading.faults(number, messages)
-    ]
+    reader = _PromptReader()
+    faults = []
+    for number, messages in number_requests(requests):
+        for place, fault in reader.faults(number, messages):
+            faults.append(f"request {number}, message {place}: {fault}")
+    return faults
 
 
 class _PromptReader:
-    """What the requests so far have shown: the system prompt and the conversation."""
+    """Remembers the system prompt and the conversation of the request before."""
 
     def __init__(self) -> None:
         self.system: BaseMessage | None = None
         self.said: list[BaseMessage] = []
 
     def faults(self, number: int, messages: list[BaseMessage]) -> Iterator[tuple[int, str]]:
-        """The faults of the next request as (index of the message, sentence)."""
-        systems = [place for place, message in enumerate(messages) if role_of(message) == "system"]
-        said = [place for place, message in enumerate(messages) if role_of(message) != "system"]
+        """Yield the faults of the next request as (index of the message, sentence)."""
+        systems, said = [], []
+        for place, message in enumerate(messages):
+            if role_of(message) == "system":
+                systems.append(place)
+            else:
+                said.append(place)
         if not systems:
             yield 0, "no system message at index 0"
         for place in systems:
@@ -80,14 +85,15 @@ class _PromptReader:
 
 
 def _wire_form(message: BaseMessage) -> tuple[Any, ...]:
-    """What a server's cache sees of a message."""
-    made = [(call["name"], call["args"], call["id"]) for call in calls_of(message)]
-    broken = [(call["name"], call["args"], call["id"]) for call in malformed_of(message)]
+    """Return the parts of a message that a server's cache sees."""
+    made = []
+    for call in (*calls_of(message), *malformed_of(message)):
+        made.append((call["name"], call["args"], call["id"]))
     answered = message.tool_call_id if isinstance(message, ToolMessage) else None
-    return role_of(message), message.content, made, broken, answered
+    return role_of(message), message.content, made, answered
 
 
 def _describe_change(old: BaseMessage, new: BaseMessage) -> str:
     was, now = str(old.content), str(new.content)
-    at = next((i for i, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), min(len(was), len(now)))
+    at = common_length(was, now)
     return f"from character {at}: was {was[at : at + _EXCERPT]!r}, is {now[at : at + _EXCERPT]!r}"

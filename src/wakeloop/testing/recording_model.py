@@ -24,7 +24,7 @@ from wakeloop.testing.structured_output import bind_schema
 
 @dataclass
 class Record:
-    """What a model was asked, shared by all its bindings and copies."""
+    """The requests of a model, shared by all its bindings and copies."""
 
     requests: list[list[BaseMessage]] = field(default_factory=list)
     bound: list[list[dict[str, Any]]] = field(default_factory=list)
@@ -37,10 +37,10 @@ class Record:
 
 
 class RecordingModel(BaseChatModel):
-    """A chat model without a network; a subclass decides what it replies.
+    """A chat model that needs no network; a subclass chooses the replies.
 
-    Sync, async and streamed requests are recorded alike, before the reply is played, so a request that
-    raises is kept too. Safe in parallel runs: a request and its reply are matched under one lock.
+    Sync, async and streamed requests are all recorded before the reply is played, so a request that raises
+    is recorded too. It is safe in parallel runs: one lock matches a request with its reply.
     """
 
     cache: BaseCache | bool | None = Field(default=False, exclude=True)
@@ -50,27 +50,27 @@ class RecordingModel(BaseChatModel):
 
     @property
     def requests(self) -> list[list[BaseMessage]]:
-        """The messages of every request, in order; each list as it was at the time of the request."""
+        """The messages of every request, in order, as they were at the time of the request."""
         return self._record.requests
 
     @property
     def bound(self) -> list[list[dict[str, Any]]]:
-        """The tools bound at each request, one list a request, `[]` where there were none."""
+        """The tools bound at each request: one list per request, `[]` if there were none."""
         return self._record.bound
 
     @property
     def options(self) -> list[dict[str, Any]]:
-        """Whatever else came with each request, by name: `tool_choice`, `response_format`, `stop`."""
+        """The other keywords of each request, such as `tool_choice`, `response_format`, `stop`."""
         return self._record.options
 
     @property
     def tools(self) -> list[dict[str, Any]]:
-        """What was bound last, in OpenAI's format (a provider's own tool dict as it is); `[]` if nothing."""
+        """The tools bound last, in OpenAI's format (a provider's own tool dict unchanged); `[]` if none."""
         return self._record.tools
 
     @abstractmethod
     def _choose_step(self, request: list[BaseMessage]) -> Step:
-        """The step that answers this request; called under the record's lock, after it was recorded."""
+        """Return the step that answers this request. It is recorded already, and the lock is held."""
 
     def bind_tools(
         self,
@@ -79,7 +79,7 @@ class RecordingModel(BaseChatModel):
         tool_choice: str | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """This model with tools; the binding shares the record."""
+        """Return this model with tools; the binding shares the record."""
         made = [_convert_tool(tool) for tool in tools]
         self._record.tools = made
         chosen = {} if tool_choice is None else {"tool_choice": tool_choice}
@@ -88,7 +88,7 @@ class RecordingModel(BaseChatModel):
     def with_structured_output(
         self, schema: dict[str, Any] | type, *, include_raw: bool = False, **kwargs: Any
     ) -> Runnable[LanguageModelInput, dict[str, Any] | BaseModel]:
-        """A runnable that parses the JSON text (or the first call's arguments) of the next reply.
+        """Return a runnable that parses the JSON text (or the first call's arguments) of the next reply.
 
         `schema` is a pydantic class (the result is an instance), a TypedDict class or a JSON schema (the
         result is a dict, not validated). Raises OutputParserException for other text; with `include_raw` the
@@ -102,12 +102,14 @@ class RecordingModel(BaseChatModel):
         return "wakeloop-testing"
 
     def _take(self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]) -> Step:
-        others = {name: value for name, value in kwargs.items() if name != "tools"}
+        options = {name: value for name, value in kwargs.items() if name != "tools"}
+        if stop is not None:
+            options["stop"] = stop
         record = self._record
         with record.lock:
             record.requests.append(list(messages))
             record.bound.append(list(kwargs.get("tools") or ()))
-            record.options.append(others if stop is None else {**others, "stop": stop})
+            record.options.append(options)
             return self._choose_step(messages)
 
     def _reply(
@@ -118,7 +120,7 @@ class RecordingModel(BaseChatModel):
             return reply
         if iscoroutine(reply):
             reply.close()
-        raise TypeError("The script holds an async callable, but the model was called without await.")
+        raise TypeError("The script has an async callable, but the model was called without await.")
 
     async def _areply(
         self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from itertools import count
 from types import EllipsisType
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 
@@ -15,8 +15,8 @@ _numbers = count(1)
 def says(text: str, *, finish_reason: str | None = None, **fields: Any) -> AIMessage:
     """Make a reply that is only text.
 
-    `finish_reason="length"` marks it as cut at the token limit (it goes into `response_metadata`). Further
-    `fields` are those of `AIMessage`: `id`, `usage_metadata`, `additional_kwargs`, …
+    `finish_reason="length"` marks it as cut at the token limit (it is kept in `response_metadata`). Other
+    `fields` are those of `AIMessage`, such as `id`, `usage_metadata` or `additional_kwargs`.
 
     Example:
         >>> says("Hello!", finish_reason="length").response_metadata
@@ -28,18 +28,24 @@ def says(text: str, *, finish_reason: str | None = None, **fields: Any) -> AIMes
 def calls(*made: Call, text: str = "", finish_reason: str | None = None, **fields: Any) -> AIMessage:
     """Make a reply that calls tools: `calls(("search", {"query": "x"}), ("read", {"path": "a"}, "id-7"))`.
 
-    A pair gets an id that is unique in this process (`call_1`, …); a third element sets it, None leaves it
-    out. `malformed_call(…)` among them becomes one of the reply's `invalid_tool_calls`. Raises TypeError for
-    anything else. `text`, `finish_reason` and `fields` are as in `says`.
+    A pair gets an id that is unique in this process (`call_1`, …); a third element sets the id, or leaves it
+    out if it is None. A `malformed_call(…)` becomes one of the reply's `invalid_tool_calls`. Raises TypeError
+    for anything else. `text`, `finish_reason` and `fields` are as in `says`.
 
     Example:
         >>> calls(("search", {"query": "x"}, "id-1")).tool_calls
         [{'name': 'search', 'args': {'query': 'x'}, 'id': 'id-1', 'type': 'tool_call'}]
     """
-    valid = [_tool_call(one) for one in made if isinstance(one, tuple)]
-    invalid = [cast("InvalidToolCall", one) for one in made if _is_malformed(one)]
-    if len(valid) + len(invalid) != len(made):
-        raise TypeError("calls() takes (name, arguments), (name, arguments, id) and malformed_call(…) only.")
+    valid, invalid = [], []
+    for one in made:
+        if isinstance(one, tuple):
+            valid.append(_tool_call(one))
+        elif _is_malformed(one):
+            invalid.append(one)
+        else:
+            raise TypeError(
+                "calls() takes (name, arguments), (name, arguments, id) and malformed_call(…) only."
+            )
     return AIMessage(
         content=text,
         tool_calls=valid,
@@ -55,13 +61,10 @@ def malformed_call(
 ) -> InvalidToolCall:
     """Make a call whose arguments are not JSON, for `calls(…)`.
 
-    >>> calls(malformed_call("search", "{not json")).invalid_tool_calls[0]["args"]
-    '{not json'
-
     `args` is the raw text that the model wrote. Without `id` it gets a fresh one; None leaves it out.
 
     Example:
-        >>> malformed_call("search", "{not json", "id-1")["args"]
+        >>> calls(malformed_call("search", "{not json")).invalid_tool_calls[0]["args"]
         '{not json'
     """
     key = _new_id() if isinstance(id, EllipsisType) else id

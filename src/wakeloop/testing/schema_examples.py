@@ -1,5 +1,6 @@
-"""A value that fits a JSON schema."""
+"""Makes values that fit a JSON schema."""
 
+import math
 from collections.abc import Mapping
 from random import Random
 from typing import Any
@@ -19,13 +20,13 @@ _SPREAD = 9
 def make_example(schema: Mapping[str, Any], rng: Random, text: str) -> Any:
     """Make a value for `schema`: required properties only, numbers near their bounds, `text` for strings.
 
-    Follows `$ref` within the schema, and of alternatives the first that is not null. Patterns are not met.
+    It follows `$ref` within the schema, takes the first alternative that is not null, and ignores `pattern`.
     """
     return _Maker(schema, rng, text).make(schema)
 
 
 class _Maker:
-    """One example in the making."""
+    """Makes one example, part by part."""
 
     def __init__(self, root: Mapping[str, Any], rng: Random, text: str) -> None:
         self.root = root
@@ -33,10 +34,12 @@ class _Maker:
         self.text = text
 
     def make(self, schema: Mapping[str, Any], depth: int = 0) -> Any:
-        """A value for this part of the schema; None where it holds itself without end."""
+        """Return a value for this part of the schema; None once a recursive schema gets too deep."""
         if depth > _DEEPEST:
             return None
-        values = [schema["const"]] if "const" in schema else schema.get("enum")
+        values = schema.get("enum")
+        if "const" in schema:
+            values = [schema["const"]]
         if values:
             return self.rng.choice(values)
         if "$ref" in schema:
@@ -55,9 +58,7 @@ class _Maker:
             case "object":
                 value = self._object(schema, depth)
             case "array":
-                value = [
-                    self.make(schema.get("items", {}), depth + 1) for _ in range(schema.get("minItems", 1))
-                ]
+                value = self._array(schema, depth)
             case "integer":
                 value = self._integer(schema)
             case "number":
@@ -72,6 +73,10 @@ class _Maker:
         known = schema.get("properties", {})
         return {name: self.make(known.get(name, {}), depth + 1) for name in schema.get("required", ())}
 
+    def _array(self, schema: Mapping[str, Any], depth: int) -> list[Any]:
+        items = schema.get("items", {})
+        return [self.make(items, depth + 1) for _ in range(schema.get("minItems", 1))]
+
     def _join_parts(self, schema: Mapping[str, Any], depth: int) -> Any:
         made = self._object(schema, depth)
         for part in schema["allOf"]:
@@ -85,10 +90,14 @@ class _Maker:
         step = max(int(schema.get("multipleOf", 1)), 1)
         low, high = _bounds(schema)
         if low is None:
-            low = 1 if high is None else min(1, high)
+            low = 1
+            if high is not None:
+                low = min(1, high)
         low = -(-low // step)
-        high = low + _SPREAD if high is None else min(high // step, low + _SPREAD)
-        return self.rng.randint(low, max(low, high)) * step
+        most = low + _SPREAD
+        if high is not None:
+            most = min(high // step, most)
+        return self.rng.randint(low, max(low, most)) * step
 
     def _string(self, schema: Mapping[str, Any]) -> str:
         text = str(_FORMATS.get(schema.get("format", ""), self.text))
@@ -98,7 +107,8 @@ class _Maker:
     def _resolve(self, ref: str) -> Mapping[str, Any]:
         found: Any = self.root
         for key in ref.removeprefix("#").strip("/").split("/"):
-            found = found[key] if key else found
+            if key:
+                found = found[key]
         return found if isinstance(found, Mapping) else {}
 
 
@@ -110,12 +120,18 @@ def _type_of(schema: Mapping[str, Any]) -> str:
 
 
 def _bounds(schema: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """The least and the greatest whole number that the schema allows."""
-    lows = [-(-schema["minimum"] // 1)] if "minimum" in schema else []
-    lows += [schema["exclusiveMinimum"] // 1 + 1] if "exclusiveMinimum" in schema else []
-    highs = [schema["maximum"] // 1] if "maximum" in schema else []
-    highs += [-(-schema["exclusiveMaximum"] // 1) - 1] if "exclusiveMaximum" in schema else []
-    return (int(max(lows)) if lows else None), (int(min(highs)) if highs else None)
+    """Return the least and the greatest whole number that the schema allows; None is no limit."""
+    lows: list[int] = []
+    highs: list[int] = []
+    if "minimum" in schema:
+        lows.append(math.ceil(schema["minimum"]))
+    if "exclusiveMinimum" in schema:
+        lows.append(math.floor(schema["exclusiveMinimum"]) + 1)
+    if "maximum" in schema:
+        highs.append(math.floor(schema["maximum"]))
+    if "exclusiveMaximum" in schema:
+        highs.append(math.ceil(schema["exclusiveMaximum"]) - 1)
+    return max(lows, default=None), min(highs, default=None)
 
 
 def _has_room(schema: Mapping[str, Any]) -> bool:
@@ -124,7 +140,7 @@ def _has_room(schema: Mapping[str, Any]) -> bool:
 
 
 def _middle(schema: Mapping[str, Any]) -> float:
-    """A number between bounds that hold no whole one."""
+    """Return the middle of bounds that have no whole number between them."""
     low = schema.get("minimum", schema.get("exclusiveMinimum"))
     high = schema.get("maximum", schema.get("exclusiveMaximum"))
     return float(low + high) / 2

@@ -1,4 +1,4 @@
-"""What a script may hold, and how a step becomes a reply."""
+"""The steps of a script, and how each becomes a reply."""
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
@@ -10,21 +10,23 @@ Step: TypeAlias = str | AIMessage | BaseException | type[BaseException] | Callab
 
 
 def is_step(value: object) -> bool:
-    """Return whether a script may hold this value."""
+    """Return whether this value can be a step of a script."""
     return isinstance(value, (str, AIMessage, BaseException)) or callable(value)
 
 
 def step_error(value: object, where: str) -> TypeError:
     """Return the error for a value that is not a step."""
-    hint = " Wrap it in calls(…)." if isinstance(value, dict) else ""
-    return TypeError(
+    text = (
         f"{where} must be a string, an AIMessage, an exception to raise or a callable of the request, "
-        f"not {type(value).__name__}: {value!r:.80}.{hint}"
+        f"not {type(value).__name__}: {value!r:.80}."
     )
+    if isinstance(value, dict):
+        text += " Wrap it in calls(…)."
+    return TypeError(text)
 
 
 def resolve_step(step: Any, request: list[BaseMessage]) -> AIMessage | Awaitable[Step]:
-    """Return the reply as a fresh copy, or what must be awaited first. Raise what the step says."""
+    """Return the reply as a fresh copy, or an awaitable of the next step. Raise an exception step."""
     while True:
         if isinstance(step, str):
             return AIMessage(content=step)
@@ -40,7 +42,7 @@ def resolve_step(step: Any, request: list[BaseMessage]) -> AIMessage | Awaitable
 
 
 def copy_reply(message: AIMessage) -> AIMessage:
-    """Return a copy that shares nothing with the script, so that a graph may change it."""
+    """Return a deep copy, so that a graph may change the message without changing the script."""
     if isinstance(message, AIMessageChunk):
         return cast("AIMessage", message_chunk_to_message(message)).model_copy(deep=True)
     return message.model_copy(deep=True)

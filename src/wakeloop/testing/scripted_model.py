@@ -1,4 +1,4 @@
-"""The strict fake model that plays a script."""
+"""A strict fake model that plays a script."""
 
 from collections.abc import Iterable, Iterator, Sized
 from itertools import chain, islice
@@ -17,11 +17,11 @@ _LOOK_AHEAD = 100
 
 
 class ScriptError(AssertionError):
-    """The run and the script disagree: a call too many, or replies left over."""
+    """The run does not match the script: it made a call too many, or replies are left over."""
 
 
 class _Script:
-    """The replies still to come; shared by all copies of a model."""
+    """The replies still to come, shared by all copies of a model."""
 
     def __init__(self, replies: Iterable[Step]) -> None:
         self.size = len(replies) if isinstance(replies, Sized) else None
@@ -32,39 +32,41 @@ class _Script:
         return self
 
     def next(self, number: int, request: list[BaseMessage]) -> Step:
-        """The step for the request of this number, counted from 1."""
+        """Return the step for request `number`, counted from 1. Raises ScriptError if there is none."""
         for step in self.coming:
             if not is_step(step):
                 raise step_error(step, f"Reply {number} of the script")
             return step
+        complaint = f"Call {number} has no reply in the script"
+        if self.size is not None:
+            complaint += f", which has {self.size}"
         asked = describe_message(request[-1]) if request else "nothing"
-        held = "" if self.size is None else f", which holds {self.size}"
-        complaint = f"Call {number} has no reply in the script{held}. Its last message: {asked}"
+        complaint += f". Its last message: {asked}"
         self.unanswered.append(complaint)
         raise ScriptError(complaint)
 
     def upcoming(self) -> list[Step]:
-        """Up to 100 of the replies to come; they still come."""
+        """Return up to 100 of the next replies without using them up."""
         ahead = list(islice(self.coming, _LOOK_AHEAD))
         self.coming = chain(ahead, self.coming)
         return ahead
 
 
 class ScriptedModel(RecordingModel):
-    """A chat model that plays `replies` in order, one a request, and is strict about it.
+    """A chat model that plays `replies` in order, one per request, and is strict about it.
 
     `ScriptedModel("hello", calls(("search", {"query": "x"})), TimeoutError)`, or one iterable of them. A
-    reply is a text, an `AIMessage`, an exception to raise (instance or class, also KeyboardInterrupt), or a
+    reply is a string, an `AIMessage`, an exception to raise (instance or class, also KeyboardInterrupt), or a
     callable that gets the request (a list of messages) and returns any of these; a coroutine function works
     where the model is awaited. Each message is played as a fresh copy, without an id unless the script set
-    one. An iterator may be endless: `ScriptedModel(itertools.repeat("still busy"))`. A callable, too, is
-    played once; `itertools.repeat(callable)` plays it for ever.
+    one. An iterator may be endless: `ScriptedModel(itertools.repeat("still busy"))`. A callable is played
+    once as well; `itertools.repeat(callable)` plays it forever.
 
-    A call too many raises `ScriptError` (an AssertionError) that names the call, counted from 1, and its last
-    message; `assert_done()` complains of replies left over, and of calls too many that the agent swallowed.
-    With `tools=False` it stands for a model without tool support: `bind_tools` raises NotImplementedError.
-    Text and calls stream in a few chunks that add up to the reply. Other keywords are those of
-    `BaseChatModel`, such as `disable_streaming`.
+    A call too many raises `ScriptError` (an AssertionError) with the number of the call, counted from 1, and
+    its last message. `assert_done()` reports replies left over, and calls too many whose error the agent
+    swallowed. With `tools=False` it acts as a model without tool support: `bind_tools` raises
+    NotImplementedError. Text and calls stream in a few chunks that add up to the reply. Other keywords are
+    those of `BaseChatModel`, such as `disable_streaming`.
 
     Example:
         >>> model = ScriptedModel("Hello!", "Bye!")
@@ -77,7 +79,9 @@ class ScriptedModel(RecordingModel):
 
     def __init__(self, *replies: Step | Iterable[Step], tools: bool = True, **fields: Any) -> None:
         super().__init__(**fields)
-        steps = replies[0] if len(replies) == 1 and not is_step(replies[0]) else replies
+        steps: Any = replies
+        if len(replies) == 1 and not is_step(replies[0]):
+            steps = replies[0]
         if not isinstance(steps, Iterable) or isinstance(steps, (dict, BaseMessage)):
             raise step_error(steps, "A reply")
         if isinstance(steps, Sized):
@@ -88,21 +92,26 @@ class ScriptedModel(RecordingModel):
         self._can_call = tools
 
     def assert_done(self) -> None:
-        """Raise ScriptError if replies are left over or a call was one too many.
+        """Raise ScriptError if replies are left over, or if there was a call too many.
 
         An endless script always has replies left over.
         """
         if self._script.unanswered:
             raise ScriptError(self._script.unanswered[0])
         left = self._script.upcoming()
-        if left:
-            number = f"{_LOOK_AHEAD} or more" if len(left) == _LOOK_AHEAD else str(len(left))
-            first = describe_message(left[0]) if isinstance(left[0], AIMessage) else repr(left[0])
-            after = f"{len(self.requests)} call{'' if len(self.requests) == 1 else 's'}"
-            raise ScriptError(f"{number} of the script's replies left over after {after}, first: {first}")
+        if not left:
+            return
+        number = str(len(left))
+        if len(left) == _LOOK_AHEAD:
+            number += " or more"
+        after = "1 call"
+        if len(self.requests) != 1:
+            after = f"{len(self.requests)} calls"
+        first = describe_message(left[0]) if isinstance(left[0], AIMessage) else repr(left[0])
+        raise ScriptError(f"{number} of the script's replies left over after {after}, first: {first}")
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
-        """This model with tools. Raises NotImplementedError if it was made with `tools=False`."""
+        """Return this model with tools. Raises NotImplementedError if it was made with `tools=False`."""
         if not self._can_call:
             raise NotImplementedError("This scripted model was made without tool support (tools=False).")
         return super().bind_tools(tools, **kwargs)

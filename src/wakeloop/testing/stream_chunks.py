@@ -1,4 +1,4 @@
-"""A reply in a few chunks whose sum is the reply."""
+"""Splits a reply into chunks that add up to it."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _MOST_TEXTS = 4
 
 
 class _SingleChunk(ChatGenerationChunk):
-    """The only chunk of a stream: adding nothing to it must not parse its calls again."""
+    """The only chunk of a stream. Adding an empty list must not parse its calls again."""
 
     def __add__(self, other: ChatGenerationChunk | list[ChatGenerationChunk]) -> ChatGenerationChunk:
         return super().__add__(other) if other else self
@@ -21,8 +21,8 @@ class _SingleChunk(ChatGenerationChunk):
 def split_reply(message: AIMessage) -> list[ChatGenerationChunk]:
     """Return chunks that add up to `message`, metadata, usage and malformed calls included.
 
-    Where the sum would differ (cut arguments look whole after langchain's lenient parsing; names and
-    content blocks get lost), the reply comes as one chunk.
+    If the sum would differ, the reply comes as one chunk: LangChain's lenient parser makes cut arguments
+    look complete, and loses names and content blocks.
     """
     chunks = list(_chunks_of(message))
     if message_chunk_to_message(chunks[0] + chunks[1:]) == message:
@@ -35,9 +35,12 @@ def _chunks_of(message: AIMessage) -> Iterator[AIMessageChunk]:
     if isinstance(message.content, str):
         for text in _split_text(message.content):
             yield AIMessageChunk(content=text, id=message.id)
-    made = [(call["name"], json.dumps(call["args"], default=repr), call["id"]) for call in message.tool_calls]
-    broken = [(call["name"], call["args"], call["id"]) for call in message.invalid_tool_calls]
-    for index, (name, args, key) in enumerate(made + broken):
+    made: list[tuple[str | None, str | None, str | None]] = []
+    for call in message.tool_calls:
+        made.append((call["name"], json.dumps(call["args"], default=repr), call["id"]))
+    for broken in message.invalid_tool_calls:
+        made.append((broken["name"], broken["args"], broken["id"]))
+    for index, (name, args, key) in enumerate(made):
         middle = len(args or "") // 2
         yield _call_chunk(message, name=name, args=args and args[:middle], id=key, index=index)
         yield _call_chunk(message, name=None, args=args and args[middle:], id=None, index=index)

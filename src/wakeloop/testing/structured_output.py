@@ -1,4 +1,4 @@
-"""A reply read as JSON, as a provider's format would."""
+"""Structured output: replies parsed as JSON."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ def bind_schema(
     strict: bool | None = None,
     **kwargs: Any,
 ) -> Runnable[LanguageModelInput, dict[str, Any] | BaseModel]:
-    """Return the model with `response_format` bound and its reply parsed."""
+    """Return a runnable: the model with `response_format` bound, then a parser of its reply."""
     shape = convert_to_json_schema(schema)
     wanted = {"name": shape.get("title", "answer"), "schema": shape, "strict": strict}
     asked = model.bind(

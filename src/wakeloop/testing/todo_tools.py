@@ -23,7 +23,7 @@ class Item:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still to be done."""
+        """Whether the item still has to be done."""
         return self.status in OPEN_STATUSES
 
 
@@ -35,7 +35,7 @@ class PlannedCall(NamedTuple):
 
 
 class AnsweredCall(NamedTuple):
-    """A tool call that was answered, the text of its result, and whether that was no refusal."""
+    """A tool call with the text of its result, and whether it was accepted."""
 
     name: str
     args: Mapping[str, Any]
@@ -44,19 +44,19 @@ class AnsweredCall(NamedTuple):
 
 
 class TodoTools(Protocol):
-    """One set of todo tools: how to read the list, write it, and close an item."""
+    """A set of todo tools: how to read the list, write it and close an item."""
 
     @property
     def names(self) -> frozenset[str]:
-        """The tools of this vocabulary."""
+        """The names of all its tools."""
 
     @property
     def needs(self) -> frozenset[str]:
-        """Those of them that write and close."""
+        """The tools without which it cannot be used: those that write and close."""
 
     @property
     def writes(self) -> frozenset[str]:
-        """Those of them that begin or replace a list."""
+        """The tools that start or replace a list."""
 
     def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
         """Return the list after these calls and texts."""
@@ -65,7 +65,7 @@ class TodoTools(Protocol):
         """Return the calls of one reply that store these texts as open items."""
 
     def close(self, items: Sequence[Item], item: Item, reason: str = "", /) -> PlannedCall:
-        """The call that marks one item as done, or as blocked for a reason where there is a word for it."""
+        """Return the call that closes an item: as done, or with a reason as blocked if possible."""
 
     def edit(
         self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
@@ -88,29 +88,41 @@ class ParleyTools:
     _denied = re.compile(r"\[(\d+)\] was not accepted as done: ")
 
     def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
-        """From list lines in todo results and user messages, and from updates that were accepted."""
+        """Read list lines in todo results and user messages, and accepted updates."""
         items: dict[int, Item] = {}
         for event in events:
-            if isinstance(event, AnsweredCall) and event.name == "todo_update":
-                status = str(event.args.get("status"))
-                denied = {*map(int, self._denied.findall(event.result))}
-                for key in {*map(_parse_number, updated_ids(event.args))} & items.keys() - denied:
-                    items[key] = replace(items[key], status=self._words.get(status, status))
-            elif isinstance(event, str) or event.name in self.names:
-                items |= self._read_lines(event if isinstance(event, str) else event.result)
-                items |= self._read_plan(event) if isinstance(event, AnsweredCall) else {}
+            if isinstance(event, str):
+                items |= self._read_lines(event)
+            elif event.name == "todo_update":
+                items |= self._read_update(event, items)
+            elif event.name in self.names:
+                items |= self._read_lines(event.result)
+                items |= self._read_plan(event)
         return list(items.values())
 
+    def _read_update(self, event: AnsweredCall, items: Mapping[int, Item]) -> dict[int, Item]:
+        """Return the items that an update changed; the result lists those it denied."""
+        status = str(event.args.get("status"))
+        denied = {*map(int, self._denied.findall(event.result))}
+        changed = {}
+        for key in map(_parse_number, updated_ids(event.args)):
+            if key in items and key not in denied:
+                changed[key] = replace(items[key], status=self._words.get(status, status))
+        return changed
+
     def _read_plan(self, event: AnsweredCall) -> dict[int, Item]:
-        """A long plan, whose result names the first and the last of its numbers."""
-        if (stored := self._span.match(event.result)) is None:
+        """Return the items of a long plan, whose result gives only the first and the last number."""
+        stored = self._span.match(event.result)
+        if stored is None:
             return {}
         first, last = map(int, stored.groups())
-        texts = event.args.get("items")
-        texts = json.loads(texts) if isinstance(texts, str) else texts or ()
-        return {
-            number: Item(number, text) for number, text in zip(range(first, last + 1), texts, strict=True)
-        }
+        texts = event.args.get("items") or ()
+        if isinstance(texts, str):
+            texts = json.loads(texts)
+        items = {}
+        for number, text in zip(range(first, last + 1), texts, strict=True):
+            items[number] = Item(number, text)
+        return items
 
     def _read_lines(self, text: str) -> dict[int, Item]:
         items = {}
@@ -120,19 +132,23 @@ class ParleyTools:
         return items
 
     def plan(self, texts: Sequence[str], _goal: str = "", /) -> list[PlannedCall]:
-        """One call for all."""
+        """Return one call with all items."""
         return [PlannedCall("todo_write", {"items": list(texts)})]
 
     def close(self, _items: Sequence[Item], item: Item, reason: str = "", /) -> PlannedCall:
-        """One update."""
-        status = {"status": "blocked", "reason": reason} if reason else {"status": "done"}
-        return PlannedCall("todo_update", {"id": item.key, **status})
+        """Return one update."""
+        if reason:
+            return PlannedCall("todo_update", {"id": item.key, "status": "blocked", "reason": reason})
+        return PlannedCall("todo_update", {"id": item.key, "status": "done"})
 
     def edit(
         self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
     ) -> list[PlannedCall]:
-        """One update an item, one write for what is new."""
-        return [*(self.close(items, item) for item in closed), *(self.plan(added) if added else ())]
+        """Return an update for each closed item, and one write for the new ones."""
+        moves = [self.close(items, item) for item in closed]
+        if added:
+            moves += self.plan(added)
+        return moves
 
 
 class LokiTools:
@@ -143,7 +159,7 @@ class LokiTools:
     writes = frozenset({"todo__init", "todo__add"})
 
     def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
-        """From accepted calls: numbers count from 1 after `init` and `clear`."""
+        """Read accepted calls; numbers start at 1 again after `init` and `clear`."""
         items: dict[int, Item] = {}
         for event in events:
             if isinstance(event, str) or not event.accepted:
@@ -159,21 +175,22 @@ class LokiTools:
         return list(items.values())
 
     def plan(self, texts: Sequence[str], goal: str = "the request", /) -> list[PlannedCall]:
-        """The goal, then one call an item."""
-        return [
-            PlannedCall("todo__init", {"goal": goal}),
-            *(PlannedCall("todo__add", {"task": t}) for t in texts),
-        ]
+        """Return a call for the goal, then one for each item."""
+        moves = [PlannedCall("todo__init", {"goal": goal})]
+        for text in texts:
+            moves.append(PlannedCall("todo__add", {"task": text}))
+        return moves
 
     def close(self, _items: Sequence[Item], item: Item, _reason: str = "", /) -> PlannedCall:
-        """One call; done is all there is."""
+        """Return one call; this dialect has no status but done."""
         return PlannedCall("todo__done", {"id": item.key})
 
     def edit(
         self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
     ) -> list[PlannedCall]:
-        """One call an item; the goal stays."""
-        return [*(self.close(items, item) for item in closed), *self.plan(added)[1:]]
+        """Return one call for each item; the goal stays."""
+        moves = [self.close(items, item) for item in closed]
+        return moves + self.plan(added)[1:]
 
 
 @dataclass(frozen=True)
@@ -187,49 +204,53 @@ class WholeListTools:
 
     @property
     def names(self) -> frozenset[str]:
-        """The one tool."""
+        """The name of the only tool."""
         return frozenset({self.tool})
 
     needs = writes = names
 
     def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
-        """The last list that was accepted."""
+        """Return the last list that was accepted."""
         items: list[Item] = []
         for event in events:
             if isinstance(event, AnsweredCall) and event.accepted and event.name == self.tool:
-                items = [
-                    Item(
-                        row.get(self.key or "", place), str(row.get(self.text)), row.get("status", "pending")
-                    )
-                    for place, row in enumerate(_rows(event.args.get(self.list_name)))
-                ]
+                items = []
+                for place, row in enumerate(_rows(event.args.get(self.list_name))):
+                    key, text = row.get(self.key or "", place), str(row.get(self.text))
+                    items.append(Item(key, text, row.get("status", "pending")))
         return items
 
     def plan(self, texts: Sequence[str], _goal: str = "", /) -> list[PlannedCall]:
-        """All items, the first in progress."""
-        return [self._write([Item(str(place), text) for place, text in enumerate(texts, start=1)])]
+        """Return one call with all items, the first in progress."""
+        return self.edit((), (), texts)
 
     def close(self, items: Sequence[Item], item: Item, _reason: str = "", /) -> PlannedCall:
-        """All items, this one done, the next open one in progress."""
+        """Return one call with all items: this one done, the next open one in progress."""
         return self.edit(items, [item], ())[0]
 
     def edit(
         self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
     ) -> list[PlannedCall]:
-        """One call: what is closed is completed, what is new stands at the end."""
-        new = [Item(str(place), text) for place, text in enumerate(added, start=len(items) + 1)]
-        kept = [replace(one, status="completed") if one in closed else one for one in items]
-        return [self._write([*kept, *new])]
+        """Return one call with all items: closed ones completed, new ones at the end."""
+        changed = list(items)
+        for place, item in enumerate(items):
+            if item in closed:
+                changed[place] = replace(item, status="completed")
+        for number, text in enumerate(added, start=len(items) + 1):
+            changed.append(Item(str(number), text))
+        return [self._write(changed)]
 
     def _write(self, items: Sequence[Item]) -> PlannedCall:
-        current = next((item for item in items if item.is_open), None)
         rows = []
+        has_current = False
         for item in items:
-            status = item.status
+            row = {self.text: item.text, "status": item.status}
             if item.is_open:
-                status = "in_progress" if item is current else "pending"
-            row = {self.text: item.text, "status": status}
-            rows.append({self.key: item.key, **row} if self.key else row)
+                row["status"] = "pending" if has_current else "in_progress"
+                has_current = True
+            if self.key:
+                row = {self.key: item.key, **row}
+            rows.append(row)
         return PlannedCall(self.tool, {self.list_name: rows})
 
 
@@ -239,28 +260,30 @@ ALL_TODO_TOOLS: tuple[TodoTools, ...] = (ParleyTools(), LokiTools(), WRITE_TODOS
 
 
 def find_todo_tools(tools: Collection[str], spoken: Sequence[TodoTools] = ALL_TODO_TOOLS) -> TodoTools | None:
-    """The vocabulary whose writing and closing tools are all bound; None if there is none."""
+    """Return the first todo tools whose writing and closing tools are all bound, or None."""
     return next((one for one in spoken if one.needs <= set(tools)), None)
 
 
 def _rows(written: object) -> list[dict[str, Any]]:
-    """The list as a model wrote it, also as a JSON string; what is no list of objects was not stored."""
+    """Return the rows of a list as a model wrote it, also as a JSON string; only objects count."""
     if isinstance(written, str):
         try:
             written = json.loads(written)
         except ValueError:
             return []
-    return [row for row in written if isinstance(row, dict)] if isinstance(written, list) else []
+    if not isinstance(written, list):
+        return []
+    return [row for row in written if isinstance(row, dict)]
 
 
 def was_refused(result: ToolMessage) -> bool:
-    """Return whether the result says that nothing was done."""
+    """Return whether the result says that the call was refused."""
     text = str(result.text)
     return result.status == "error" or text.startswith(("Error", '{"error"'))
 
 
 def read_events(messages: Sequence[BaseMessage]) -> Iterator[AnsweredCall | str]:
-    """The user's texts and the accepted calls, in the order of the calls."""
+    """Yield the user's texts and the accepted calls, in order."""
     results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
     for message in messages:
         if isinstance(message, HumanMessage):
@@ -272,13 +295,17 @@ def read_events(messages: Sequence[BaseMessage]) -> Iterator[AnsweredCall | str]
 
 
 def updated_ids(args: Mapping[str, Any]) -> list[object]:
-    """The items that a `todo_update` names, one or several."""
-    one, several = args.get("id"), args.get("ids")
-    return [*([] if one is None else [one]), *(several if isinstance(several, list) else [])]
+    """Return the ids of a `todo_update`, one or several."""
+    found: list[object] = []
+    if args.get("id") is not None:
+        found.append(args["id"])
+    if isinstance(args.get("ids"), list):
+        found += args["ids"]
+    return found
 
 
 def _parse_number(value: object) -> int:
-    """A number as a model writes it; -1 for anything else."""
+    """Return a number as a model writes it, -1 for anything else."""
     try:
         return int(str(value))
     except ValueError:

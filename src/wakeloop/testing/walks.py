@@ -1,4 +1,4 @@
-"""A run as the list of nodes that it visited."""
+"""Walks: runs as lists of the nodes they visited."""
 
 from collections import Counter
 from typing import Any, TypeAlias
@@ -20,18 +20,18 @@ def walk(
     visited: list[str] | None = None,
     **kwargs: Any,
 ) -> list[str]:
-    """Run the agent and return the nodes it visited: of one superstep in alphabetical order, once each.
+    """Run the agent and return the nodes it visited; those of one superstep in alphabetical order.
 
-    `input` is a string (sent as one user message), a state, a `Command` or None (continue). Only nodes
-    that ran count: on a resume those that had finished before are left out, an interrupted node that
-    starts again is in. Nodes inside subgraphs are not listed. What the run raises comes through, with the
-    walk so far as a note; a list given as `visited` is filled in either case. Further keywords go to
-    `agent.stream`.
+    `input` is a string (sent as one user message), a state, a `Command` or None (continue). Only nodes that
+    ran count: a resume leaves out those that had finished before, and includes an interrupted node that
+    starts again. Nodes inside subgraphs are not listed. Errors of the run are raised with the walk so far as
+    a note; the list `visited`, if given, is filled in either case. Other keywords go to `agent.stream`.
 
-    >>> from wakeloop import create_todo_agent
-    >>> from wakeloop.testing import ScriptedModel
-    >>> walk(create_todo_agent(ScriptedModel("Hello!")), "Hi")
-    ['activate', 'call_model', 'finalization_guard']
+    Example:
+        >>> from wakeloop import create_todo_agent
+        >>> from wakeloop.testing import ScriptedModel
+        >>> walk(create_todo_agent(ScriptedModel("Hello!")), "Hi")
+        ['activate', 'call_model', 'finalization_guard']
     """
     seen = _WalkRecorder(visited)
     with seen:
@@ -48,7 +48,7 @@ async def awalk(
     visited: list[str] | None = None,
     **kwargs: Any,
 ) -> list[str]:
-    """`walk` by way of `agent.astream`.
+    """Do the same as `walk`, by `agent.astream`.
 
     Example:
         >>> import asyncio
@@ -65,11 +65,13 @@ async def awalk(
 
 
 def _graph_input(given: Input) -> dict[str, Any] | Command[Any] | None:
-    return {"messages": [("user", given)]} if isinstance(given, str) else given
+    if isinstance(given, str):
+        return {"messages": [("user", given)]}
+    return given
 
 
 class _WalkRecorder:
-    """The walk so far, and the superstep that is under way."""
+    """Records the walk so far, and the superstep in progress."""
 
     def __init__(self, nodes: list[str] | None) -> None:
         self.nodes = [] if nodes is None else nodes
@@ -77,7 +79,7 @@ class _WalkRecorder:
         self.started: Counter[str] = Counter()
 
     def see(self, event: Any) -> None:
-        """Take note of a task that starts, or of one that need not run again."""
+        """Record a task that starts, or one that need not run again."""
         mode, payload = event
         if mode == "updates":
             # A task that an earlier run finished is announced like any other; a cached update follows it.

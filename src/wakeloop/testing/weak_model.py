@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -20,21 +21,21 @@ from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN, UsageMeter, rende
 from wakeloop.testing.weak_policy import Dice, PlannedReply, WeakPolicy, follow_instructions, show_list
 
 GRADER = "GraderResponse"  # the tool by which the grader of Deep Agents' rubric answers
-LOCKED = "locked/{}"  # a file that no world has: to read it always fails
+LOCKED = "locked/{}"  # a file that no world has, so reading it always fails
 _UNFORCED = ("auto", "none", None, False)
 _CALL_ID = re.compile(r"call_\d+_(\d+)_\d+")
 
 
 class WeakModel(RecordingModel):
-    """A chat model that does a job with the tools it is given, as badly as its `knobs` say.
+    """A chat model that does a job with its tools, as badly as its `knobs` say.
 
-    What it believes it reads from each request alone: which of its calls were accepted, what the list shows,
-    what was asked last. It knows the todo tools of this package's dialects and `write_todos` by their names,
-    and works without a list if none is bound. As the grader of a rubric it judges what it last worked on. It
-    keeps to a bound `response_format`, makes a call that `tool_choice` forces, and reports its usage.
+    It has no memory but the request: which of its calls were accepted, what the list shows, what the user
+    asked last. It recognizes the todo tools of this package's dialects and `write_todos` by their names, and
+    works without a list if none is bound. As the grader of a rubric it judges the job it last worked on. It
+    follows a bound `response_format`, makes a call that `tool_choice` forces, and reports its usage.
 
-    Without a `job` it makes one up for each request of a user: `parts` steps, each a call of a bound tool
-    with arguments that fit. The same seed and the same requests give the same replies, call ids included.
+    Without a `job` it makes one up for each user request: `parts` steps, each a call of a bound tool with
+    arguments that fit. The same seed and the same requests give the same replies, including call ids.
 
     >>> from langchain_core.tools import tool
     >>> @tool
@@ -63,12 +64,15 @@ class WeakModel(RecordingModel):
         self._job = None if job is None else self._lock_steps(job)
 
     def _lock_steps(self, job: Job) -> Job:
-        """Return the job; the last parts are impossible, as many as the knob `cannot` says."""
+        """Return the job with its last steps made impossible, as many as the knob `cannot` says."""
         able = len(job.steps) - self.knobs.cannot
         steps = []
         for number, step in enumerate(job.steps):
-            locked = Call("read_file", {"path": LOCKED.format(number)})
-            steps.append(step if number < able else Step(step.label, (locked,), step.found))
+            if number < able:
+                steps.append(step)
+            else:
+                locked = Call("read_file", {"path": LOCKED.format(number)})
+                steps.append(Step(step.label, (locked,), step.found))
         return PlainJob(tuple(steps), job.spoils, job.final)
 
     def _choose_step(self, request: list[BaseMessage]) -> AIMessage:
@@ -91,7 +95,7 @@ class WeakModel(RecordingModel):
         return reply.model_copy(update={"usage_metadata": self._meter.usage(tools, request, reply)})
 
     def _read_request(self, request: list[BaseMessage], functions: dict[str, Any]) -> WeakPolicy:
-        """Return what it makes of a request."""
+        """Return the policy for a request."""
         job = self._job or self._lock_steps(self._make_job(request, functions))
         users = [str(message.text) for message in request if role_of(message) == "user"]
         tokens = 0
@@ -109,32 +113,35 @@ class WeakModel(RecordingModel):
         )
 
     def _make_job(self, request: list[BaseMessage], functions: dict[str, Any]) -> PlainJob:
-        todo_tools = find_todo_tools(functions)
-        own = todo_tools.names if todo_tools else frozenset()
-        others = {name: function for name, function in functions.items() if name not in own}
-        items = todo_tools.read(read_events(request)) if todo_tools else []
+        others, given = functions, []
+        if todo_tools := find_todo_tools(functions):
+            own = todo_tools.names
+            others = {name: function for name, function in functions.items() if name not in own}
+            items = todo_tools.read(read_events(request))
+            given = [item.text for item in items if not OWN_LABEL.fullmatch(item.text)]
         # A list that somebody else wrote is the job; only without one does it think of parts itself.
-        given = [item.text for item in items if not OWN_LABEL.fullmatch(item.text)]
+        if given:
+            return make_job(others, self.seed, given)
         turns = sum(map(_is_from_user, request))
-        return make_job(others, self.seed, given or self.parts, 1 if given else max(1, turns))
+        return make_job(others, self.seed, self.parts, max(1, turns))
 
     def _reply_to(
         self, request: list[BaseMessage], policy: WeakPolicy, functions: dict[str, Any], choice: Any
     ) -> AIMessage:
-        """Return a reply with everything that may befall it. A forced call comes as it is."""
+        """Return the next reply with all its habits; a forced call is made without them."""
         if choice not in _UNFORCED:
             return self._forced_reply(request, policy, functions, choice)
-        if befallen := self._instead_of_reply(request):
-            return befallen
+        if unrelated := self._unrelated_reply(request):
+            return unrelated
         planned = policy.next_reply(functions)
         if planned.moves and policy.progress.stopped and self._dice.tosses("fake_results"):
-            return says("".join(_fake_result(move) for move in planned.moves))
+            return says("".join(map(_fake_result, planned.moves)))
         return self._spoil_reply(request, planned, functions)
 
     def _forced_reply(
         self, request: list[BaseMessage], policy: WeakPolicy, functions: dict[str, Any], choice: Any
     ) -> AIMessage:
-        """Return the call that the request forces: any, or the one of the tool it names."""
+        """Return the call that `tool_choice` forces: of any tool, or of the one it names."""
         name = _forced_name(choice, functions)
         planned = policy.next_reply(functions, forced=True)
         moves = _fit_moves(planned.moves, functions)
@@ -148,7 +155,7 @@ class WeakModel(RecordingModel):
             moves = [PlannedCall(name, example_args(functions[name], rng, "next"))]
         return calls(*self._with_ids(moves, request))
 
-    def _instead_of_reply(self, request: list[BaseMessage]) -> AIMessage | None:
+    def _unrelated_reply(self, request: list[BaseMessage]) -> AIMessage | None:
         """Return a reply that has nothing to do with the job."""
         own = [message for message in request if is_from_model(message)]
         if own and self._dice.tosses("echo"):
@@ -161,17 +168,18 @@ class WeakModel(RecordingModel):
         return None
 
     def _echo_reply(self, previous: BaseMessage, request: list[BaseMessage]) -> AIMessage:
-        moves = [PlannedCall(call["name"], call["args"]) for call in calls_of(previous)]
-        broken = [malformed_call(call["name"], call["args"], None) for call in malformed_of(previous)]
-        fresh = self._with_ids([*moves, *(PlannedCall("", {}) for _ in broken)], request)
-        for call, (_, _, key) in zip(broken, fresh[len(moves) :], strict=True):
-            call["id"] = key
-        return calls(*fresh[: len(moves)], *broken, text=str(previous.text))
+        ids = self._new_ids(request)
+        again: list[Any] = []
+        for call in calls_of(previous):
+            again.append((call["name"], call["args"], next(ids)))
+        for broken in malformed_of(previous):
+            again.append(malformed_call(broken["name"], broken["args"], next(ids)))
+        return calls(*again, text=str(previous.text))
 
     def _spoil_reply(
         self, request: list[BaseMessage], planned: PlannedReply, functions: dict[str, Any]
     ) -> AIMessage:
-        """Return the planned reply with the habits that may spoil any reply."""
+        """Return the planned reply, spoiled by the habits that can spoil any reply."""
         if self._dice.tosses("empty"):
             return says("")
         moves = _fit_moves(planned.moves, functions)
@@ -179,11 +187,11 @@ class WeakModel(RecordingModel):
             if self._dice.tosses("promise"):
                 return says(f"I call {moves[0].name} now.", finish_reason="tool_calls")
             if self._dice.tosses("print_call"):
-                return says("\n".join(_print_call(move) for move in moves))
+                return says("\n".join(map(_print_call, moves)))
         if self._dice.tosses("double"):
             moves = _double_todo_calls(moves, functions)
         if self._dice.tosses("cut"):
-            moves = [*moves[:-1], *(_halve_last_text(move) for move in moves[-1:])]
+            moves = _halve_last_text(moves)
             text = planned.text[: len(planned.text) // 2]
             return calls(*self._with_ids(moves, request), text=text, finish_reason="length")
         if moves and self._dice.tosses("malformed"):
@@ -199,40 +207,42 @@ class WeakModel(RecordingModel):
     def _with_ids(
         self, moves: Sequence[PlannedCall], request: Sequence[BaseMessage]
     ) -> list[tuple[str, dict[str, Any], str]]:
-        """Return the calls with ids that are new here: another process may have begun the thread."""
+        """Return the calls with new ids."""
+        ids = self._new_ids(request)
+        return [(name, args, next(ids)) for name, args in moves]
+
+    def _new_ids(self, request: Sequence[BaseMessage]) -> Iterator[str]:
+        """Yield ids that no call of the request has: another process may have started the thread."""
         number = len(self.requests)
         for message in request:
             for call in (*calls_of(message), *malformed_of(message)):
                 if found := _CALL_ID.fullmatch(call["id"] or ""):
                     number = max(number, int(found[1]) + 1)
-        return [
-            (name, args, f"call_{self.seed}_{number}_{place}") for place, (name, args) in enumerate(moves)
-        ]
+        for place in count():
+            yield f"call_{self.seed}_{number}_{place}"
 
 
 def _is_from_user(message: BaseMessage) -> bool:
-    """Whether a person asks; what the graph or LangChain puts in has a mark."""
-    return isinstance(message, HumanMessage) and not message.additional_kwargs.keys() & {
-        "wakeloop",
-        "lc_source",
-    }
+    """Return whether a person wrote the message; those of the graph and of LangChain are marked."""
+    marks = message.additional_kwargs.keys() & {"wakeloop", "lc_source"}
+    return isinstance(message, HumanMessage) and not marks
 
 
 def _is_filler(message: BaseMessage) -> bool:
-    """Whether the graph filled an empty place with this text."""
+    """Return whether the graph wrote this text in place of an empty reply."""
     is_ours = isinstance(message, AIMessage) and "wakeloop" in message.additional_kwargs
     return is_ours and not calls_of(message) and bool(str(message.text).strip())
 
 
 def _forced_name(choice: Any, functions: dict[str, Any]) -> str:
-    """Return the tool that a `tool_choice` names, "" if any will do."""
+    """Return the tool that a `tool_choice` names, "" for any tool."""
     if isinstance(choice, dict):
         choice = choice.get("function", choice).get("name")
     return choice if isinstance(choice, str) and choice in functions else ""
 
 
 def _fit_moves(moves: Sequence[PlannedCall], functions: dict[str, Any]) -> list[PlannedCall]:
-    """Return the calls in the words of the bound tools."""
+    """Return the calls with the argument names of the bound tools."""
     return _merge_updates([_fit_path(move, functions) for move in moves], functions)
 
 
@@ -241,7 +251,9 @@ def _fit_path(move: PlannedCall, functions: dict[str, Any]) -> PlannedCall:
     takes = functions.get(move.name, {}).get("parameters", {}).get("properties", {})
     if "path" not in move.args or "path" in takes or "file_path" not in takes:
         return move
-    args = {"file_path" if name == "path" else name: value for name, value in move.args.items()}
+    args = {}
+    for name, value in move.args.items():
+        args["file_path" if name == "path" else name] = value
     return PlannedCall(move.name, args)
 
 
@@ -276,13 +288,16 @@ def _double_todo_calls(moves: Sequence[PlannedCall], functions: dict[str, Any]) 
     return doubled
 
 
-def _halve_last_text(move: PlannedCall) -> PlannedCall:
-    """Return the call with half of its last string argument, as a lenient parser reads a cut reply."""
-    texts = [name for name, value in move.args.items() if isinstance(value, str)]
+def _halve_last_text(moves: list[PlannedCall]) -> list[PlannedCall]:
+    """Halve the last string argument of the last call, which is how a lenient parser reads a cut reply."""
+    if not moves:
+        return moves
+    *others, last = moves
+    texts = [name for name, value in last.args.items() if isinstance(value, str)]
     if not texts:
-        return move
-    last = move.args[texts[-1]]
-    return PlannedCall(move.name, {**move.args, texts[-1]: last[: len(last) // 2]})
+        return moves
+    text = last.args[texts[-1]]
+    return [*others, PlannedCall(last.name, {**last.args, texts[-1]: text[: len(text) // 2]})]
 
 
 def _print_call(move: PlannedCall) -> str:

@@ -1,4 +1,4 @@
-"""What a weak model does next, given its progress and habits."""
+"""Chooses a weak model's next reply from progress and habits."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -34,7 +34,7 @@ class PlannedReply:
 
 @dataclass(frozen=True)
 class Dice:
-    """The random draws of one seed. Each habit has its own, so another habit changes none of the others."""
+    """The random draws of one seed. Each habit has its own generator, so habits don't affect each other."""
 
     seed: int
     knobs: Knobs
@@ -49,13 +49,13 @@ class Dice:
         return chance > 0 and generator.random() < chance
 
     def draws(self, habit: str, key: int | str = 0) -> bool:
-        """Return whether a habit shows in this run, or in the step `key`: the same whenever it is asked."""
+        """Return whether a habit shows in this run, or in the step `key`; the answer never changes."""
         chance: float = getattr(self.knobs, habit)
         return chance > 0 and seeded_random(f"{self.seed}/{habit}/{key}").random() < chance
 
 
 def follow_instructions(knobs: Knobs, request: Sequence[BaseMessage]) -> Knobs:
-    """Set the knobs that are "told" as the system message of the request says."""
+    """Return the knobs with those that are "told" set from the request's system message."""
     prompt = "\n".join(str(message.text) for message in request if role_of(message) == "system")
     said: dict[str, Any] = {"replies": 1 if AT_ONCE in prompt else 2, "plan_beside": BESIDE in prompt}
     update = {name: value for name, value in said.items() if getattr(knobs, name) == "told"}
@@ -64,9 +64,9 @@ def follow_instructions(knobs: Knobs, request: Sequence[BaseMessage]) -> Knobs:
 
 @dataclass(frozen=True)
 class WeakPolicy:
-    """A model that has read a request: its job, its habits, what it believes to be done.
+    """A model that has read a request: its job, its habits, and what it believes to be done.
 
-    `reply` is the number of this request; `tokens` its size; `push` the text of the last user message.
+    `reply` is the number of this request, `tokens` its size, `push` the text of the last user message.
     """
 
     job: Job
@@ -79,9 +79,9 @@ class WeakPolicy:
     push: str = ""
 
     def next_reply(self, tools: Collection[str], *, forced: bool = False) -> PlannedReply:
-        """Return the next reply, before any habit that may spoil every reply.
+        """Return the next reply, before the habits that can spoil any reply.
 
-        `forced` is a request that must be answered by a call: no habit talks its way out of that.
+        `forced` means that the request must be answered by a call, so the model never stops here.
         """
         progress, todo_tools = self.progress, self.todo_tools
         if progress.replies and (distraction := self._distraction(tools, forced=forced)):
@@ -98,7 +98,7 @@ class WeakPolicy:
 
     @property
     def todo_tools(self) -> TodoTools | None:
-        """The todo tools, None if it keeps no list."""
+        """The todo tools, or None if it keeps no list."""
         few = not self.progress.items and len(self._known_steps()) < self.knobs.list_from
         return None if few or self.dice.draws("no_list") else self.progress.todo_tools
 
@@ -108,21 +108,22 @@ class WeakPolicy:
         return self.progress.stopped and MARK.match(self.push) is not None
 
     def final_text(self) -> str:
-        """Return what it says at the end; it names what was not possible unless it pretends."""
+        """Return the last text; it names the steps that failed, unless the model fakes them."""
         failed = [self.labels[number] for number in self.progress.failed]
         if failed and self.knobs.on_failure != "fakes":
             return f"Done, but for what is not possible: {', '.join(failed)}."
         return DONE if self.labels else self.job.final
 
     def grade(self) -> dict[str, Any]:
-        """Return its verdict as the grader of its own work: what it believes to be left, unless lenient."""
-        left = [] if self.dice.tosses("lenient") else [self.labels[number] for number in self._steps_left()]
-        gap = {"gap": f"left: {', '.join(left)}"} if left else {}
-        return {
-            "result": "needs_revision" if left else "satisfied",
-            "explanation": gap.get("gap", DONE),
-            "criteria": [{"name": "Every part is done.", "passed": not left, **gap}],
-        }
+        """Return the verdict of a grader: the steps that it believes to be left, none if it is lenient."""
+        left = []
+        if not self.dice.tosses("lenient"):
+            left = [self.labels[number] for number in self._steps_left()]
+        criterion: dict[str, Any] = {"name": "Every part is done.", "passed": not left}
+        if not left:
+            return {"result": "satisfied", "explanation": DONE, "criteria": [criterion]}
+        gap = f"left: {', '.join(left)}"
+        return {"result": "needs_revision", "explanation": gap, "criteria": [criterion | {"gap": gap}]}
 
     def _distraction(self, tools: Collection[str], *, forced: bool) -> PlannedReply | None:
         """Return a reply that is not the next step, or a stop."""
@@ -146,7 +147,7 @@ class WeakPolicy:
         return None
 
     def _answer_push(self) -> PlannedReply | None:
-        """Return the text by which it shrugs off a push in words."""
+        """Return a text that ignores a push, if the model ignores it."""
         if self.knobs.marks == "disobeyed" and self.was_marked:
             return PlannedReply("end", ANSWER)
         return PlannedReply("end", DONE) if self.dice.tosses("deaf") else None
@@ -164,7 +165,7 @@ class WeakPolicy:
         return [self.labels[number] for number in self._known_steps() if number not in self.progress.done]
 
     def _known_steps(self) -> list[int]:
-        """Return the steps it knows of. One that has to be found is known once the step before it is done."""
+        """Return the known steps; one that has to be found is known once the step before it is done."""
         known = []
         for number, step in enumerate(self.job.steps):
             if not step.found or number - 1 in self.progress.done or self.progress.item(step.label):
@@ -172,26 +173,26 @@ class WeakPolicy:
         return known
 
     def _is_settled(self, number: int) -> bool:
-        """Whether it takes a step for done: by its calls, by the list, or without a list by mistake."""
+        """Return whether it believes a step to be done: by its calls, by the list, or by mistake."""
         if number in self.progress.done:
             return True
         if item := self.progress.item(self.labels[number]):
-            # A skipped part comes to mind although its item is closed: it is work again, without the list.
+            # A skipped part that it notices is work again, although its item stays closed.
             return not item.is_open and not (self.dice.draws("skip", number) and self._notices(number))
         return self.todo_tools is None and self._passes_over(number)
 
     def _passes_over(self, number: int) -> bool:
-        """Whether it takes a step for done without its work."""
+        """Return whether it believes a step to be done without its work."""
         skips = self.dice.draws("skip", number) and not self._notices(number)
         return skips or self.dice.draws("false_done", number)
 
     def _notices(self, number: int) -> bool:
-        """Whether some push so far has brought a skipped step to mind."""
+        """Return whether some push so far made it notice a skipped step."""
         pushes = range(1, self.progress.pushes + 1)
         return any(self.dice.draws("notice", f"{number}/{push}") for push in pushes)
 
     def _steps_left(self) -> list[int]:
-        """Return the steps still to be done, without those it has given up."""
+        """Return the steps still to be done, without those it has given up on."""
         tried = self.progress.failed
         retries = self.knobs.on_failure == "retries"
         left = []
@@ -202,7 +203,7 @@ class WeakPolicy:
         return left
 
     def _items_to_close(self) -> list[Item]:
-        """Return open items whose work is done, or faked; a forgotten one once somebody asks."""
+        """Return open items whose work is done or faked; forgotten ones only once somebody asks."""
         ended = dict(self.progress.done)
         if self.knobs.on_failure == "fakes":
             ended |= self.progress.failed
@@ -215,21 +216,25 @@ class WeakPolicy:
         return unclosed
 
     def _keep_list(self, todo_tools: TodoTools, *, forced: bool) -> PlannedReply:
-        """Return the next step with a list: what has to be closed or added, then work."""
+        """Return the next reply with a list: first the items to close or add, then work."""
         progress, left, closed = self.progress, self._steps_left(), self._items_to_close()
         at_once = self.knobs.replies == 1 or self.dice.draws("close_all")
         while left and (at_once or not closed) and (item := self._false_closing(left[0])):
             closed.append(item)
             left = left[1:]
-        known = [self.labels[number] for number in self._known_steps()]
-        missing = [label for label in known if progress.item(label) is None]
-        moves = todo_tools.edit(progress.items, closed, missing) if closed or missing else []
+        missing = []
+        for number in self._known_steps():
+            if progress.item(self.labels[number]) is None:
+                missing.append(self.labels[number])
+        moves = []
+        if closed or missing:
+            moves = todo_tools.edit(progress.items, closed, missing)
         if not moves and (blocked := self._items_to_block()):
             moves = [todo_tools.close(progress.items, blocked[0], "its tool fails")]
         return self._work_on(left, tuple(moves), forced=forced)
 
     def _false_closing(self, number: int) -> Item | None:
-        """Return the item of a step if it closes that without work; it never tries the same item twice."""
+        """Return the item of a step that it closes without work, if any; it never tries an item twice."""
         item = self.progress.item(self.labels[number])
         if item is None or item.text in self.progress.claimed or number in self.progress.failed:
             return None
@@ -239,13 +244,17 @@ class WeakPolicy:
         """Return open items that failed, if its habit is to block them."""
         if self.knobs.on_failure != "blocks":
             return []
-        failed = [self.progress.item(self.labels[number]) for number in self.progress.failed]
-        return [item for item in failed if item and item.is_open]
+        failed = []
+        for number in self.progress.failed:
+            item = self.progress.item(self.labels[number])
+            if item and item.is_open:
+                failed.append(item)
+        return failed
 
     def _work_on(
         self, left: Sequence[int], moves: tuple[PlannedCall, ...], *, forced: bool = False
     ) -> PlannedReply:
-        """Return the list's calls, with the next step or before it; in the end a text."""
+        """Return the list's calls, with or before those of the next step, or else the last text."""
         if moves and (self.knobs.replies != 1 or not left):
             return PlannedReply("update", moves=moves)
         if left:
@@ -261,7 +270,7 @@ class WeakPolicy:
         return tuple(calls)
 
     def _after_the_end(self) -> PlannedReply | None:
-        """Return what it does when it is pushed on after its last word."""
+        """Return the reply to a push after the last text, if it makes one."""
         if self.was_marked and self.knobs.marks == "obeyed":
             return None
         if self.progress.failed:
@@ -272,10 +281,13 @@ class WeakPolicy:
         return PlannedReply("work", moves=(PlannedCall(new[0].name, dict(new[0].args)),))
 
     def _look_around(self) -> PlannedReply:
-        """Return a look that was never made before."""
+        """Return a search that was never made before."""
         return PlannedReply("work", moves=(PlannedCall("search_files", {"query": f"look {self.reply}"}),))
 
 
 def show_list(tools: Collection[str]) -> PlannedCall:
     """Return the call that shows the list."""
-    return PlannedCall("todo__list" if "todo__list" in tools else "todo_list", {})
+    name = "todo_list"
+    if "todo__list" in tools:
+        name = "todo__list"
+    return PlannedCall(name, {})

@@ -1,6 +1,7 @@
-"""The order that strict servers ask of every request."""
+"""Checks the message order that strict servers require."""
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
@@ -16,32 +17,35 @@ from wakeloop.testing.captured_requests import (
 
 
 def wire_faults(requests: Iterable[Request]) -> list[str]:
-    """Return every breach of the wire order, as `"request 3, message 5: …"`; `[]` if there is none.
+    """Return every breach of the wire order (rule 13 of docs/rules.md), `[]` if there is none.
 
-    It is rule 13 of docs/rules.md.
+    A breach is a string such as `"request 3, message 5: …"`; both numbers are indices, counted from 0.
+    `requests` are lists of messages, such as `ScriptedModel.requests`, or of dicts in OpenAI's format.
 
-    `requests` are lists of messages, such as `ScriptedModel.requests`, or of dicts in OpenAI's format. The
-    numbers are indices, counted from 0: `requests[3][5]`. Asked for: one system message at most, at index 0;
-    every call with an id of its own in the whole request, answered once, directly after its message; no other
-    results; no user message after a tool result; no two assistant messages in a row, none empty or at the
-    end, none with `invalid_tool_calls`. Names are of 64 letters, digits, `_` and `-` at most, ids of 40
-    characters; content blocks hold the calls of `tool_calls` and no others, and of a provider's own tool none
-    without its result; no user says nothing; nothing is left of the older `function_call`. Two user messages
-    in a row are legal, and so is a request without a system message.
+    - At most one system message, at index 0.
+    - Each call has an id that is unique in the request, and one result, directly after its message. There are
+      no other results, and no user message follows a result.
+    - Assistant messages never follow each other, are not empty, don't end the request, and have no
+      `invalid_tool_calls`. User messages are not empty.
+    - Names have at most 64 letters, digits, `_` and `-`; ids at most 40 characters.
+    - Content blocks have the calls of `tool_calls` and no others; a call of a provider's own tool has its
+      result. The older `function_call` is not used.
+
+    Two user messages in a row are allowed, and so is a request without a system message.
 
     Example:
         >>> wire_faults([[{"role": "user", "content": "Hi"}]])
         []
     """
-    return [
-        f"request {number}, message {place}: {fault}"
-        for number, messages in number_requests(requests)
-        for place, fault in sorted(_RequestReader().faults(messages), key=lambda found: found[0])
-    ]
+    faults = []
+    for number, messages in number_requests(requests):
+        for place, fault in sorted(_RequestReader().faults(messages), key=itemgetter(0)):
+            faults.append(f"request {number}, message {place}: {fault}")
+    return faults
 
 
 class _RequestReader:
-    """One pass over a request: what the message before it leaves behind."""
+    """One pass over a request; keeps what the messages so far leave open."""
 
     def __init__(self) -> None:
         self.before = ""
@@ -52,7 +56,7 @@ class _RequestReader:
         self.systems = 0
 
     def faults(self, messages: list[BaseMessage]) -> Iterator[tuple[int, str]]:
-        """The faults as (index of the message, sentence)."""
+        """Yield the faults as (index of the message, sentence)."""
         for place, message in enumerate(messages):
             role = role_of(message)
             if role != "tool":

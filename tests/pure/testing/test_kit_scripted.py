@@ -223,7 +223,7 @@ def test_a_call_too_many_names_itself_and_its_last_message() -> None:
     model.invoke("two")
     with pytest.raises(
         ScriptError,
-        match=r"^Call 3 has no reply in the script, which holds 2\. Its last message: user: 'three'$",
+        match=r"^Call 3 has no reply in the script, which has 2\. Its last message: user: 'three'$",
     ):
         model.invoke("three")
     assert len(model.requests) == 3
