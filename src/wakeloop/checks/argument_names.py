@@ -1,4 +1,4 @@
-"""Unknown arguments: one sentence with the right name."""
+"""Messages for unknown arguments, with the right name."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -86,7 +86,7 @@ EDIT_HINTS: Mapping[str, str] = MappingProxyType(
 
 
 def reject_unknown_arguments(hints: Mapping[str, str]) -> Callable[[F], F]:
-    """Make a function answer an unknown keyword with one sentence: an `ArgumentError`.
+    """Make a function raise an `ArgumentError` for an unknown keyword.
 
     Python's own `TypeError` names the wrong argument, but not the one that was meant.
     """

@@ -1,4 +1,4 @@
-"""Values of an agent's arguments: read or refused."""
+"""Checks of the values of an agent's arguments."""
 
 from collections.abc import Mapping
 from inspect import isawaitable, signature
@@ -20,10 +20,10 @@ from wakeloop.text.wording import describe_type
 
 
 def resolve_settings(given: object, model: object = None) -> LoopSettings:
-    """Return the settings that are meant by a preset's name, `LoopSettings`, or a mapping of some of them.
+    """Return the settings for a preset's name, `LoopSettings`, or a mapping of some settings.
 
-    "auto" stands for what was measured to suit the model. A mapping varies the preset that it names under
-    `preset`, by default `wakeloop`. Raises `SettingsError`.
+    "auto" gives the settings that measured best for the model. A mapping changes the preset that it names
+    under `preset`, by default `wakeloop`. Raises `SettingsError`.
     """
     if isinstance(given, LoopSettings):
         return given
@@ -81,7 +81,7 @@ def list_tools(given: Any) -> list[Any]:
 
 
 def make_tool_from(given: Any) -> BaseTool:
-    """Return a tool as it is, and make one of a function. Raises `ToolError`."""
+    """Return a tool, or make one from a function. Raises `ToolError`."""
     if isinstance(given, BaseTool):
         return given
     if isinstance(given, type):
@@ -105,7 +105,7 @@ def make_tool_from(given: Any) -> BaseTool:
 
 
 def check_response_format(given: Any) -> None:
-    """Refuse a `response_format` that no model can be given. Raises `ArgumentError`."""
+    """Refuse a `response_format` that is not a schema. Raises `ArgumentError`."""
     if given is None:
         return
     kind = type(given).__name__
@@ -145,7 +145,7 @@ def check_callable(name: str, given: Any, *takes: str) -> None:
 
 
 def read_verdict(given: object) -> str | None:
-    """Return what a verifier said: None accepts, a string refuses. Raises `VerifyError`."""
+    """Return the answer of a verifier: None accepts, a string refuses. Raises `VerifyError`."""
     if given is None or isinstance(given, str):
         return given or None
     raise VerifyError(

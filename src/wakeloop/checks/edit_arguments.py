@@ -1,4 +1,4 @@
-"""Arguments of an edit by hand: texts, ids, mappings."""
+"""Arguments of a manual edit: texts, ids, mappings."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,17 +8,17 @@ from wakeloop.text.characters import shorten
 
 
 def read_texts(given: Any, name: str) -> tuple[str, ...]:
-    """Return the texts of items: a single string is one item, a todo counts for its content."""
+    """Return texts from a string or several, or from todos, of which it takes the contents."""
     return tuple(_read_each(given, name, str, "content", "a string or strings, as in add=['buy milk']"))
 
 
 def read_ids(given: Any, name: str) -> tuple[int | str, ...]:
-    """Return ids: a single id is one, a todo counts for its id."""
+    """Return ids from an id or several, or from todos, of which it takes the ids."""
     return tuple(_read_each(given, name, (int, str), "id", f"an id or ids, as in {name}=[1, 2]"))
 
 
 def read_texts_by_id(given: Any, name: str, what: str) -> dict[int | str, str]:
-    """Return texts by id."""
+    """Return a mapping of ids to texts. Raises `EditError` for anything else."""
     if given is None:
         return {}
     if isinstance(given, Mapping) and all(isinstance(text, str) for text in given.values()):

@@ -1,4 +1,4 @@
-"""Models and their names: the right spelling."""
+"""Checks of models and their names."""
 
 import os
 from ipaddress import ip_address
@@ -13,7 +13,7 @@ from wakeloop.errors import ModelError
 from wakeloop.settings import PROVIDERS
 from wakeloop.text.wording import describe_type
 
-SELF_HOSTED = ("llama", "qwen", "gemma", "phi3", "phi4", "gpt-oss")  # open models, which any server may have
+SELF_HOSTED = ("llama", "qwen", "gemma", "phi3", "phi4", "gpt-oss")  # open models, which many servers offer
 BEDROCK_PREFIXES = ("anthropic.", "amazon.", "meta.", "us.", "eu.", "apac.", "global.")
 MODEL_PREFIXES = (  # how model names begin, and what LangChain calls their provider
     (("claude",), "anthropic"),
@@ -55,7 +55,7 @@ def is_local_address(url: str) -> bool:
 
 
 def check_model(model: object) -> None:
-    """Refuse anything but a chat model or a model's name. Raises `ModelError` and says how to mend it."""
+    """Refuse anything but a chat model or a model's name. Raises `ModelError`."""
     if isinstance(model, BaseChatModel):
         return
     if isinstance(model, str):

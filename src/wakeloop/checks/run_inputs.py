@@ -1,4 +1,4 @@
-"""A run's input and config: what LangGraph drops in silence."""
+"""Checks of a run's input and config."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
@@ -31,14 +31,14 @@ KEY_HINTS = MappingProxyType(
 KEY_CUTOFF = 0.85  # chat clients send `tools`, which is 0.8 like `todos`
 THREAD_WORDS = frozenset(("thread", "threadid", "thread-id", "id", "session", "session_id", "sessionid"))
 THREAD_KEYS = ("thread_id", "checkpoint_id", "checkpoint_ns")
-MAX_DEPTH = 8  # nested places that a sentence names
+MAX_DEPTH = 8  # nested keys that a message names
 LANGGRAPH_PREFIX = "__pregel"  # of LangGraph's own keys, which mark the run of a nested graph
 
 
 def check_run(given: object, config: object, channels: Collection[str], *, keeps: bool = False) -> None:
-    """Refuse an input or a config that LangGraph would drop in silence. Raises `InputError`.
+    """Refuse an input or config that LangGraph would silently ignore. Raises `InputError`.
 
-    `keeps` says that the graph has a checkpointer and that no binding names a thread.
+    With `keeps`, the config must name a thread: the graph has a checkpointer, and no binding names one.
     """
     configurable = config.get("configurable") if isinstance(config, Mapping) else None
     if _is_nested_run(configurable):
@@ -56,8 +56,8 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
 
 
 def _check_keys(given: Mapping[Any, Any], channels: Collection[str]) -> None:
-    # Chat clients send keys of their own (`tools`, `context`). Beside a known key, only a misspelling of one
-    # is refused.
+    # Chat clients send keys of their own (`tools`, `context`). Next to a known key, an unknown one is only
+    # refused if it looks like a misspelling.
     has_known = any(key in channels for key in given)
     for key in given:
         if key in channels or not isinstance(key, str):
@@ -87,9 +87,9 @@ def check_serializable(
 ) -> None:
     """Refuse an input that the checkpointer cannot serialize. Raises `InputError`.
 
-    LangGraph raises in the first step of the run and names no place. `write` is the serializer's own
-    function, `stored` the channels whose values it is given. An input is stored whole, unless checkpoints
-    are written `at_exit` alone.
+    LangGraph raises only in the first step of the run, and does not say where the value is. `write` is the
+    serializer's function, `stored` the channels that are stored. The whole input is stored, unless
+    checkpoints are only written `at_exit`.
     """
     if isinstance(given, Command):
         update: Any = given.update
@@ -108,7 +108,7 @@ def check_serializable(
 
 
 def find_unserializable(given: object, write: Callable[[Any], object]) -> str | None:
-    """Return the place and type of what cannot be serialized, and why; None if all of it can."""
+    """Return the place and type of a value that cannot be serialized, and why, or None."""
     value: Any = given
     path: list[str] = []
     reason = _serialization_error(value, write)
@@ -135,7 +135,7 @@ def _serialization_error(value: object, write: Callable[[Any], object]) -> str |
 
 
 def _parts_of(value: Any) -> Iterable[tuple[str, Any]]:
-    """Return the parts of a value, each with its name or its place, counted from 1."""
+    """Return the parts of a value with their names or places, counted from 1."""
     if isinstance(value, BaseMessage):
         return vars(value).items()
     if isinstance(value, Mapping):
@@ -146,19 +146,19 @@ def _parts_of(value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def drop_list_changes(given: Any) -> Any:
-    """Leave out `todos` if it is a difference: a client that saw the list in mid-run sends that back."""
+    """Return the input without `todos` if these are `Changes`, which a client saw during a run and sent back."""
     todos = given.get("todos") if isinstance(given, Mapping) else None
     if not (isinstance(todos, dict) and todos and Changes.__annotations__.keys() >= todos.keys()):
         return given
     try:
         check_changes(todos)
     except OperationRefused:
-        return given  # the reducer sets it aside, with a sentence
+        return given  # the reducer refuses it and says why
     return {key: value for key, value in given.items() if key != "todos"}
 
 
 def _check_messages(given: Any) -> None:
-    if isinstance(given, Overwrite):  # no reducer sees it, so nothing makes messages of tuples
+    if isinstance(given, Overwrite):  # no reducer runs, so nothing would turn tuples into messages
         if isinstance(given.value, list) and all(isinstance(one, BaseMessage) for one in given.value):
             return
         raise InputError("Overwrite of 'messages' must be a list of messages, as in [HumanMessage('TEXT')].")
@@ -196,7 +196,7 @@ def _check_message_names(message: BaseMessage, place: int) -> None:
 
 
 def check_thread_name(config: object) -> None:
-    """Refuse a thread or checkpoint whose name no checkpointer can store. Raises `InputError`."""
+    """Refuse a thread or checkpoint id that no checkpointer can store. Raises `InputError`."""
     configurable = config.get("configurable") if isinstance(config, Mapping) else None
     if not isinstance(configurable, Mapping):
         return
@@ -210,7 +210,7 @@ def check_thread_name(config: object) -> None:
 def _check_thread(config: Any, *, keeps: bool) -> None:
     if not keeps:
         return
-    configurable = ensure_config(config).get("configurable") or {}  # a caller's own config counts, too
+    configurable = ensure_config(config).get("configurable") or {}  # includes the config of a surrounding run
     if not configurable.keys() & set(THREAD_KEYS):
         raise InputError(
             "An agent with a checkpointer needs a thread: "
@@ -229,7 +229,7 @@ def _check_config(config: Any, configurable: Any, *, keeps: bool) -> None:
     if isinstance(configurable, Mapping) and "recursion_limit" in configurable:
         limit = configurable["recursion_limit"]
         raise InputError(
-            "recursion_limit belongs beside 'configurable', not inside it: "
+            "recursion_limit belongs next to 'configurable', not inside it: "
             f"{{'recursion_limit': {limit!r}, 'configurable': {{…}}}}."
         )
 

@@ -1,4 +1,4 @@
-"""Tools: who runs them, and names that clash."""
+"""Checks of tools and their names."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -38,7 +38,7 @@ def split_tools(
 
 
 def unapprovable_tools(provided: Sequence[dict[str, Any]], dialect: Dialect) -> dict[str, str]:
-    """Return the tools whose calls nobody can be asked about, each with the reason."""
+    """Return the tools whose calls cannot be approved by a person, with the reasons."""
     at_provider = dict.fromkeys(map(get_tool_name, provided), "the model's provider runs it")
     todo_tools = dict.fromkeys(dialect.tool_names, "the setting approve_plan covers the list")
     return {**at_provider, **todo_tools}
@@ -52,7 +52,7 @@ def get_tool_name(tool: BaseTool | Mapping[str, Any]) -> str:
 
 
 def has_no_required_arguments(tool: Any) -> bool:
-    """Tell whether a tool may be called without arguments, judged by the schema that the model sees."""
+    """Return whether the schema that the model sees allows a call without arguments."""
     schema = convert_to_openai_tool(tool)
     if "function" not in schema:  # a tool of the provider: nothing is known
         return False

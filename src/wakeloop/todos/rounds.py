@@ -64,7 +64,7 @@ def play_round(
 def _find_early_refusals(
     calls: Sequence[Operation | str], rules: Rules, rejected: Collection[int]
 ) -> dict[int, str]:
-    """Return why calls are refused before the round is played, by their places."""
+    """Return the reasons of calls that are refused before the round is played, by place."""
     refused = dict.fromkeys(rejected, "rejected")
     writes: list[int] = []
     for place, call in enumerate(calls):
@@ -160,7 +160,7 @@ def _add_items(board: Board, operation: Add, contents: tuple[str, ...], rules: R
 
 
 def _find_free_numbers(board: Board, count: int) -> int:
-    """Return the first of so many numbers that no item has as its id."""
+    """Return the first of `count` consecutive numbers that no item has as its id."""
     # The thread never gives a number twice, but a model that sends whole lists chooses ids of its own.
     for number in range(board.next_id, board.next_id + count):
         if board.find(number) is not None:

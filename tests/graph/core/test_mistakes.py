@@ -219,7 +219,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         run(GO, {"configurable": {"thread_id": "1", "recursion_limit": 9}}),
-        "recursion_limit belongs beside 'configurable', not inside it: {'recursion_limit': 9, ",
+        "recursion_limit belongs next to 'configurable', not inside it: {'recursion_limit': 9, ",
     ),
     (edit("1", add="a"), "No thread is named. Pass {'configurable': {'thread_id': '1'}}."),
     (lambda: session_of(AT), "agent.get_state(config)"),
