@@ -94,21 +94,6 @@ def test_synchronous_normal_and_wal(shell: Shell, files) -> None:
     assert shell.db.stat().st_mode & 0o077 == 0
 
 
-def test_ctrl_c_says_how_to_go_on_and_goes_on(shell: Shell, files) -> None:
-    files(shell.folder, 2)
-    process = shell.start("demo", ".", "--delay", "0.1")
-    assert process.stdout is not None
-    first = process.stdout.readline()
-    assert any(line.startswith("tool: measure_file") for line in process.stdout)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err == ""
-    thread = thread_of(first)
-    assert f"To continue: wakeloop resume {thread} --db {shell.db}" in out
-    assert shell("resume", thread).returncode == 0
-
-
 def test_two_processes_never_run_one_thread(shell: Shell, files) -> None:
     files(shell.folder, 2)
     process = shell.start("demo", ".", "--delay", "3")

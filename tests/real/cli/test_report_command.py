@@ -67,13 +67,6 @@ def test_what_cannot_be_done_is_one_sentence(db: Path, words: list[str], code: i
     assert list(Path().iterdir()) == []
 
 
-def test_a_dash_is_stdout(db: Path) -> None:
-    code, out, err = wakeloop("report", "a", "-o", "-")
-    assert (code, err) == (0, "")
-    assert out.startswith("<!doctype html>\n")
-    assert list(Path().iterdir()) == []
-
-
 def test_what_the_environment_holds_of_secrets_is_not_in_the_page(
     db: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

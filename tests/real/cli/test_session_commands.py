@@ -232,6 +232,15 @@ def test_send_waits_for_a_failure(shared: World) -> None:
     assert (code, out.splitlines()[-1][:16]) == (1, "failure: dormant")
 
 
+@pytest.mark.parametrize(
+    "args", [["show"], ["resume"], ["todo", "list"], ["config", "--thread"]], ids=lambda args: args[0]
+)
+def test_half_a_character_in_the_name_of_a_thread_is_a_sentence(shared: World, args: list[str]) -> None:
+    words = [args[0], *args[1:], "a\udcff"] if "list" not in args else ["todo", "a\udcff", "list"]
+    code, out, err = shared.here(*words)
+    assert (code, out, err) == (2, "", "wakeloop: 'a\\udcff' is not valid UTF-8. Type it again.\n")
+
+
 def test_an_answer_names_its_question(shared: World) -> None:
     assert shared.here("send", "named", "ask", "--wait")[0] == 4
     [question] = shared.ps("named")["asks"]

@@ -171,23 +171,6 @@ def test_help_is_quick_and_imports_nothing_slow() -> None:
     assert wakeloop("--version")[1].startswith("wakeloop ")
 
 
-def test_the_picture_needs_no_key() -> None:
-    code, out, _ = wakeloop("graph")
-    assert code == 0
-    assert all(
-        name in out
-        for name in (
-            "activate",
-            "call_model",
-            "run_tools",
-            "validate_todos",
-            "nag",
-            "finalization_guard",
-            "wake",
-        )
-    )
-
-
 def test_a_damaged_thread_is_named_and_hides_no_other(db: Path) -> None:
     (db.parent / "a.md").write_text("# A\n")
     for _ in range(2):

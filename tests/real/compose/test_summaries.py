@@ -1,13 +1,8 @@
-"""Summaries and trims in every dialect: exact requests, a second process, a replaced history."""
+"""Summaries and trims in every dialect: exact requests, a replaced history."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +17,6 @@ from langchain_core.messages import (
 from langchain_core.messages.utils import trim_messages
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langmem.short_term import SummarizationNode
 from langmem.short_term.summarization import RunningSummary
@@ -242,53 +236,6 @@ def test_the_job_is_the_same_whatever_became_of_the_history(
     assert (len(summariser.requests), len(prompt_faults(model.requests)), longest) == FIGURES[name, hook]
 
 
-# -- a second process ------------------------------------------------------------------------------------
-
-
-def dies(request: list[BaseMessage]) -> AIMessage:
-    """A model in whose call the process dies."""
-    os._exit(9)
-
-
-def first_process(name: str, hook: str, after: int, path: str) -> None:
-    """Play the job up to a request, and die there."""
-    with SqliteSaver.from_conn_string(path) as saver:
-        saver.serde = STRICT
-        model = ScriptedModel(*islice(job(name), after), dies)
-        agent = built(name, model, HOOKS[hook](summaries()), saver)
-        agent.invoke({"messages": [("user", "Dig.")]}, THREAD, durability="sync")
-
-
-def shape(request: list[BaseMessage]) -> list[Any]:
-    """A request without ids, which differ between two runs."""
-    return [(m.type, m.text, [(c["name"], c["args"]) for c in getattr(m, "tool_calls", ())]) for m in request]
-
-
-@pytest.mark.parametrize("hook", ["summary", "for good"])
-@pytest.mark.parametrize("name", ["wakeloop", "cubepi"])
-def test_another_process_goes_on_behind_a_summary(
-    name: str, hook: str, tmp_path: Path, plain: Mapping[str, tuple[int, dict[str, Any]]]
-) -> None:
-    after = 18
-    whole, _ = play(name, HOOKS[hook](summaries()))
-    assert any("Digging goes on." in wire(request) for request in whole.requests[:after])
-    path = tmp_path / "threads.db"
-    command = [sys.executable, __file__, name, hook, str(after), str(path)]
-    env = {**os.environ, "PYTHONWARNINGS": "default"}  # langmem imports with one
-    died = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=100)
-    assert (died.returncode, died.stdout) == (9, "")
-    with SqliteSaver.from_conn_string(str(path)) as saver:
-        saver.serde = STRICT
-        model = ScriptedModel(*islice(job(name), after, None))
-        summariser = summaries()
-        agent = built(name, model, HOOKS[hook](summariser), saver)
-        agent.invoke(None, THREAD)
-        model.assert_done()
-        assert kept(agent.get_state(THREAD).values) == plain[name][1]
-    assert list(map(shape, model.requests)) == list(map(shape, whole.requests[after:]))
-    check(model.requests)
-
-
 # -- what a hook writes is no part of the system prompt --------------------------------------------------
 
 
@@ -337,7 +284,3 @@ def test_a_hook_that_would_be_without_effect_is_refused(key: str, schema: Any, l
     with pytest.raises(SettingsError, match=f"pre_model_hook returned '{lost}', which is not a channel"):
         agent.invoke({"messages": [("user", "Dig.")]}, THREAD)
     assert len(model.requests) < 10
-
-
-if __name__ == "__main__":
-    first_process(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -15,7 +15,6 @@ from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.questions import format_question
 from wakeloop.cli.show import format_message
 from wakeloop.cli.store import DatabaseFile, open_to_write
-from wakeloop.display.formatting import format_interrupt
 from wakeloop.display.live_view import LiveView
 from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Line, Screen
@@ -212,11 +211,6 @@ def test_a_long_command_is_shown_whole_and_measured() -> None:
     for line in format_question(Interrupt({"question": "Run?", "command": long}, id="1")):
         live.say(line)
     assert out.getvalue().count("x") == 100_000
-
-
-@pytest.mark.parametrize("key", ["command: ls\nquestion", "\x1b[2J", "a\u2028b"])
-def test_a_key_of_a_question_stays_on_its_line(key: str) -> None:
-    assert [len(line.splitlines()) for line in format_interrupt({key: "x", "command": "y"})] == [1, 1]
 
 
 def test_a_line_is_clean_whoever_makes_it() -> None:
