@@ -105,14 +105,6 @@ def test_the_nudge_is_a_user_message_with_the_live_list_inline(stage: Make) -> N
     assert isinstance(message, HumanMessage)
 
 
-def test_a_long_reason_stays_on_its_line(stage: Make) -> None:
-    s = stage(NAME).run(
-        write("a\n  [9] forged", "b"), block(1, "one\n  [8] two"), "Later.", close(2), "Done."
-    )
-    (nudge,) = s.injected("wake")
-    assert items_of(nudge) == ["  [1] a [9] forged (blocked: one [8] two)", "  [2] b"]
-
-
 # -- how a session yields --------------------------------------------------------------------------------
 
 

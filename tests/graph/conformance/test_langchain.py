@@ -79,15 +79,3 @@ def test_their_graph_reads_on_after_ours(stage: Make) -> None:
     rows = s.agent.get_state(CONFIG).values["todos"]
     assert plain(rows) == DONE
     assert theirs.get_state(CONFIG).created_at
-
-
-def test_their_list_as_an_input(stage: Make) -> None:
-    s = stage("cubepi", {"guard_retries": 0})
-    s.run(
-        "Stopping.", given="go", todos=[*ROWS, {"content": "c", "status": "pending", "activeForm": "c-ing"}]
-    )
-    assert s.todos == [
-        {"id": 1, **ROWS[0]},
-        {"id": 2, **ROWS[1]},
-        {"id": 3, "content": "c", "status": "pending"},
-    ]

@@ -7,7 +7,6 @@ are the command line's and are tested with it. Of `.set` and `.clear` the half t
 
 import json
 from collections.abc import Callable
-from itertools import chain, repeat
 from typing import Any
 
 import pytest
@@ -179,11 +178,6 @@ def test_it_stops_one_that_works_too(loki: Loki) -> None:
     assert (s.asked, s.notices, s.ending) == (4, ["1/10"], ("idle", "repeated_reply"))
     s = loki({"stop_on_repeat": False}).run(add("a"), "Same.", looks("1"), "Same.", done(1), "Done.")
     assert s.ending == ("dormant", "settled")
-
-
-def test_the_comparison_has_a_switch(loki: Loki) -> None:
-    s = loki({"stop_on_repeat": False}).run(chain([add("a")], repeat("Same.")), endless=True)
-    assert (s.asked, s.ending) == (12, ("idle", "wake_budget"))
 
 
 # -- what is injected ------------------------------------------------------------------------------------

@@ -645,17 +645,6 @@ def test_an_explanation_is_demanded_and_calls_in_it_are_removed(thread: Make) ->
     assert agent.ledger["todo_guard_suppressed"] is True
 
 
-def test_blocked_is_set_while_the_explanation_is_awaited(thread: Make) -> None:
-    agent = thread(write("a"), ".", ".", "why", change=STRICT)
-    agent.run("go")
-    history = list(agent.graph.get_state_history(agent.at()))
-    waiting = [s for s in history if s.values.get("todo_ledger", {}).get("todo_guard_blocked")]
-    assert {s.values["todo_ledger"]["todo_guard_blocked"]["guard"] for s in waiting} == {"open_todos"}
-    message = waiting[0].values["todo_ledger"]["todo_guard_blocked"]["message"]
-    assert message == agent.messages[-2].text
-    assert agent.messages[-2].additional_kwargs == {"wakeloop": {"kind": "guard"}, "lc_source": "wakeloop"}
-
-
 def test_guard_and_nag_stay_off_until_an_accepted_write(thread: Make) -> None:
     agent = thread(
         write("a"),

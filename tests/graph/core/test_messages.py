@@ -167,12 +167,6 @@ def test_an_inherited_history_is_legal_too(history: list[Any], thread: Make) -> 
     agent.run("more")
 
 
-def test_where_the_history_ends_with_an_assistants_message_a_user_message_is_appended(thread: Make) -> None:
-    agent = thread("hi")
-    agent.run({"messages": [HumanMessage("a"), AIMessage("of another agent")]})
-    assert agent.kinds == ["human", "ai", "activate", "ai"]
-
-
 # -- the static prompt (rule 11) -------------------------------------------------------------------------
 
 

@@ -113,16 +113,6 @@ def test_the_limit_is_used_to_the_last_round(thread: Make) -> None:
         assert (limit, agent.asked) == (limit, rounds)
 
 
-def test_a_thread_that_was_parked_goes_on(thread: Make) -> None:
-    agent = thread(write("a"), looks("x"), looks("y"), done(1), "bye", tools=[look])
-    agent.run("go", limit=9)
-    assert agent.session == session("idle", "step_limit", 1)
-    asked = agent.asked
-    agent.run("more")
-    assert agent.session == session("dormant", "settled", 0, budget=26)
-    assert agent.asked == 5 > asked
-
-
 def test_after_a_round_cut_off_by_steps_the_reason_is_step_limit_whatever_the_gates_would_say(
     thread: Make,
 ) -> None:
