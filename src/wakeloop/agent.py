@@ -130,7 +130,7 @@ def create_todo_agent(
             over a preset (the one under the key `preset`, else `wakeloop`). "auto" takes what `wakeloop bench
             profile` measured for the model.
         verify: `verify(todo, state)`, sync or async, called before an item becomes completed. It returns None
-            to accept, or a text that says why not.
+            to accept, or a string that says why not.
         response_format: A schema for one extra request at a settled end; `structured_response` holds its
             answer as plain JSON.
         state_schema: A subclass of `TodoState` with more channels.

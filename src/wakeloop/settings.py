@@ -89,7 +89,7 @@ class LoopSettings(NotebookSettings, BaseModel):
     guard_retries: int = Field(1, ge=0, le=MAX_NUMBER)
     """Corrections that the guard may ask for in one activation. 0 turns the guard off."""
     guard_rearms: bool = True
-    """Whether wakes may follow a correction that brought progress."""
+    """Whether wakes may follow a correction that led to progress."""
     on_guard_exhausted: Literal["proceed", "block"] = "proceed"
     """After the last correction: end the run, or ask once for an explanation."""
     approve_plan: Literal["off", "first", "changes"] = "off"

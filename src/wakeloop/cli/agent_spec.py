@@ -244,7 +244,7 @@ def parse_options(
 
 
 def refuse_non_utf8(*words: str | None) -> None:
-    """Refuse lone surrogates, which stand for input that is not UTF-8 and that no server takes."""
+    """Refuse lone surrogates: Python decodes input that is not UTF-8 to them, and no server accepts them."""
     for word in words:
         try:
             (word or "").encode()

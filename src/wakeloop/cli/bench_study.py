@@ -72,7 +72,7 @@ def parse_prices(text: str | None) -> dict[str, float] | None:
 
 @contextmanager
 def bench_errors_as_usage() -> Iterator[None]:
-    """Turn errors of the bench into usage errors: they concern what was typed."""
+    """Turn errors of the bench into usage errors, since the command line causes them."""
     try:
         yield
     except BenchError as error:

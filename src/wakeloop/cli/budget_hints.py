@@ -78,7 +78,7 @@ def format_limit(limit: float) -> str:
 
 
 def merge_typed_settings(typed: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a thread's own values updated by what was typed; {} if the thread sets none of that itself."""
+    """Return the thread's own values updated by the typed ones; {} if it sets none of them itself."""
     own = resolve_aliases(own)
     over = {key: value for key, value in typed.items() if key in own}
     return {**own, **over} if over else {}

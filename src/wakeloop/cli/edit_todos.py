@@ -84,7 +84,7 @@ def parse_id_and_text(words: Sequence[str]) -> dict[str, str]:
 ACTION_ARGUMENTS: dict[TodoAction, tuple[str, int, Callable[[Sequence[str]], Any]]] = {
     TodoAction.ADD: ("the text of each item, in quotes", 1, list),
     TodoAction.BLOCK: ("an id and a reason", 2, parse_id_and_text),
-    TodoAction.EDIT: ("an id and a text", 2, parse_id_and_text),
+    TodoAction.EDIT: ("an id and the new text", 2, parse_id_and_text),
     **dict.fromkeys(
         (TodoAction.DONE, TodoAction.START, TodoAction.CANCEL, TodoAction.REOPEN, TodoAction.REMOVE),
         ("the id of an item, or several", 1, list),

@@ -96,7 +96,7 @@ def execute(
     """Run a thread with an input, None or a `Command`, and ask its questions, until it ends.
 
     `ask` gets the interrupts and returns answers by id, or None if nobody can answer. Errors of the run are
-    raised here. SIGINT and SIGTERM let it finish its step and send no more requests. `stop` tells tools to
+    raised here. SIGINT and SIGTERM let it finish its step and send no more requests. `stop` makes tools
     stop: at once on SIGINT; on SIGTERM after its time is up, or when a second signal arrives.
     """
     while True:

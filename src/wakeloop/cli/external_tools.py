@@ -150,7 +150,7 @@ async def gather_all(work: Any) -> None:
 
 
 async def cancel_tasks() -> None:
-    """Cancel every other task of the loop: open MCP sessions, and calls that a stop left behind."""
+    """Cancel every other task of the loop: open MCP sessions, and calls left over after a stop."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

@@ -164,7 +164,7 @@ def is_model_error(error: BaseException) -> bool:
 
 def format_server_address(error: Any) -> str:
     """Return " at URL" if the error knows which server it came from, else ""."""
-    with suppress(Exception):  # httpx raises RuntimeError if there is no request
+    with suppress(Exception):  # httpx raises RuntimeError for an error without a request
         url = error.request.url
         port = f":{url.port}" if url.port else ""
         return f" at {url.scheme}://{url.host}{port}"

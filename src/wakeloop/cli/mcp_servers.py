@@ -193,7 +193,7 @@ class McpConnection:
         )
 
     def redact(self, text: str) -> str:
-        """Remove the configured secrets from a text."""
+        """Remove the configured secrets from `text`."""
         return redact_text(text, self.server.secrets)
 
 

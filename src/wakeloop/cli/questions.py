@@ -46,7 +46,7 @@ def make_question_handler(
 
 
 def resolve_answer(value: Any, typed: str, say: Callable[[Line], None]) -> str | None:
-    """Return what was typed, or the plan as edited in the editor; None to ask again."""
+    """Return the typed answer, or the plan as edited in the editor; None to ask again."""
     if not wants_editor(value, typed):
         return typed
     try:
@@ -57,7 +57,7 @@ def resolve_answer(value: Any, typed: str, say: Callable[[Line], None]) -> str |
 
 
 def discard_typed_input(terminal: TextIO) -> None:
-    """Throw away what was typed into a terminal and not read yet; leave other streams alone."""
+    """Discard keys that a terminal has received but nobody has read; leave other streams alone."""
     if not terminal.isatty():
         return
     if sys.platform == "win32":
@@ -68,7 +68,7 @@ def discard_typed_input(terminal: TextIO) -> None:
     else:
         import termios
 
-        # a stand-in for a terminal has no queue, and the terminal may be gone
+        # an object that only claims to be a terminal has no queue, and a real one may be gone
         with suppress(UnsupportedOperation, termios.error):
             termios.tcflush(terminal.fileno(), termios.TCIFLUSH)
 

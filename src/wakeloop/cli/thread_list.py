@@ -175,7 +175,7 @@ def cut_left(name: str, wide: int) -> str:
 
 
 def format_time(stamp: str | None) -> str:
-    """Return a time in the local time zone, to the minute; "-" if there is none."""
+    """Format a time in the local time zone, to the minute; "-" for a missing or invalid one."""
     try:
         return datetime.fromisoformat(stamp or "").astimezone().strftime("%Y-%m-%d %H:%M")
     except (ValueError, OverflowError):

@@ -48,9 +48,9 @@ def is_finished_demo(store: Store, known: ThreadRecord) -> bool:
 
 
 def require_thread(store: Store, thread: str | None) -> ThreadRecord:
-    """Find a thread by its id or the start of its id; None is the latest one, demos included.
+    """Find a thread by its id or the start of its id; None means the latest one, demos included.
 
-    Raises `CommandError` if there is none.
+    Raises `CommandError` if no thread matches.
     """
     where = f"in {str(store.database.path)!r}"
     if thread is None:

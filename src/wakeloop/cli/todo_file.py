@@ -1,4 +1,4 @@
-"""Read a todo list from a text, JSON or YAML file."""
+"""Todo files: lists as plain text, JSON or YAML."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The demo's audit: which files, what is measured, the report."""
+"""The demo's audit: its files, measures and report."""
 
 import json
 import re
@@ -103,7 +103,7 @@ def _dead_links(folder: ConfinedFolder, path: str, text: str) -> Iterator[str]:
 
 
 def render_report(measured: Mapping[str, Measures | str]) -> str:
-    """Return the report as Markdown, from the measures of each file or the reason that there are none."""
+    """Return the report as Markdown, from each file's measures, or the reason why it has none."""
     rows = ["| file | lines | open markers | dead links |", "|---|--:|--:|--:|"]
     findings = []
     total = 0
@@ -122,5 +122,5 @@ def render_report(measured: Mapping[str, Measures | str]) -> str:
 
 
 def _code(text: str) -> str:
-    """Return a text as a code span that fits into a table's cell."""
+    """Return `text` as a code span that fits into a table's cell."""
     return f"`{text.replace('`', chr(39)).replace('|', '/')}`"

@@ -90,7 +90,7 @@ def read_history_at(saver: BaseCheckpointSaver[Any], configurable: Mapping[str, 
     if damaged and not mine:
         raise DamagedError("none of its rows can be read")
     if newest not in mine:
-        raise ArgumentError(f"There is no thread {thread!r}, or it has no such checkpoint.")
+        raise ArgumentError(f"Thread {thread!r} does not exist, or it lacks this checkpoint.")
     path = _follow_parents(mine, newest)
     return ThreadHistory(
         thread, _build_steps(path), _find_nested(rows, namespace), len(mine) - len(path), damaged

@@ -30,7 +30,7 @@ def may_ask_for_list(case: Case) -> bool:
 
 
 def may_correct_loop(case: Case) -> bool:
-    """Tell whether rounds that brought nothing are followed by a correction (rule 18)."""
+    """Tell whether a correction follows rounds without anything new (rule 18)."""
     if not case.open or case.suppressed or not case.settings.auto_continue:
         return False
     return case.retries < case.settings.guard_retries and not find_obstacle(case, case.costs.correction)

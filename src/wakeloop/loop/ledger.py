@@ -55,7 +55,7 @@ class Ledger(TypedDict, total=False):
 
     __pydantic_config__ = ConfigDict(strict=True)  # type: ignore[misc]
 
-    # the budget, and what is counted against it
+    # the budget, and the counts against it
     wake_cycles: Activation[Count]
     spent: Activation[Numbers]
     reported: Activation[bool]  # the closing request after a spent budget was made

@@ -67,12 +67,12 @@ def _plain_line(dialect: Dialect, todo: Todo) -> str:
 
 
 def _items_of_call(dialect: Dialect, call: ToolCall, result: str) -> list[tuple[int, str]]:
-    """Return what a call of the model put on the list, where its result names only the numbers."""
+    """Return the items that a call added, as number and text; its result has only the numbers."""
     numbers = dialect.numbers_in(result)
     found: list[tuple[int, str]] = []
-    for texts in call["args"].values():
-        if isinstance(texts, list) and len(texts) == len(numbers):
-            pairs = zip(numbers, texts, strict=True)
+    for values in call["args"].values():
+        if isinstance(values, list) and len(values) == len(numbers):
+            pairs = zip(numbers, values, strict=True)
             found += [(key, text) for key, text in pairs if isinstance(text, str)]
     return found
 

@@ -20,7 +20,7 @@ PLAN_DECISIONS: Any = ("approve", "edit", "reject")
 
 
 def may_need_approval(notes: Ledger, settings: LoopSettings) -> bool:
-    """Tell whether a round that writes the list may bring a plan to approve; its other calls then wait."""
+    """Tell whether a round that writes the list may need an approval; its other calls then wait."""
     if settings.approve_plan == "first":
         return not notes.get("planned", False)
     return settings.approve_plan == "changes"
@@ -77,7 +77,7 @@ class PlanRuling:
 
 
 def rule_on_plan(decision: Decision, before: Board, after: Board) -> PlanRuling:
-    """Return what a decision makes of a plan. Raises `OperationRefused` for an edit that holds no list.
+    """Apply a decision to a plan. Raises `OperationRefused` for an edit without a valid list.
 
     The list of an edit is the person's own: nothing in it is verified, and `max_items` does not limit it.
     """

@@ -41,7 +41,7 @@ def judge_wake(notes: Ledger, todos: Sequence[Todo]) -> None:
 def has_progressed(
     todos: Sequence[Todo], open_before: Collection[int | str], peak: int, *, worked: bool
 ) -> bool:
-    """Tell whether a wake's turn brought the work on.
+    """Tell whether a wake's turn made progress.
 
     Either a call not seen before succeeded (`worked`). Or an item that was open when the wake began is
     settled, and more items are settled than ever before in this activation (`peak`): closing what was just

@@ -17,7 +17,7 @@ class ReplyFacts(Protocol):
     """What a reply alone shows.
 
     `todo_calls` holds the ids of its todo calls, `faults` the error results of calls that will not run;
-    `wrote` tells whether a todo call that writes is among them, well-formed or not. A `refused` reply ends
+    `wrote` is true if a todo call that writes is among them, well-formed or not. A `refused` reply ends
     the run; an `unfit` one held a call that the provider could not read.
     """
 

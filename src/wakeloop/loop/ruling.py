@@ -89,7 +89,7 @@ def is_guarded(case: Case, reason: EndReason) -> bool:
 
 
 def correct_or_end(case: Case, reason: EndReason) -> Ruling:
-    """Ask for the list to be brought up to date while retries last, then end or demand an explanation."""
+    """Ask the model to update its list while retries last, then end or demand an explanation."""
     allowed = case.settings.guard_retries
     if case.retries < allowed:
         return find_obstacle(case, case.costs.correction) or "correct"

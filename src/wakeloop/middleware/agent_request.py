@@ -46,7 +46,7 @@ from wakeloop.todos.items import count_open
 
 @dataclass
 class AgentRequest:
-    """A request on its way: what is asked, what comes back, and what of it is stored."""
+    """One request to the model: its messages, its reply, and the part of both that is stored."""
 
     turns: Turns
     nag: Nag
@@ -307,7 +307,7 @@ def _split_replies(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], 
 
 
 def merge_rewording(given: Any, old: Any, new: Any) -> Any:
-    """Return a message as other middleware reworded it, with what was added to the stored one meanwhile."""
+    """Return a message as other middleware reworded it, with later additions to the stored one."""
     if new is old or not (isinstance(given, ToolMessage) and isinstance(old, ToolMessage)):
         return given
     added = split_result_text(new)[1][len(split_result_text(old)[1]) :]

@@ -62,7 +62,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
             settings: A preset's name, `LoopSettings`, or a mapping of some settings over a preset (the one
                 under the key `preset`, else `langchain`).
             verify: `verify(todo, state)`, sync or async, called before an item becomes completed. It returns
-                None to accept, or a text that says why not.
+                None to accept, or a string that says why not.
 
         Raises:
             SettingsError: An unknown preset, dialect or setting.

@@ -88,7 +88,7 @@ def reply_problem(message: AIMessage, *, must_finish: bool = False) -> Problem |
 def is_unreadable_call(error: BaseException | None) -> bool:
     """Tell whether a request failed because the server could not parse a call that the model wrote.
 
-    With a status of 4xx most of these texts are about the request, so the error counts as one.
+    With a status of 4xx most of these messages blame the request, so the call is not to blame.
     """
     if not isinstance(error, Exception):
         return False
@@ -116,8 +116,8 @@ def _is_filtered(metadata: Mapping[str, Any]) -> bool:
 
 
 def refusal_text(message: AIMessage) -> str:
-    """Return the text of a refusal, which OpenAI sends as a field or as a block; "" if there is none."""
+    """Return the text of a refusal, which OpenAI sends as a field or as a block; "" without one."""
     blocks = message.content if isinstance(message.content, list) else []
     refusals = [block for block in blocks if isinstance(block, dict) and block.get("type") == "refusal"]
-    texts = [part.get("refusal") for part in (message.additional_kwargs, *refusals)]
-    return "\n\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())
+    found = [part.get("refusal") for part in (message.additional_kwargs, *refusals)]
+    return "\n\n".join(text.strip() for text in found if isinstance(text, str) and text.strip())

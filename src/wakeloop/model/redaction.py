@@ -112,8 +112,8 @@ def _redact_value(value: Any, secrets: Sequence[str], room: int = DEEPEST) -> An
 
 
 def _shows_secret(error: BaseException, secrets: Sequence[str]) -> bool:
-    texts = (repr(error), str(error))
-    return any(redact_text(text, secrets) != text for text in texts)
+    forms = (repr(error), str(error))
+    return any(redact_text(form, secrets) != form for form in forms)
 
 
 class RedactingNode(Node):

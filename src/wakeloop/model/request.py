@@ -114,7 +114,7 @@ class Request:
         self.state = {**self.state, "messages": self.messages}
 
     def is_list_hidden(self, seen: Sequence[AnyMessage]) -> bool:
-        """Tell whether the model cannot see the list as it was last shown, or what was added since.
+        """Tell whether the model cannot see the list as last shown, or its later items.
 
         If the list was never shown, tell whether any message is missing.
         """

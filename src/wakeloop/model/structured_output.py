@@ -91,7 +91,7 @@ def to_plain_json(value: Any) -> Any:
 
 
 def describe_problem(error: BaseException | None, *, cut: bool) -> str:
-    """Say in one line why there is no structured result."""
+    """Say in one line why a structured result is missing."""
     if cut:
         return "it was cut off"
     text = " ".join(str(error).split()) if error is not None else "it contained no result"

@@ -36,7 +36,7 @@ from wakeloop.text.marks import KEY, make_mark, text_of
 
 @dataclass(frozen=True, slots=True)
 class RepairTexts:
-    """The package's texts for what is missing in a history."""
+    """The package's prompts that fill the gaps of a history."""
 
     unanswered: str
     broken_off: str

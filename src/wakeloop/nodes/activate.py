@@ -71,7 +71,7 @@ class Activate(Node):
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the update that the activation begins with."""
-        if self.asynchronous_verify:
+        if self.asynchronous_verify:  # refused now, and not when the first item is completed
             raise VerifyError
         return self.open_activation(state, config)
 
@@ -86,6 +86,7 @@ class Activate(Node):
         try:
             found = self.read_input(state, old)
         except (SettingsError, OperationRefused) as refusal:
+            # An error raised here would leave the bad input in the thread, and every later run would fail.
             return _refuse_input(state, old, str(refusal))
         notes = self.begin_notes(found, config)
         return self.write_update(found, notes)
@@ -137,6 +138,7 @@ class Activate(Node):
         if found.sent.echo is not None:
             update["todo_goal"] = state["todo_goal"]
         messages, reasons = self.build_messages(found, notes)
+        # Where the model has nothing to do, the conversation does not grow.
         if messages and (opening.needs_reply or not notes.get("unasked")):
             update["messages"] = messages
         update |= opening.settle(state, notes)
@@ -192,7 +194,7 @@ class Activate(Node):
         if not (found.has_new_list and self.uses_list(found.settings)):
             return []
         if not arrived and not isinstance(last, HumanMessage):
-            return []
+            return []  # the nudge that is added in their place shows the list
         earlier = () if found.old else found.state["messages"]  # a history that came with the list
         return show_list_once(self.dialect, found.settings, found.todos, found.state["todo_goal"], earlier)
 
@@ -216,7 +218,7 @@ class Activate(Node):
 
 
 def is_unasked(opening: ThreadInput, ledger: Ledger, todos: Sequence[Todo]) -> bool:
-    """Tell whether nothing asks for the model: nothing came in, a wait goes on, the budget is spent."""
+    """Tell whether the model has nothing to do: no input, still waiting, or the budget is spent."""
     if opening.continues_activation and ledger.get("end"):
         return True
     if opening.is_waiting and not opening.new_input and opening.is_passive:
@@ -246,7 +248,7 @@ def _refuse_input(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any
     update: dict[str, Any] = {"todo_ledger": {**old, "refused": sentence}}
     if (before := getattr(state["todos"], "before", None)) is not None:
         update["todos"] = {"all": before}
-    if find_inbox_fault(state):
+    if find_inbox_fault(state):  # sound events stay, so that the next run reads them
         update["todo_inbox"] = []
     if isinstance(state["todo_goal"], Goal):
         update["todo_goal"] = state["todo_goal"].before

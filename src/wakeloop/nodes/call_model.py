@@ -83,9 +83,11 @@ class CallModel(RedactingNode):
         """Return the update for a reply; at a turn's end, with where it was requested."""
         update = exchange.build_update(raw, heard, may_call=way.may_call)
         ledger = update["todo_ledger"]
+        # No tools follow, so the guard is next. It needs this checkpoint to recognize its own run.
         if "nag" not in ledger and (here := find_current_checkpoint(config)):
             ledger["asked_at"] = list(here)
         if self.reviewed and "nag" in ledger:
             called = {call["name"] for call in update["messages"][-1].tool_calls}
-            ledger |= {"reviewed": sorted(found)} if (found := called & self.reviewed) else {}
+            if found := called & self.reviewed:
+                ledger["reviewed"] = sorted(found)
         return update

@@ -115,14 +115,14 @@ class FinalizationGuard(Node):
     def retry_reply(self, ledger: Ledger, case: Case) -> dict[str, Any]:
         """Request a reply again: unchanged after an empty one, else with a few words on what was wrong."""
         why = ledger.pop("again")
-        if why in ("empty", "unread"):
+        if why in ("empty", "unread"):  # such a reply is not stored, so there is nothing to comment on
             return {"todo_ledger": ledger}
         if why == "cut":
             return self.inject(ledger, case, "cut_reply", "retry")
         return self.inject(ledger, case, "format_again", "retry", problem=why.removeprefix("format: "))
 
     def request_correction(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
-        """Ask the model to bring its list up to date, instead of the end that called the guard."""
+        """Ask the model to update its list, in place of the end that called the guard."""
         reason, spent = case.end or find_stop(case), case.retries + 1
         assert reason is not None  # noqa: S101 - the ruling would be to wake
         ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent}
@@ -184,7 +184,7 @@ class FinalizationGuard(Node):
             ledger |= {"todo_guard_blocked": None, "todo_guard_suppressed": True}
         messages: list[BaseMessage] = state["messages"]
         update: dict[str, Any] = {"todo_session": session, "todo_ledger": drop_run_notes(ledger, messages)}
-        if self.formats and "structured_response" not in state:
+        if self.formats and "structured_response" not in state:  # so that every result has the key
             update["structured_response"] = None
         return update
 

@@ -31,8 +31,9 @@ class Nag(Node):
         last = find_last(ToolMessage, state["messages"])
         left = count_open(state["todos"])
         if last is None or not (left or settings.nag_when == "always"):
-            return {}
+            return {}  # this round has finished the list
         rounds = ledger.get("todo_stale_iterations", 0)
         text = fill_prompt("nag", self.dialect.prompt_folder, settings.prompts, rounds=rounds, open=left)
         emit_event({"type": "nag", "rounds": rounds, "open": left}, ledger)
+        # Part of a result, so that the order of the messages stays one that every server accepts.
         return {"messages": [append_to_result(last, text)]}

@@ -213,7 +213,7 @@ def _answer_error(call: dict[str, Any], error: Exception, model: object) -> dict
 def _note_handover(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
     """Note where a tool hands over to. The guard sends it at the end, so that sibling calls finish first."""
     if (info := get_runtime().execution_info) is None or NAMESPACE_SEPARATOR not in info.checkpoint_ns:
-        return {"messages": [error_result(call, "Error: there is no parent graph to hand over to.")]}
+        return {"messages": [error_result(call, "Error: this graph has no parent to hand over to.")]}
     sends: list[dict[str, Any]] = []
     for target in _as_list(command.goto):
         if isinstance(target, Send):

@@ -128,6 +128,7 @@ class ValidateTodos(ToolAnsweringNode):
         outcomes = self.mark_rejected(judged, settings)
         results = self.render_results(state, calls, outcomes, ledger)
         if results and settings.max_idle_rounds:
+            # Idle rounds are counted from the messages alone; this tells how far the list had come before.
             results[0].artifact = reach_unless_grown(before.todos, after.todos)
         if "plan" in ledger:
             results += self.apply_plan_ruling(ledger, judged, results, others, settings)
@@ -188,6 +189,7 @@ class ValidateTodos(ToolAnsweringNode):
             ledger["held"] = list(others)
             return []
         if kind == "edited":
+            # An edit counts as a list from outside, so an input that sends back an older one is recognized.
             ledger["writes"] = ledger.get("writes", 0) + 1
             listing = self.dialect.render_list(judged.board.todos, judged.board.goal, settings)
             edited = fill_prompt("plan_edited", self.dialect.prompt_folder, settings.prompts, list=listing)

@@ -50,7 +50,7 @@ class Wake(Node):
         emit_event({"type": "wake", **event}, ledger)
         after = begin_wake(ledger, cycle, todos)
         after |= {"injected": [message.id or ""], "todo_finalization_correction": None}
-        if left and dialect is self.dialect:
+        if left and dialect is self.dialect:  # a shortened nudge does not show the whole list
             after["shown"] = message.id or ""
         if settings.stop_on_repeat:
             after["last_wake"] = fingerprint_reply(text_of(state["messages"][-1]), todos)

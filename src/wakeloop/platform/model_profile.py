@@ -43,7 +43,7 @@ def measured_settings(
         file: The profile. Default: `$WAKELOOP_PROFILE`, else `wakeloop-profile.json` in the current folder.
 
     Raises:
-        SettingsError: There is no profile, or several of its entries match.
+        SettingsError: The profile is missing, or several of its entries match.
     """
     path = Path(file or os.environ.get("WAKELOOP_PROFILE") or PROFILE_FILE)
     entries = _find_entries(read_profile(path), model)
@@ -126,7 +126,7 @@ def _is_model_entry(lengths: object) -> bool:
 
 
 def split_model_name(text: str) -> tuple[str, str]:
-    """Split a model's name from its address, which is "" if there is none; a name may contain `@`.
+    """Split a model's name from its address, which may be ""; a name may contain `@`.
 
     >>> split_model_name("qwen@http://localhost:8000/v1/")
     ('qwen', 'http://localhost:8000/v1')

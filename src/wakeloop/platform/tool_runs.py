@@ -63,7 +63,7 @@ def _run_details(call: ToolCall) -> dict[str, Any]:
 
 
 def _find_result(update: Any, call: ToolCall) -> Any:
-    """Return a call's result in the node's update, "" if there is none."""
+    """Return a call's result in the node's update, "" without one."""
     for message in update.get("messages", ()):
         if getattr(message, "tool_call_id", None) == call["id"]:
             return message

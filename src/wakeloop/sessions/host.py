@@ -177,7 +177,7 @@ class SessionHost(Protocol):
         """
 
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
-        """Send a `cron` event with this text whenever the cron line is due, and return the schedule's id.
+        """Send a `cron` event with this text at each time of the cron line, and return the schedule's id.
 
         The same thread, line and text give the same schedule. A time that passed while the host was down
         fires once at its start.
@@ -205,7 +205,7 @@ class SessionHost(Protocol):
         """Remove a schedule, or an event that no run has taken yet, by its id.
 
         Events of several threads may share an id; all of them are removed. Whoever waits for an answer to a
-        cancelled event is told (`make_answer`).
+        cancelled event gets a refusal (`make_refusal`).
 
         Returns:
             False if there is nothing with this id.
@@ -280,7 +280,7 @@ def complete_event(event: WakeEvent) -> WakeEvent:
 
 
 def check_text(what: str, text: str) -> str:
-    """Return a text that can be stored. Raises `SessionError` if it contains a lone surrogate."""
+    """Return `text`, which can be stored. Raises `SessionError` if it contains a lone surrogate."""
     if surrogate := find_lone_surrogate(text):
         raise SessionError(f"The {what} contains a lone surrogate ({surrogate}), which UTF-8 cannot encode.")
     return text

@@ -218,7 +218,7 @@ def derive_answer_id(asker: str, correlation_id: str) -> str:
 
 
 def format_failure(problem: str) -> str:
-    """Return the text that tells a peer about a failure."""
+    """Return the sentence in which a peer reads about a failure."""
     return fill_prompt("failed", "", {}, problem=shorten(storable_text(problem), MAX_REFUSAL_LENGTH))
 
 

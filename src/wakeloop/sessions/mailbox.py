@@ -156,8 +156,8 @@ class Mailbox:
     ) -> tuple[bool, list[AddressedEvent]]:
         """Delete the events with this id that no run has taken. Return whether any was, and the answers.
 
-        `answer` makes the event that tells whoever waits for the deleted one. Both are stored in one
-        transaction, so neither happens without the other.
+        `answer` makes the event that informs whoever waits for the deleted one. Deletion and answers share
+        one transaction, so neither happens without the other.
         """
         found, answers = False, list[AddressedEvent]()
         with self.engine.begin() as c:
@@ -252,12 +252,12 @@ class Mailbox:
             return c.execute(query).all()
 
     def set_due(self, key: str, due: datetime) -> None:
-        """Note when a schedule is due next."""
+        """Note when a schedule fires next."""
         with self.engine.begin() as c:
             c.execute(SCHEDULES.update().where(SCHEDULES.c.id == key).values(due=_format_utc(due)))
 
     def remove_schedule(self, key: str) -> bool:
-        """Remove a schedule. Return False if there is none."""
+        """Remove a schedule. Return False if it does not exist."""
         with self.engine.begin() as c:
             return bool(c.execute(SCHEDULES.delete().where(SCHEDULES.c.id == key)).rowcount)
 

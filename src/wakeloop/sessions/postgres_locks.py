@@ -101,7 +101,7 @@ class Locks(LockConnection):
         super().__init__(url)
         self.grace = grace
         self.beat = min(CHECK_EVERY, grace / 10)
-        self.held: set[int] = set()  # even while there is no connection
+        self.held: set[int] = set()  # even while the connection is lost
         self.names: set[int] = set()  # names of workers: taken again however long another process has them
         self.lost: set[int] = set()  # locks that another process has taken over
         self.doubtful: set[int] = set()  # locks that another process may have had meanwhile

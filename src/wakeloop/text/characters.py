@@ -51,9 +51,9 @@ def find_lone_surrogate(text: str) -> str | None:
 
 
 def storable_text(text: Any) -> str:
-    """Return a string that every saver can store, as Postgres has a text column for a channel's string.
+    """Return a string that every saver can store: Postgres keeps a channel's string in a text column.
 
-    NUL is removed, which also happens to metadata, and lone surrogates are replaced.
+    NUL is removed, as from metadata, and lone surrogates are replaced.
     """
     return str(fix_surrogates(str(text))).replace("\0", "")
 
@@ -64,7 +64,7 @@ def is_visible(text: str) -> bool:
 
 
 def escape_invisible(text: str) -> str:
-    r"""Spell out every character that cannot be seen, for texts that a person approves.
+    r"""Spell out every character that cannot be seen, for a person who approves the text.
 
     >>> escape_invisible("rm" + chr(0x200B))
     'rm\\u200b'

@@ -1,4 +1,4 @@
-"""Shows settings in a notebook as changes to a preset."""
+"""Settings in a notebook, as changes to a preset."""
 
 from typing import Any, ClassVar
 
@@ -9,7 +9,7 @@ class NotebookSettings:
     """A pydantic model that a notebook shows as its nearest preset, and what differs from it."""
 
     known_presets: ClassVar[dict[str, Any]] = {}
-    """Instances by name; while there are none, the model's own defaults count as `wakeloop`."""
+    """Instances by name; without any, the model's own defaults count as `wakeloop`."""
 
     def nearest_preset(self) -> tuple[str, list[tuple[str, Any, Any]]]:
         """Return the name of the nearest preset, and each difference: key, value here, value there."""

@@ -176,9 +176,9 @@ class ConfinedFolder:
 
     def replace(self, name: str, data: bytes, parent: int, before: os.stat_result | None) -> None:
         """Write a temporary file, then rename it: readers see the old or the new content, never a part."""
-        beside = f".wakeloop-{secrets.token_hex(6)}.tmp"
+        temporary = f".wakeloop-{secrets.token_hex(6)}.tmp"
         descriptor = os.open(
-            beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | ANY_LINK_REFUSED, 0o666, dir_fd=parent
+            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | ANY_LINK_REFUSED, 0o666, dir_fd=parent
         )
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -188,10 +188,10 @@ class ConfinedFolder:
                 file.write(data)
                 file.flush()
                 os.fsync(descriptor)
-            os.replace(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
+            os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
         except BaseException:
             with suppress(OSError):
-                os.unlink(beside, dir_fd=parent)
+                os.unlink(temporary, dir_fd=parent)
             raise
 
     def walk(self, path: str = ".") -> tuple[list[str], bool]:

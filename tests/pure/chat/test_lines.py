@@ -111,7 +111,7 @@ def test_edits_of_the_list(rest: str, edit: dict[str, object]) -> None:
     ("rest", "says"),
     [
         ("fly", "Unknown action 'fly'. .todo takes add, done"),
-        ("add", ".todo add needs a text"),
+        ("add", ".todo add needs text"),
         ("done", ".todo done needs the id of an item"),
         ("block 2", ".todo block needs an id and a reason."),
         ("clear all", ".todo clear takes no argument, got 'all'."),

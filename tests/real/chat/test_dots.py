@@ -123,7 +123,7 @@ def test_a_stopped_run_keeps_what_it_did_and_the_next_text_has_a_whole_budget(ta
     with pytest.raises(ConnectionError):
         talk.run("go")
     assert does(talk, ".stop") == ["Run ended."]
-    assert does(talk, ".stop") == ["There is no run to end."]
+    assert does(talk, ".stop") == ["No run to end."]
     session = talk.snapshot.values["todo_session"]
     assert session == {
         "state": "idle",

@@ -329,7 +329,7 @@ def test_an_address_or_a_graph_that_is_not_there_is_a_sentence(
     with pytest.raises(SessionError) as refused:
         call(host, name)
     assert str(refused.value).startswith(
-        f"The server at {url}{path} does not have what was asked for (NotFound"
+        f"The server at {url}{path} does not know the requested item (NotFound"
     )
     host.close()
 

@@ -159,7 +159,7 @@ class Conversation:
         return update_todos(build_offline_graph(self.store.saver, self.spec), self.config, **changes)
 
     def stop(self) -> bool:
-        """End a run that waits or was interrupted; return False if there is none."""
+        """End a run that waits or was interrupted; return False if the thread has no such run."""
         return end_run(self.graph, self.config)
 
     def run(self, message: str | None, ahead: Callable[[], str] = str) -> tuple[Outcome, View]:
@@ -196,7 +196,8 @@ def leave_open(interrupts: Sequence[Interrupt]) -> None:
 def cut_off_abandoned_run(store: Store) -> Iterator[None]:
     """Keep an abandoned run from doing more: no write to its thread, no further request.
 
-    It may still be in a request or a tool. Its connection is closed, and its client was told to stop.
+    It may still be in a request or a tool. Its connection is closed, and its client already has the signal
+    to stop.
     """
     try:
         yield

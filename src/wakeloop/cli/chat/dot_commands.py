@@ -61,7 +61,7 @@ def clear_todos(talk: Conversation, command: Command) -> Iterable[str]:
         raise usage_error(".clear takes one argument: .clear todo clears the list and its goal.")
     if not talk.settings.auto_continue:
         raise usage_error(
-            "auto_continue is off, so there is no chain to end. Use .todo remove to remove items."
+            "auto_continue is off, so no chain of wakes can be ended. Use .todo remove to remove items."
         )
     if talk.stop():
         yield "Run ended."
@@ -147,7 +147,7 @@ def switch_thread(talk: Conversation, command: Command) -> Iterable[str]:
 def stop_run(talk: Conversation, command: Command) -> Iterable[str]:
     """End a run that waits or was interrupted."""
     parsing.refuse_argument(command)
-    return ["Run ended." if talk.stop() else "There is no run to end."]
+    return ["Run ended." if talk.stop() else "No run to end."]
 
 
 def list_commands(talk: Conversation, command: Command) -> Iterable[str]:  # noqa: ARG001 - same signature as all

@@ -31,17 +31,17 @@ class ChatInput(Protocol):
 
     is_person: bool
 
-    def read_entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:
-        """Return an entry of one or more lines. Raises `EOFError` at the end. `beside` is shown below it."""
+    def read_entry(self, prompt: str, *, answer: bool = False, toolbar: str = "") -> str:
+        """Return an entry of one or more lines. Raises `EOFError` at the end. `toolbar` is shown below it."""
 
     def capture_ahead(self) -> AbstractContextManager[None]:
-        """Keep what is typed during a run for the next entries."""
+        """Keep keys typed during a run for the next entries."""
 
     def typed_ahead(self) -> str:
-        """Return what was typed ahead so far."""
+        """Return the text typed ahead so far."""
 
     def discard_ahead(self) -> bool:
-        """Discard what was typed ahead; return whether there was anything."""
+        """Discard the text typed ahead; return whether there was any."""
 
 
 class TerminalInput:
@@ -51,7 +51,7 @@ class TerminalInput:
 
     def __init__(self, names: Callable[[], Names]) -> None:
         where = user_state_path("wakeloop", appauthor=False) / "chat-history"
-        self.texts, self.answers = (
+        self.messages, self.answers = (
             PromptSession[str](
                 history=kept,
                 completer=ChatCompleter(names),
@@ -61,14 +61,14 @@ class TerminalInput:
                 prompt_continuation=CONTINUATION,
                 enable_suspend=True,
             )
-            for kept in (open_history(where), InMemoryHistory())  # answers do not belong into the history
+            for kept in (open_history(where), InMemoryHistory())  # answers do not belong in the history
         )
-        self.typed = TypeAhead(self.texts.app.input)
+        self.typed = TypeAhead(self.messages.app.input)
 
-    def read_entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:
+    def read_entry(self, prompt: str, *, answer: bool = False, toolbar: str = "") -> str:
         """Read an entry; Ctrl-C clears it."""
-        session = self.answers if answer else self.texts
-        session.bottom_toolbar = beside or None
+        session = self.answers if answer else self.messages
+        session.bottom_toolbar = toolbar or None
         while True:
             session.app.erase_when_done = False
             try:
@@ -100,7 +100,7 @@ class PipeInput:
     def __init__(self, source: TextIO | None = None) -> None:
         self.source, self.begun = source or sys.stdin, False
 
-    def read_entry(self, prompt: str, *, answer: bool = False, beside: str = "") -> str:  # noqa: ARG002 - not shown
+    def read_entry(self, prompt: str, *, answer: bool = False, toolbar: str = "") -> str:  # noqa: ARG002 - not shown
         """Read a line, or all lines up to the closing fence."""
         typed = read_line(self.source)
         if not self.begun:

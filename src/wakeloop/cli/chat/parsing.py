@@ -138,9 +138,9 @@ def parse_topic(command: Command) -> str:
 
 
 def parse_todo_edit(rest: str) -> dict[str, Any]:
-    """Return the arguments of `update_todos` for `.todo ACTION …`; none if the list is only shown."""
-    word, *behind = rest.split(maxsplit=1) or ["list"]
-    text = behind[0].strip() if behind else ""
+    """Return the arguments of `update_todos` for `.todo ACTION …`; {} if it only shows the list."""
+    word, *others = rest.split(maxsplit=1) or ["list"]
+    text = others[0].strip() if others else ""
     try:
         action = TodoAction(word)
     except ValueError:
@@ -157,6 +157,6 @@ def parse_todo_edit(rest: str) -> dict[str, Any]:
         words = text.split()
     takes, least, arguments = ACTION_ARGUMENTS[action]
     if len(words) < least:
-        takes = "a text; each line is a new item" if action is TodoAction.ADD else takes
+        takes = "text; each line becomes an item" if action is TodoAction.ADD else takes
         raise usage_error(f".todo {action} needs {takes}.")
     return {action.value: arguments(words)}

@@ -122,16 +122,16 @@ class Repl:
         """Handle entries until the last one; return the exit code."""
         which = f"Thread {self.talk.thread} ({clean_line(self.talk.spec.model_title)}); "
         self.say("note", ("" if at_a_terminal() else which) + ".help lists the commands.")
-        for told in unused_mcp_notes(self.talk.spec):
-            self.say("note", told)
+        for note in unused_mcp_notes(self.talk.spec):
+            self.say("note", note)
         if self.talk.spec.switched_on:
             self.say("note", AUTO_CONTINUE_NOTE)
         self.report_state()
         while True:
             snapshot = self.talk.snapshot
-            waits, beside = bool(snapshot.interrupts), format_list_line(snapshot.values.get("todos") or ())
+            waits, toolbar = bool(snapshot.interrupts), format_list_line(snapshot.values.get("todos") or ())
             try:
-                typed = self.source.read_entry(self.prompt(waits=waits), answer=waits, beside=beside)
+                typed = self.source.read_entry(self.prompt(waits=waits), answer=waits, toolbar=toolbar)
             except EOFError:
                 return self.finish()
             try:

@@ -57,7 +57,7 @@ class TypeAhead:
                     self.keys += self.source.read_keys()
 
     def discard(self) -> bool:
-        """Discard what was typed ahead; return whether there was anything."""
+        """Discard the text typed ahead; return whether there was any."""
         waits = bool(select([self.source.fileno()], [], [], 0)[0]) if sys.platform != "win32" else False
         dropped = bool(self.keys + get_typeahead(self.source)) or waits
         self.keys.clear()

@@ -45,7 +45,7 @@ def fit_help(render: Callable[[Any], str], context: Any, out: TextIO) -> str:
 
 
 def wrap_help_line(line: str, width: int) -> Iterator[str]:
-    """Wrap a line of help; the help of a term hangs next to it, or below when there is no room."""
+    """Wrap a line of help; the help of a term hangs next to it, or below it where the row is too narrow."""
     found = TERM.fullmatch(line)
     text = found[2] if found else line.lstrip()
     begins = len(line) - len(text)

@@ -279,7 +279,7 @@ def demo(
     output: OutputOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Audit a folder with an offline stand-in for a model, and write a report into it."""
+    """Audit a folder with an offline substitute for a model, and write a report into it."""
     from wakeloop.cli.launch import run_demo
     from wakeloop.cli.store import DatabaseFile
 

@@ -40,7 +40,7 @@ def build_event(text: str, kind: str, key: str | None, answers: str | None) -> W
 
 
 def list_open_questions(client: SessionClient, thread: str) -> Sequence[str]:
-    """Return the ids of the questions that a session asks; () if there is no such session."""
+    """Return the ids of the questions that a session asks; () for an unknown session."""
     return client.status(thread).asks if client.mailbox.list_sessions(thread) else ()
 
 

@@ -72,7 +72,7 @@ def serve_sessions(
 
 
 def print_greeting(specs: Mapping[str, AgentSpec]) -> None:
-    """Print what is served, and what the user might not expect."""
+    """Print the served agents, and whatever the user might not expect."""
     for name, spec in specs.items():
         if spec.switched_on:
             print_line(f"{name}: {AUTO_CONTINUE_NOTE}")

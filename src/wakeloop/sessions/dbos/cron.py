@@ -10,9 +10,9 @@ NEVER_DUE = "its months have no such day, so it would never fire."
 
 
 def next_time(cron: str, after: datetime) -> datetime:
-    """Return the first time after `after` at which a cron line is due, in UTC.
+    """Return the next time that a cron line fires after `after`, in UTC.
 
-    Raises `SessionError` unless the line has five valid fields and is due at some time.
+    Raises `SessionError` unless the line has five valid fields and fires at some time.
 
     Example:
         >>> from datetime import UTC

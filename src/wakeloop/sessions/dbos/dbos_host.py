@@ -221,7 +221,7 @@ class DbosHost(SessionClient):
                 self.idle.notify_all()
 
     def report_status(self, thread: str) -> None:
-        """Tell the caller how a session stands after a run."""
+        """Report the session's status to the caller after a run."""
         if self.report is not None:
             self.report(self.status(thread))
 

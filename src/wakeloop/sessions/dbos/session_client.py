@@ -103,11 +103,11 @@ class SessionClient(WorkflowQueues):
         return found
 
     def make_cancellation(self, thread: str, event: WakeEvent) -> tuple[str, WakeEvent] | None:
-        """Return the thread that waits for a cancelled event, and the event that tells it, if any."""
+        """Return the thread that waits for a cancelled event, and the event that informs it, if any."""
         refusal = make_refusal(event, thread, CANCELLED_MESSAGE)
         if refusal is None:
             return None
-        with suppress(SessionError):  # the asker's agent is gone: there is nobody to tell
+        with suppress(SessionError):  # the asker's agent is gone: there is nobody to inform
             find_agent(refusal.thread, self.agents)
             return refusal.thread, complete_event(refusal.event)
         return None
@@ -115,8 +115,8 @@ class SessionClient(WorkflowQueues):
     def wait(self, thread_id: str | None = None, timeout: float | None = None) -> bool:
         """Wait until no event waits for a thread, or for any thread.
 
-        Events behind a question wait until a person answers, so give a timeout if an agent may ask. Events
-        of failed runs do not count.
+        Events that follow a question wait until a person answers, so give a timeout if an agent may ask.
+        Events of failed runs do not count.
 
         Args:
             thread_id: The thread; None for all threads.
@@ -146,7 +146,7 @@ class SessionClient(WorkflowQueues):
         return key
 
     def next_due(self, row: Any) -> datetime:
-        """Return when a schedule is due: no later than the next time of its line from now.
+        """Return when a schedule fires next: no later than the next time of its line from now.
 
         Otherwise a clock that was ahead for a while, or a time that cannot be read, would stop it.
         """
@@ -166,12 +166,12 @@ class SessionClient(WorkflowQueues):
         return [Schedule(row.id, row.thread, row.cron, row.text, row.due) for row in rows]
 
     def set_timer(self, schedule: str, due: datetime) -> None:
-        """Let a schedule fire when it is due, or at once if it is past due."""
+        """Let a schedule fire at its time, or at once if that has passed."""
         delay, when = max((due - utc_now()).total_seconds(), 0.0), due.isoformat()
         self.enqueue(TIMER_WORKFLOW, f"{schedule}@{when}", TIMER_QUEUE, schedule, when, delay=delay)
 
     def set_timers(self) -> None:
-        """Set a timer for each schedule that has none, and note an error for each that is never due."""
+        """Set a timer for each schedule without one, and note an error for each that would never fire."""
         for row in self.mailbox.find_schedules():
             try:
                 self.set_timer(row.id, self.next_due(row))

@@ -53,7 +53,7 @@ class Watchdog:
             for task in self.due_tasks(number):
                 try:
                     task()
-                except Exception as error:  # noqa: BLE001 - the other checks must go on
+                except Exception as error:  # noqa: BLE001 - the other checks must continue
                     words = f"{task.__name__} failed and will be retried: {describe_error(error)}"
                     if not is_connection_error(getattr(error, "orig", error)) and words not in logged:
                         logged.add(words)

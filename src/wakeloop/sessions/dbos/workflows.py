@@ -23,7 +23,7 @@ def launch_workflows(
     concurrency: int,
     polling: float,
 ) -> None:
-    """Start the engine. It calls `run` for a thread with a queued run, and `fire` for a schedule that is due.
+    """Start the engine. It calls `run` for a thread with a queued run, and `fire` for a schedule at its time.
 
     `at_work` holds the ids of the workflows that are running in this process.
     """

@@ -40,7 +40,7 @@ class BackgroundRunner:
                 self.at_work[thread] = self.pool.submit(self._process, thread)
 
     def drain(self, timeout: float | None) -> bool:
-        """Start nothing more and wait for what was started. Return False after `timeout` seconds."""
+        """Start nothing more and wait for the current runs. Return False after `timeout` seconds."""
         self.draining.set()
         with self.guard:
             left = list(self.at_work.values())

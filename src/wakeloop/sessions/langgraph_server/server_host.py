@@ -47,7 +47,7 @@ def explain_server_errors(method: Method) -> Method:
             raise server_error(host, "cannot be reached", "that the server is up", error) from error
         except NotFoundError as error:
             raise server_error(
-                host, "does not have what was asked for", "the agents' graphs", error
+                host, "does not know the requested item", "the agents' graphs", error
             ) from error
 
     return cast("Method", call)
@@ -150,7 +150,7 @@ class ServerHost:
 
     @explain_server_errors
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
-        """Let the server run the thread with a `cron` event whenever the line is due, and return an id.
+        """Let the server run the thread with a `cron` event at each time of the line, and return an id.
 
         The server does this on its own, even while no host is up. At an interrupt its run takes the place of
         an answer, so only schedule threads that ask nobody.

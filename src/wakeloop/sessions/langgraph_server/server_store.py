@@ -55,7 +55,7 @@ class ServerStore:
         self.client.threads.update_state(server_thread_id(thread), values, as_node=node)
 
     def find_run(self, thread: str, name: str, newest: int | None = None) -> Mapping[str, Any] | None:
-        """Return the run with this name, out of all runs or the `newest` ones; None if there is none."""
+        """Return the run with this name, out of all runs or the `newest` ones; None if no run has it."""
         listed: Any = self.client.runs.list
         runs = iterate_pages(lambda **page: listed(server_thread_id(thread), **page))
         for run in islice(runs, newest):
@@ -86,7 +86,7 @@ class ServerStore:
         return sorted(items.values(), key=lambda item: item["order"])
 
     def find_event(self, thread: str, key: str) -> dict[str, Any] | None:
-        """Return the entry of an event, waiting or settled; None if there is none."""
+        """Return the entry of an event, waiting or settled; None for an unknown event."""
         return self._get_item((EVENTS, server_thread_id(thread)), key) or self.find_settled(thread, key)
 
     def find_settled(self, thread: str, key: str) -> dict[str, Any] | None:
