@@ -124,7 +124,7 @@ class Dialect:
         raise NotImplementedError
 
     def numbers_in(self, result: str) -> range:
-        """Return the numbers of the new items if a result does not repeat their texts."""
+        """Return the numbers of the new items if a result does not repeat their contents."""
         return range(0)
 
     def render_error(self, text: str) -> str:
@@ -142,7 +142,7 @@ class Dialect:
         return "\n".join(lines)
 
     def render_items(self, todos: Sequence[Todo], settings: LoopSettings) -> list[str]:
-        """Render one line per item. If a text was cut, one more line says how to see it whole."""
+        """Render one line per item. If one was cut, another line says how to see it whole."""
         short = list(map(clip_item, todos))
         return [*map(self.render_item, short), *self.render_cut_note(todos, short, settings.prompts)]
 

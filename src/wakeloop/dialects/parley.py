@@ -35,7 +35,7 @@ from wakeloop.todos.operations import Add, Board, Change, ChangeSeveral, Operati
 
 # How far to look for the next open item: else the cost of a round of n calls would grow with its square.
 SEARCH_SPAN = 64
-# Up to so many new items, a result repeats their texts; beyond, it gives only the first and last number.
+# A result repeats the contents of up to so many new items; of more, it has the first and last number.
 FULL_ECHO_LIMIT = 5
 STORED_RANGE = re.compile(r"Stored \d+ items, \[(\d{1,15})\] to \[(\d{1,15})\]\.")
 CLOSING_HINT = "Close each in the reply that starts the next."
@@ -117,7 +117,7 @@ class Parley(Dialect):
         return "\n".join(lines)
 
     def _can_omit_texts(self, outcome: Outcome, new: Sequence[Todo]) -> bool:
-        # The call has the same texts in the same order, so the model can count the numbers itself.
+        # If all items were stored as sent, the model can number them itself.
         if self.variant or len(new) <= FULL_ECHO_LIMIT or not isinstance(outcome.operation, Add):
             return False
         return [todo["content"] for todo in new] == list(outcome.operation.contents)

@@ -120,9 +120,7 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
         )
     content, status, key = item.get("content"), item.get("status", "pending"), item.get("id")
     if not isinstance(content, str) or is_blank(content):
-        raise OperationRefused(
-            f"todos item {place} has no content; every item needs a text that is not blank"
-        )
+        raise OperationRefused(f"todos item {place} has no content; every item needs text that is not blank")
     if status not in STATUSES:
         raise OperationRefused(
             f"todos item {place} ({shorten(to_one_line(content))}) has the status {shorten(repr(status))}; "
@@ -153,7 +151,7 @@ def is_id(key: object) -> bool:
 
 
 def clip_text(text: str, limit: int = TEXT_SHOWN) -> str:
-    """Return a text on one line, as a nudge shows it. A longer one ends with a count of what was cut."""
+    """Put a text on one line, as a nudge shows it. Beyond the limit it ends with a count of the rest."""
     line = to_one_line(text)
     if len(line) <= limit:
         return line
@@ -199,7 +197,7 @@ def next_free_number(todos: Sequence[Mapping[str, Any]], at_least: int = 1) -> i
 def _to_number(key: object) -> int:
     if isinstance(key, int):
         return key
-    # A longer string of digits is no number of this thread, and Python refuses to read one of 4,300 or more.
+    # The thread never counts beyond ID_LIMIT, and Python refuses to read thousands of digits.
     if isinstance(key, str) and key.isdecimal() and len(key) < len(str(ID_LIMIT)):
         return int(key)
     return 0

@@ -129,10 +129,10 @@ def _apply_operation(
 
 def _add_items(board: Board, operation: Add, contents: tuple[str, ...], rules: Rules) -> Outcome:
     if not contents:
-        raise OperationRefused("items is empty; send at least one text")
+        raise OperationRefused("items is empty; send at least one item")
     for place, content in enumerate(contents, 1):
         if is_blank(content):
-            raise OperationRefused(f"item {place} is blank; every item needs a text")
+            raise OperationRefused(f"item {place} is blank; every item needs text")
     repeated: dict[int | str, None] = {}
     texts: list[str] = []
     for content in contents:

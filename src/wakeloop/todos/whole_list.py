@@ -60,7 +60,7 @@ def _check_drafts(drafts: Sequence[Draft], rules: Rules) -> None:
     counts = Counter[str]()
     for place, draft in enumerate(drafts, 1):
         if is_blank(draft.content):
-            raise OperationRefused(f"item {place} is blank; every item needs a text")
+            raise OperationRefused(f"item {place} is blank; every item needs text")
         if draft.id is not None:
             counts[str(draft.id)] += 1
     for key, count in counts.items():
@@ -78,7 +78,7 @@ def _match_ids(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
     whole_ids = _find_cut_ids(board, sent)
     names = set(map(str, sent))
     free: dict[str, deque[int | str]] = {}
-    # A nudge shows long texts cut. A model that sends one back so means the item with the whole text.
+    # A nudge shows long contents cut. If a model sends one back like that, it means the whole content.
     cut: dict[str, OrderedDict[str, Todo]] = {}
     for todo in board.todos:
         if str(todo["id"]) not in names:

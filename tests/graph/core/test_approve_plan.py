@@ -246,7 +246,7 @@ def test_rejections_are_no_idle_rounds_and_no_wakes(thread: Make) -> None:
             {"type": "respond", "message": "x"},
             "approve_plan cannot be decided by 'respond'; allowed are approve, edit, reject",
         ),
-        (edit(" ").resume, "todos item 1 has no content; every item needs a text that is not blank"),
+        (edit(" ").resume, "todos item 1 has no content; every item needs text that is not blank"),
         (
             edit({"content": "a", "status": "begun"}).resume,
             (

@@ -43,9 +43,9 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
 @pytest.mark.parametrize(
     ("start", "operation", "rules", "sentence"),
     [
-        (board(), Add(()), Rules(), "items is empty; send at least one text"),
-        (board(), Add(("a", " ")), Rules(), "item 2 is blank; every item needs a text"),
-        (board(), Add(("a", "\u200b\0 \u3164")), Rules(), "item 2 is blank; every item needs a text"),
+        (board(), Add(()), Rules(), "items is empty; send at least one item"),
+        (board(), Add(("a", " ")), Rules(), "item 2 is blank; every item needs text"),
+        (board(), Add(("a", "\u200b\0 \u3164")), Rules(), "item 2 is blank; every item needs text"),
         (
             board(A),
             Change(1, "blocked", "\ufeff"),
@@ -96,13 +96,13 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
             board(),
             Replace((Draft("a", "pending"), Draft(" ", "pending"))),
             Rules(),
-            "item 2 is blank; every item needs a text",
+            "item 2 is blank; every item needs text",
         ),
         (
             board(),
             Replace((Draft("a", "pending"), Draft("\u200b\0", "pending"))),
             Rules(),
-            "item 2 is blank; every item needs a text",
+            "item 2 is blank; every item needs text",
         ),
         (
             board(),
@@ -276,7 +276,7 @@ def test_an_item_blocked_by_the_model_can_be_opened(refusals: dict[str, int]) ->
         ("[]", "todos must be a list of items with content and status, got str"),
         (None, "todos must be a list of items with content and status, got NoneType"),
         ({"a": 1}, "todos must be a list of items with content and status, got dict"),
-        ([{"content": 3}], "todos item 1 has no content; every item needs a text that is not blank"),
+        ([{"content": 3}], "todos item 1 has no content; every item needs text that is not blank"),
         *(
             (
                 [{"content": "a", "status": status}],
@@ -287,10 +287,10 @@ def test_an_item_blocked_by_the_model_can_be_opened(refusals: dict[str, int]) ->
             )
             for status in ("done", None, ["pending"])
         ),
-        ([{"status": "pending"}], "todos item 1 has no content; every item needs a text that is not blank"),
+        ([{"status": "pending"}], "todos item 1 has no content; every item needs text that is not blank"),
         ([A, "b"], "todos item 2 must be an object with content and status, got 'b'"),
-        ([{"content": " "}], "todos item 1 has no content; every item needs a text that is not blank"),
-        ([{"content": "\u2800"}], "todos item 1 has no content; every item needs a text that is not blank"),
+        ([{"content": " "}], "todos item 1 has no content; every item needs text that is not blank"),
+        ([{"content": "\u2800"}], "todos item 1 has no content; every item needs text that is not blank"),
         ([{"content": "a", "id": 1.5}], "todos item 1 (a) has the id 1.5; an id is an integer or a string"),
         ([{"content": "a", "reason": 1}], "todos item 1 (a) has a reason that is not a string"),
         ([{"content": "a", "evidence": []}], "todos item 1 (a) has a evidence that is not a string"),
