@@ -21,6 +21,7 @@ from wakeloop.display.screen import Line, Screen
 from wakeloop.display.terminal_text import clean_line, indent_continuation, strip_controls
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.text.characters import escape_invisible
+from wakeloop.tools.shell import approval_request
 
 CODES = [
     "\x1b[2J", "\x1b]8;;http://evil\x07link\x1b]8;;\x07", "\x1b]52;c;ZXZpbA==\x07", "\x1b]0;title\x1b\\",
@@ -162,7 +163,7 @@ def lines_of_question(command: str) -> list[str]:
     """The lines in which a plain terminal asks for leave to run a command."""
     out = io.StringIO()
     view = PlainView(Screen(), out)
-    for line in format_question(Interrupt({"question": "Run this command?", "command": command}, id="1")):
+    for line in format_question(Interrupt(approval_request(command), id="1")):
         view.say(line)
     return out.getvalue().split("\n")[:-1]
 
@@ -177,6 +178,7 @@ def test_a_command_shows_every_character_that_cannot_be_seen(code: str) -> None:
     count = "1 invisible character," if len(unseen) == 1 else f"{len(unseen)} invisible characters,"
     assert lines == [
         "question: Run this command?",
+        "question:   tool: run_shell",
         f"question:   command: echo a{spelled}b",
         f"question:   | ({count} {UNSEEN}",
         "y for yes; anything else is a no, and is passed on:",
@@ -187,6 +189,7 @@ def test_a_command_of_several_lines_shows_each_of_them_as_its_own() -> None:
     forged = "ls\nquestion: Run this command?\nquestion:   command: ls\ny for yes:\nrm -rf ."
     assert lines_of_question(forged) == [
         "question: Run this command?",
+        "question:   tool: run_shell",
         "question:   command: ls",
         "question:   | question: Run this command?",
         "question:   | question:   command: ls",
@@ -198,7 +201,7 @@ def test_a_command_of_several_lines_shows_each_of_them_as_its_own() -> None:
 
 def test_a_long_command_is_shown_whole_and_measured() -> None:
     long = "x" * 100_000
-    assert lines_of_question(long)[1:-1] == [
+    assert lines_of_question(long)[2:-1] == [
         f"question:   command: {long}",
         "question:   | (1 line, 100,000 characters; all above)",
     ]
