@@ -47,7 +47,7 @@ def format_set_hint(session: Mapping[str, Any], spec: AgentSpec, own: Mapping[st
 def describe_budget(
     session: Mapping[str, Any], spec: AgentSpec, own: Mapping[str, Any], typed: Mapping[str, Any]
 ) -> str | None:
-    """Say what this run has of the budget that ended the last one; None if no budget did."""
+    """Say how much this run has of the budget that ended the last one; None if no budget did."""
     name, limit = find_spent_budget(session, spec, own)
     if name is None:
         return None

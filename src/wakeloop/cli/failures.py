@@ -116,7 +116,7 @@ def _is_server_error(error: BaseException) -> bool:
 
 
 def format_server_error(error: Any) -> str:
-    """Say what went wrong with a model's server, going by status and class name, for any provider."""
+    """Say what went wrong with a model's server, judging by status and class name, for any provider."""
     message, where = clean_line(server_message(error), MAX_SERVER_MESSAGE), format_server_address(error)
     status = getattr(error, "status_code", None)
     if isinstance(status, int):

@@ -112,7 +112,7 @@ def ask_line(question: str) -> str:
 
 
 def confirm(question: str, default: str = "n") -> bool:
-    """Ask for a yes; Enter means the default, anything else means no."""
+    """Ask for a yes or no; Enter means the default, and any other answer means no."""
     shown = "[Y/n]" if default == "y" else "[y/N]"
     return (ask_line(f"{question} {shown} ") or default).lower().startswith("y")
 

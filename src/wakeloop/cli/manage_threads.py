@@ -22,7 +22,7 @@ SESSION_TABLES = {"wakeloop_events", "wakeloop_schedules", "wakeloop_sessions"}
 
 
 def remove_threads(database: DatabaseFile, threads: Sequence[str]) -> Iterator[str]:
-    """Remove threads; none if one of them does not exist or belongs to a server."""
+    """Remove threads, or none of them if one does not exist or belongs to a server."""
     known = [find_thread(database, thread) for thread in threads]
     for record in known:
         refuse_hosted_thread(database, record.id)

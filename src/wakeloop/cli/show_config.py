@@ -31,7 +31,7 @@ COLUMN_TITLES = ("KEY", "VALUE", "LEVEL", "FROM")
 
 @dataclass(frozen=True)
 class ConfigView:
-    """Every value with its level and place, the agent file, and the levels that this file makes void."""
+    """Every value with its level and place, the agent file, and the levels that it overrides."""
 
     values: Mapping[str, ResolvedValue]
     agent: str = ""
@@ -106,7 +106,7 @@ def format_view(view: ConfigView, files: Sequence[tuple[str, bool]] = ()) -> Ite
     # A terminal shows short file names in the table: the full paths follow below it.
     short = {path: Path(path).name for path, _ in files} if width else {}
     rows = [COLUMN_TITLES, *(format_row(key, value, short) for key, value in view.values.items())]
-    table = list(format_columns(rows, width, texts=(1,)))
+    table = list(format_columns(rows, width, cuttable=(1,)))
     yield from table
     for key in UNCUT_KEYS:
         value = str(view.values[key].value or "")

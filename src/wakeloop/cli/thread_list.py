@@ -59,9 +59,9 @@ def format_table(rows: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> Itera
     lines = [columns]
     for row in cells:
         lines.append([row[name] for name in columns])
-    texts = [columns.index(name) for name in TEXT_COLUMNS]
+    cuttable = [columns.index(name) for name in TEXT_COLUMNS]
     optional = [columns.index(name) for name in OPTIONAL_COLUMNS if name in columns]
-    return format_columns(lines, width, texts, optional)
+    return format_columns(lines, width, cuttable, optional)
 
 
 def thread_row(store: Store, known: ThreadRecord, database: DatabaseFile) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def audit_job(root: Path, limit: int = 12) -> PlainJob:
 
 
 class OfflineAuditor(WeakModel):
-    """A weak model that audits a folder offline; it is no language model and can do nothing else.
+    """A weak model that audits a folder offline; it is not a language model and can do nothing else.
 
     Its replies follow from the messages and the bound tools, so a killed run continues where it was. It stops
     early and forgets to close items on purpose. `delay` is how many seconds a reply takes.

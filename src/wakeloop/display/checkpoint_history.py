@@ -140,7 +140,7 @@ def _check_row(row: CheckpointTuple) -> None:
 def _find_damaged_row(
     saver: BaseCheckpointSaver[Any], config: RunnableConfig, before: str, rows: Sequence[CheckpointTuple]
 ) -> str | None:
-    """Return an id just before the next older row, which cannot be read; None if there is none.
+    """Return an id just before the next older row, which cannot be read; None if no row is left.
 
     Savers do not report its id. But ids are numbers in the order of the rows, so this searches: in growing
     steps back to an id before which rows can be read again, then by bisection for the last such id. The

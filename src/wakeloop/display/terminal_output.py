@@ -99,22 +99,22 @@ def _break_words(words: Iterable[str], lead: int, width: int, hang: int, joint: 
 def format_columns(
     rows: Sequence[Sequence[str]],
     width: int | None = None,
-    texts: Collection[int] = (),
+    cuttable: Collection[int] = (),
     spare: Sequence[int] = (),
 ) -> Iterator[str]:
     """Format rows of cells as lines, each column as wide as its longest cell.
 
     If that exceeds `width`, columns in `spare` are left out, in this order and as few as possible; then
-    columns in `texts` are cut, and columns that still do not fit move to another line.
+    columns in `cuttable` are cut, and columns that still do not fit move to another line.
     """
     wide = [max(map(count_columns, column)) for column in zip(*rows, strict=True)]
     kept = [*range(len(wide))]
     for place in spare:
-        if width is None or sum(_needed_widths(wide, kept, texts), -len(GAP)) <= width:
+        if width is None or sum(_needed_widths(wide, kept, cuttable), -len(GAP)) <= width:
             break
         kept.remove(place)
-    lines = [kept] if width is None else _split_columns(wide, kept, width, texts)
-    shown = [_share_width(line, wide, width, texts, first=line is lines[0]) for line in lines]
+    lines = [kept] if width is None else _split_columns(wide, kept, width, cuttable)
+    shown = [_share_width(line, wide, width, cuttable, first=line is lines[0]) for line in lines]
     for row in rows:
         for line in shown:
             text = GAP.join(pad_text(row[place], most) for place, most in line.items())
@@ -123,25 +123,25 @@ def format_columns(
             yield text.rstrip()
 
 
-def _needed_widths(wide: Sequence[int], kept: Iterable[int], texts: Collection[int]) -> list[int]:
+def _needed_widths(wide: Sequence[int], kept: Iterable[int], cuttable: Collection[int]) -> list[int]:
     """Return the least width of each column, with the gap before it."""
     needs = []
     for place in kept:
         least = wide[place]
-        if place in texts:
+        if place in cuttable:
             least = min(least, MIN_TEXT_COLUMNS)
         needs.append(len(GAP) + least)
     return needs
 
 
 def _split_columns(
-    wide: Sequence[int], kept: Sequence[int], width: int, texts: Collection[int]
+    wide: Sequence[int], kept: Sequence[int], width: int, cuttable: Collection[int]
 ) -> list[list[int]]:
     """Split the columns into lines; if one is not enough, trailing columns of text get one of their own."""
-    needs = _needed_widths(wide, kept, texts)
+    needs = _needed_widths(wide, kept, cuttable)
     apart = None  # the first of the trailing columns of text
     for place in reversed(kept):
-        if place not in texts:
+        if place not in cuttable:
             break
         apart = place
     lines: list[list[int]] = [[]]
@@ -158,21 +158,21 @@ def _split_columns(
 
 
 def _share_width(
-    line: Sequence[int], wide: Sequence[int], width: int | None, texts: Collection[int], *, first: bool
+    line: Sequence[int], wide: Sequence[int], width: int | None, cuttable: Collection[int], *, first: bool
 ) -> dict[int, int]:
-    """Return the width of each column of a line; columns in `texts` share what the others leave."""
+    """Return the width of each column of a line; columns in `cuttable` share what the others leave."""
     found = {place: wide[place] for place in line}
     if width is None:
         return found
-    left, cuttable = width - len(GAP) * (len(line) - first), []
+    left, shared = width - len(GAP) * (len(line) - first), []
     for place in line:
-        if place in texts:
-            cuttable.append(place)
+        if place in cuttable:
+            shared.append(place)
         else:
             left -= wide[place]
-    cuttable.sort(key=wide.__getitem__)  # what a narrow column does not need is left for the wider ones
-    for number, place in enumerate(cuttable):
-        found[place] = min(wide[place], max(left // (len(cuttable) - number), 1))
+    shared.sort(key=wide.__getitem__)  # what a narrow column does not need is left for the wider ones
+    for number, place in enumerate(shared):
+        found[place] = min(wide[place], max(left // (len(shared) - number), 1))
         left -= found[place]
     return found
 

@@ -35,7 +35,7 @@ class WakeEvent(TypedDict, total=False):
 
 
 def find_event_fault(event: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with an event; None if nothing is.
+    """Return what is wrong with an event; None for a valid one.
 
     >>> from wakeloop.sessions import find_event_fault
     >>> find_event_fault({"kind": "human", "text": "Hello."})
@@ -44,7 +44,7 @@ def find_event_fault(event: Mapping[str, Any]) -> str | None:
     """
     keys = WakeEvent.__annotations__
     if unknown := [key for key in event if key not in keys]:
-        return f"{shorten(repr(unknown[0]))} is not a key of an event; there are {', '.join(keys)}"
+        return f"unknown key {shorten(repr(unknown[0]))}; the keys are {', '.join(keys)}"
     for key in keys:
         if key != "chain" and not isinstance(event.get(key, ""), str):
             return f"{key} must be a string, not {shorten(repr(event[key]))}"

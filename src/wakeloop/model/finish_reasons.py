@@ -88,7 +88,7 @@ def reply_problem(message: AIMessage, *, must_finish: bool = False) -> Problem |
 def is_unreadable_call(error: BaseException | None) -> bool:
     """Tell whether a request failed because the server could not parse a call that the model wrote.
 
-    With a status of 4xx most of these messages blame the request, so the call is not to blame.
+    With a 4xx status, most of these messages mean a bad request, so they do not count here.
     """
     if not isinstance(error, Exception):
         return False

@@ -128,7 +128,7 @@ class ValidateTodos(ToolAnsweringNode):
         outcomes = self.mark_rejected(judged, settings)
         results = self.render_results(state, calls, outcomes, ledger)
         if results and settings.max_idle_rounds:
-            # Idle rounds are counted from the messages alone; this tells how far the list had come before.
+            # Idle rounds are counted from the messages alone; this notes how far the list had come before.
             results[0].artifact = reach_unless_grown(before.todos, after.todos)
         if "plan" in ledger:
             results += self.apply_plan_ruling(ledger, judged, results, others, settings)

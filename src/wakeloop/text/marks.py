@@ -70,8 +70,8 @@ def kind_of(message: BaseMessage) -> str | None:
 def source_of(message: BaseMessage) -> str | None:
     """Return who else added a message that neither user nor model wrote: a framework, or a chat UI.
 
-    Returns None for messages of the user, the model and the graph. Whoever sends input can set this, so it is
-    no reason to trust a message.
+    Returns None for messages of the user, the model and the graph. Whoever sends input can set this, so do
+    not trust a message because of it.
     """
     if kind_of(message) is not None:
         return None
@@ -122,7 +122,7 @@ def make_assistant_message(kind: Kind, text: str) -> AIMessage:
 
 
 def remove_mark(message: BaseMessage) -> BaseMessage:
-    """Return a message from outside without our mark, which it may not have; marks of others stay."""
+    """Remove our mark, which a message from outside may not have; marks of others stay."""
     extra = message.additional_kwargs
     if KEY not in extra and extra.get(SOURCE) != KEY:
         return message

@@ -52,7 +52,7 @@ def redact_json(value: Any, redact: Callable[[str], str] = redact_text) -> Any:
 
 
 def is_secret_variable(name: str, value: str) -> bool:
-    """Tell whether an environment variable holds a secret, going by its name or by what is in its value.
+    """Tell whether an environment variable holds a secret, judging by its name or its value.
 
     >>> is_secret_variable("MY_TOKEN", "x"), is_secret_variable("HOME", "/home/me")
     (True, False)

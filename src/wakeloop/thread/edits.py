@@ -62,7 +62,7 @@ def update_todos(
         goal: The new goal; "" removes it.
 
     Raises:
-        EditError: An id is unknown, a text is blank, or the thread waits at an interrupt or is in mid-run.
+        EditError: An id is unknown, an item is blank, or the thread waits at an interrupt or is in mid-run.
         ArgumentError: `graph` is not a compiled graph, or the config names no thread.
 
     Example:

@@ -37,7 +37,7 @@ from wakeloop.todos.items import count_open
 
 
 class RequestContext(Protocol):
-    """What a request needs of the node that makes it: dialect, settings, tools, prompt, model."""
+    """The parts of a node that a request uses: dialect, settings, tools, prompt, model."""
 
     @property
     def dialect(self) -> Dialect: ...  # noqa: D102

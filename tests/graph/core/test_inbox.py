@@ -28,7 +28,7 @@ THREAD: Any = {"configurable": {"thread_id": "t"}}
         ([{"kind": "mail"}], "event 1: kind must be one of human, .*, cron, kick, not 'mail'"),
         (
             [{"kind": "cron", "from": "a"}],
-            "event 1: 'from' is not a key of an event; there are kind, id, ",
+            "event 1: unknown key 'from'; the keys are kind, id, ",
         ),
         ([{"kind": "cron", "chain": "a"}], "event 1: chain must be a list of thread ids, not 'a'"),
         ([{"kind": "peer_message", "wants": "x"}], "event 1: wants must be peer_reply or subagent_done, not"),

@@ -95,7 +95,7 @@ ROW = ("t-12345678", "idle", "Say what is in this folder", "Two files and a half
     ],
 )
 def test_a_table_cuts_its_texts_and_then_folds_its_rows(width: int | None, row: str) -> None:
-    told = [*format_columns([HEAD, ROW], width, texts=(2, 3))]
+    told = [*format_columns([HEAD, ROW], width, cuttable=(2, 3))]
     lines = row.split("\n")
     assert told[len(lines) :] == lines
     assert [line.startswith(GAP) for line in told] == 2 * [number > 0 for number in range(len(lines))]
@@ -113,7 +113,7 @@ def test_a_table_cuts_its_texts_and_then_folds_its_rows(width: int | None, row: 
     ],
 )
 def test_what_may_be_spared_goes_before_a_row_is_folded(width: int | None, row: Sequence[str]) -> None:
-    told = [*format_columns([HEAD, ROW], width, texts=(2, 3), spare=(1, 0))]
+    told = [*format_columns([HEAD, ROW], width, cuttable=(2, 3), spare=(1, 0))]
     assert [re.split(" {2,}", line) for line in told[1:]] == [[*row]]
 
 

@@ -57,4 +57,4 @@ def _list_schedules(storage: SessionStorage, *, json: bool) -> Iterator[str]:
         yield "No schedules."
     else:
         rows = [(s.id, clean_line(s.thread), s.cron, s.due or "-", clean_line(s.text, 60)) for s in found]
-        yield from format_columns([COLUMN_TITLES, *rows], find_width(sys.stdout), texts=(4,))
+        yield from format_columns([COLUMN_TITLES, *rows], find_width(sys.stdout), cuttable=(4,))

@@ -33,7 +33,7 @@ def list_sessions(storage: SessionStorage, *, json: bool) -> Iterator[str]:
         yield "No sessions yet."
         return
     yield from format_columns(
-        [COLUMN_TITLES, *map(format_cells, found)], find_width(sys.stdout), texts=(7,), spare=(4,)
+        [COLUMN_TITLES, *map(format_cells, found)], find_width(sys.stdout), cuttable=(7,), spare=(4,)
     )
     for status in found:
         for question in status.asks:

@@ -57,7 +57,7 @@ def server_error(host: "ServerHost", what: str, look: str, error: Exception) -> 
     """Return the error for a server, with what to check."""
     where = redact_text(host.url)
     return SessionError(
-        f"The server at {where} {what} ({describe_error(error)}): Check the address, and {look}."
+        f"The server at {where} {what} ({describe_error(error)}). Check the address, and {look}."
     )
 
 
