@@ -19,13 +19,13 @@ from wakeloop.bench.task import Task
 from wakeloop.model.chat_models import bind_tools
 from wakeloop.presets import PRESETS, preset
 from wakeloop.settings import LoopSettings
+from wakeloop.text.characters import pluralize
 from wakeloop.thread.thread_status import answer_of
 from wakeloop.todos.items import is_open
 
 CONTINUE_PROMPT = "Go on if anything is left to do; otherwise say that all is done."
-MOST_RESTARTS = (
-    25  # runs of a peer that is begun again while its list has open items: as many as this package wakes
-)
+# A looped peer may start again as often as the preset `wakeloop` may wake.
+MOST_RESTARTS = 25
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Ending:
         signal: What a program reads: `done`, or `open` where the agent says itself that something is left.
         reason: The agent's own word for it, if it has one.
         listed: Items of its list at the end.
-        wakes: How often it, or a loop around it, asked on.
+        wakes: How often it, or a loop around it, asked it to continue.
     """
 
     text: str
@@ -164,11 +164,11 @@ def explain_refusal(job: Job, todo: Mapping[str, Any], state: Mapping[str, Any])
 WAKELOOP = preset("wakeloop")
 SWITCHED_OFF = {"max_wake_cycles": 0, "nag_after": 0, "guard_retries": 0, "max_idle_rounds": 0}
 LADDER = {  # each row has one factor more than the row before it
-    "list only": ("our list, and nothing that keeps it awake", ()),
+    "list only": ("our list, which never wakes the model", ()),
     "+ wake": ("list only, and it wakes while items are open", ("max_wake_cycles",)),
-    "+ nag": ("+ wake, and it is reminded of its list", ("max_wake_cycles", "nag_after")),
+    "+ nag": ("+ wake, and reminders of the list", ("max_wake_cycles", "nag_after")),
     "+ guard": (
-        "+ nag, and it is corrected before it ends",
+        "+ nag, and a correction before the end",
         ("max_wake_cycles", "nag_after", "guard_retries"),
     ),
 }
@@ -192,7 +192,7 @@ def _run_peer(peer: Peer, name: str, job: Job) -> Ending:
 
 def _asking_agent(asks: int) -> Agent:
     return Agent(
-        f"the plain loop, asked on until {asks} more replies in a row make no call",
+        f"the plain loop, asked to continue at most {pluralize(asks, 'time')} in a row",
         partial(run_plain_loop, asks=asks),
     )
 
@@ -219,7 +219,7 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
         **{f"asked {asks}": _asking_agent(asks) for asks in (1, 3, 5)},
         "create_agent": _peer_agent(LANGCHAIN, "create_agent", "LangChain's agent, no list"),
         "TodoList": _peer_agent(LANGCHAIN, "todos", "LangChain's agent with TodoListMiddleware"),
-        "TodoList, looped": _peer_agent(LANGCHAIN, "looped", "TodoList, begun again while items are open"),
+        "TodoList, looped": _peer_agent(LANGCHAIN, "looped", "TodoList, started again while items are open"),
         "deepagents": _peer_agent(DEEPAGENTS, "deep", "Deep Agents, no list"),
         "deepagents + TodoList": _peer_agent(DEEPAGENTS, "deep todos", "Deep Agents with TodoListMiddleware"),
         "deepagents + rubric": _peer_agent(DEEPAGENTS, "deep rubric", "Deep Agents, graded by its model"),

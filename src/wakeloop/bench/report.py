@@ -89,7 +89,7 @@ def render_details(result: Result) -> str:
             subject=study.subject,
             unit="whole tasks"
             if len(tasks) >= MIN_TASKS
-            else "single runs (of few tasks: it holds for these)",
+            else "single runs (there are few tasks, so the result holds for these only)",
             comparisons=tables.comparison_table(rows, study),
             every=tables.losses_table(rows, study),
             agents=tables.agents_table(rows, study),
@@ -147,8 +147,8 @@ def _describe_prices(study: Study) -> str:
     if study.prices == Prices():
         return "Spending is counted in tokens, cached ones at a tenth."
     kinds: dict[str, Any] = study.prices.model_dump()
-    told = ", ".join(f"{kind} {price:g}" for kind, price in kinds.items())
-    return f"A million tokens cost: {told}."
+    listed = ", ".join(f"{kind} {price:g}" for kind, price in kinds.items())
+    return f"Prices per million tokens: {listed}."
 
 
 def _template(name: str) -> Template:

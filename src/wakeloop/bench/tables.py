@@ -202,7 +202,7 @@ def comparison_table(rows: Sequence[Row], study: Study) -> str:
 
     legend = ", ".join(f"{sign} {meaning}" for meaning, sign in SIGNS.items())
     others = [row for row in rows if row["agent"] != study.reference]
-    return f"{unit} more than `{study.reference}`, with 95 %; {legend}.\n\n{table_by_model(others, cell)}"
+    return f"{unit} more than `{study.reference}`, with the 95 % interval; {legend}.\n\n{table_by_model(others, cell)}"
 
 
 def tables_by_length(rows: Sequence[Row], study: Study) -> str:
@@ -254,9 +254,7 @@ def losses_table(rows: Sequence[Row], study: Study, *, every: bool = True) -> st
     if max(map(len, group_rows(rows, "model", "results", "agent").values()), default=0) < MIN_RUNS:
         return "Too few runs to compare."
     if not found:
-        return (
-            f"In nothing that was measured does another agent do better than `{study.subject}` beyond chance."
-        )
+        return f"No other agent does better than `{study.subject}` in any figure beyond chance."
     models = Counter(loss.figure for loss in found)
     sizes = len(group_rows(rows, "results")) > 1
     shown = found if every else _first_of_each_figure(found)

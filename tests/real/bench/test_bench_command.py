@@ -63,7 +63,7 @@ def test_run_report_and_profile(tmp_path: Path) -> None:
     )
     code, out, _ = wakeloop("bench", "report", "mine")
     assert code == 0
-    assert "A million tokens cost: input 1, cached 0.1, output 4." in out
+    assert "Prices per million tokens: input 1, cached 0.1, output 4." in out
     code, out, _ = wakeloop(
         "bench", "report", "mine", "--page", "page.md", "--rows", "rows", "--title", "Mine"
     )
@@ -217,7 +217,7 @@ def test_a_model_that_costs_nothing_is_reported(tmp_path: Path) -> None:
     wakeloop(*SMALL, *TWO, "--prices", "0,0,0", "--out", "mine")
     code, out, _ = wakeloop("bench", "report", "mine", "--plots", "plots")
     assert code == 0
-    assert "A million tokens cost: input 0, cached 0, output 0." in out
+    assert "Prices per million tokens: input 0, cached 0, output 0." in out
 
 
 def test_a_task_whose_check_shows_nothing_is_refused_before_any_request(tmp_path: Path) -> None:
