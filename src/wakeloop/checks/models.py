@@ -42,7 +42,7 @@ LOCAL_HOSTS = ("localhost", "0.0.0.0")  # noqa: S104 - compared, not bound to
 
 
 def is_local_address(url: str) -> bool:
-    """Tell whether a URL is on this machine: such a server needs no key.
+    """Return whether a URL is on this machine, where a server needs no key.
 
     >>> is_local_address("http://127.0.0.1:8000/v1"), is_local_address("https://api.openai.com/v1")
     (True, False)

@@ -309,7 +309,7 @@ def test_threads_are_removed_whole_or_not_at_all(db: Path) -> None:
     assert rows(db, "t-1") > 2
     with open_to_write(DatabaseFile(db, named=True)) as store, store.hold("t-1"):
         ran = subprocess.run([*COMMAND, "rm", "t-1"], capture_output=True, text=True, check=False)
-        assert (ran.returncode, ran.stderr[:52]) == (
+        assert (ran.returncode, ran.stderr[:51]) == (
             1,
             "wakeloop: Another process is using the thread 't-1'",
         )
