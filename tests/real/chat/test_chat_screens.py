@@ -57,9 +57,9 @@ AT_120 = [
     "Stopping. Press Ctrl-C again to stop at once.",
     "  [x] 1 measure the files of the whole folder",
     "  [x] 2 report",
-    "Stopped, 0 open; your next text begins anew.",
+    "Stopped with 0 open; your next message starts fresh.",
     "0 wakes, 0 requests, S s",
-    "What you typed meanwhile is dropped.",
+    "Discarded what you typed meanwhile.",
     ">",
     "list: 2/2 closed",
 ]
@@ -166,7 +166,7 @@ def test_in_tmux(shell: Shell, tmp_path: Path, serve) -> None:
         until(*AT_80)
         assert shown() == AT_80
         tmux("send-keys", "C-u", "/help", "Enter")
-        until("exit and quit leave, help lists these; a / before a command will do as well.", ">")
+        until("exit and quit leave, help lists these commands. A / works in place of the dot.", ">")
         tmux("send-keys", "exit", "Enter")
         until("> exit", *wrap_text(f"To continue: wakeloop chat --thread mine --db {shell.db}", 80))
     finally:

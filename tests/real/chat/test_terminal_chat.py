@@ -90,7 +90,7 @@ def test_a_conversation(chat, serve, shell: Shell, tmp_path: Path) -> None:
     assert "model: All done." in shown
     assert "[x] 2 two" in shown
     assert "Settled: nothing on the list is open." in shown
-    assert "did you mean .set?" in typist.enters(".sett")
+    assert "Did you mean .set?" in typist.enters(".sett")
 
     typist.types("first" + ALT_ENTER + "second")
     typist.enters("")
@@ -137,7 +137,7 @@ def test_ctrl_c_ends_the_chain_for_good(chat, serve) -> None:
     typist.types("go\r")
     waits_for(server, 3)
     typist.types(CTRL_C)
-    typist.child.expect("Stopped, 2 open; your next text begins anew.")
+    typist.child.expect("Stopped with 2 open; your next message starts fresh.")
     typist.ready()
     time.sleep(4)  # the reply has come by now, to nobody
     assert len(server.requests) == 3
@@ -160,7 +160,7 @@ def test_a_request_that_fails_after_ctrl_c_is_not_repeated(chat, serve) -> None:
     typist.types("go\r")
     waits_for(server, 1)
     typist.types(CTRL_C)
-    typist.child.expect("Stopped, 0 open")
+    typist.child.expect("Stopped with 0 open")
     typist.ready()
     time.sleep(6)  # the client would try again half a second after the failure
     assert len(server.requests) == 1
@@ -176,7 +176,7 @@ def test_a_question_is_asked_inline_and_at_the_next_start(chat, serve, shell: Sh
     typist = chat(server, "--tools", "shell")
     typist.ready()
     assert "command: echo it ran > ran.txt" in typist.enters("go")
-    assert "waits for your answer" in typist.enters(".set nag_after 1")
+    assert "is waiting for your answer" in typist.enters(".set nag_after 1")
     assert "model: It ran." in typist.enters("y")
     assert (shell.folder / "ran.txt").exists()
     typist.enters("again")
@@ -198,10 +198,10 @@ def test_a_failure_is_a_sentence_and_resume_tries_again(chat, serve) -> None:
     typist.ready()
     shown = typist.enters("hello")
     at = server.url.removesuffix("/v1")
-    assert f"The server at {at} refused the request (400): no." in " ".join(shown.split())
+    assert f"The server at {at} rejected the request (400): no." in " ".join(shown.split())
     assert shown.count("wakeloop doctor") == 1
     assert "Traceback" not in shown
-    assert "has not finished: .resume goes on" in typist.enters(".set nag_after 1")
+    assert "has not finished. Type .resume to continue it" in typist.enters(".set nag_after 1")
     typist.enters(".resume")
     assert "model: Here I am." in typist.enters(".resume")
     assert texts(server.requests[-1]) == ["hello"]

@@ -58,7 +58,7 @@ def test_a_run_has_one_process_and_its_secrets_are_nowhere(shell: Shell, serve: 
     assert ended.startswith("Error: the MCP server 'local' ended during this call")
     assert [is_gone(int(one)) for one in (first, third)] == [True, True]
     assert "2 calls failed" in done.stdout
-    assert "There is a .mcp.json here" not in done.stdout
+    assert "Found .mcp.json" not in done.stdout
     assert TOKEN not in done.stdout + done.stderr
     with closing(sqlite3.connect(shell.db)) as database:
         stored = "\n".join(database.iterdump())

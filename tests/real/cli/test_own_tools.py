@@ -65,8 +65,8 @@ class Kept:
 
 CANNOT = "The module '{}' of --tools cannot be used: "
 NOW = (
-    "mine:now of --tools is not a list of tools: Not a tool: 'noon'. Pass a LangChain tool, a callable or a "
-    "provider's dict. It was called to get the tools. If it is a tool itself, decorate it with @tool."
+    "mine:now of --tools is not a list of tools: A tool must be a LangChain tool, a function or a provider's "
+    "dict, got 'noon'. It was called to get the tools. If it is a tool itself, decorate it with @tool."
 )
 
 
@@ -122,10 +122,10 @@ def test_a_tool_a_list_or_what_a_callable_returns(folder: Path, name: str, says:
         ("mine:fails", "mine:fails of --tools cannot be used: LookupError: no key (mine.py, line 38)."),
         (
             "mine:number",
-            "mine:number of --tools is not a list of tools: tools takes a list of tools, not an int.",
+            "mine:number of --tools is not a list of tools: `tools` must be a list of tools, got an int.",
         ),
         ("mine:now", NOW),
-        ("mine:Kept", "mine:Kept of --tools is not a list of tools: tools holds the class Kept itself"),
+        ("mine:Kept", "mine:Kept of --tools is not a list of tools: `tools` contains the class Kept. "),
     ],
 )
 def test_what_is_none_is_one_sentence(folder: Path, name: str, says: str) -> None:

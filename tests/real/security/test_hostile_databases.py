@@ -254,7 +254,8 @@ def commands(db: str, kinds: Sequence[str]) -> Iterator[list[str]]:
 
 def all_through(db: str, trap: Trap, *kinds: str) -> None:
     """Run each command, in a process of its own where LangGraph's default holds; all faults are in words."""
-    done = subprocess.run([sys.executable, __file__, db, str(trap.folder), *kinds], env=loose(), check=False,
+    env = loose() | {"PYTHONPATH": str(Path(__file__).parents[2])}  # this file imports from tests/
+    done = subprocess.run([sys.executable, __file__, db, str(trap.folder), *kinds], env=env, check=False,
                           capture_output=True, text=True, timeout=240)  # fmt: skip
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 

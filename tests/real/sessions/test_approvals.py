@@ -113,7 +113,7 @@ def test_a_plan_waits_for_an_approval_and_is_edited_by_a_message(host: Stage) ->
     host.say("ada", "go")
     assert host.ending("ada") == ("waiting", "interrupted", "approval")
     host.say("ada", "Smaller.")
-    assert host.results("ada")[0][1].endswith('They said: "Smaller." Send another one, as they want it.')
+    assert host.results("ada")[0][1].endswith('They said: "Smaller." Send a new one, as they want it.')
     [question] = asks(host)
     edit = {"type": "edit", "edited_action": {"name": "approve_plan", "args": {"todos": ["c"]}}}
     host.send("ada", {"kind": "human", "text": json.dumps(edit), "correlation_id": question})

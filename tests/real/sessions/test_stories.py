@@ -391,7 +391,7 @@ def test_three_subagents_one_of_which_fails(host: Stage) -> None:
     assert {host.last("worker", n) for n in range(3)} == {f"[task from main] {t}" for t in "abc"}
     told = host.last("main", 4)
     assert told.startswith(
-        "Here is what your subagent brought back follows. Use it, and go on.\n\n[subagent_done"
+        "Here is what your subagent brought back. Use it and continue.\n\n[subagent_done"
     )
     assert told.index("] C is fine.") < told.index("  [1] report")
     host.done()
