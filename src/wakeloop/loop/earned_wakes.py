@@ -26,8 +26,8 @@ def note_list(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, b
 def count_earned_wakes(notes: Ledger, settings: LoopSettings) -> int:
     """Return the wakes beyond `max_wake_cycles`: one per item settled since the beginning.
 
-    The most that were settled at once counts, so that adding and closing items for ever earns nothing. Where
-    nothing wakes, nothing is earned.
+    The most that were settled at once counts, so that adding and closing items forever earns nothing.
+    Without wakes, nothing is earned.
     """
     began, most = notes.get("settled", (0, 0))
     return min(most - began, settings.earn_wakes) if settings.max_wake_cycles else 0

@@ -1,4 +1,4 @@
-"""What wakes a session: events, and what is wrong with one."""
+"""Events that wake a session, and their validation."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
@@ -12,7 +12,7 @@ EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
 
 
 class WakeEvent(TypedDict, total=False):
-    """What wakes a session; only `kind` is required.
+    """An event that wakes a session; only `kind` is required.
 
     `kind` is human, peer_message, peer_reply, subagent_done, cron or kick. An event whose `id` was seen
     before is a repeat and is ignored. `sender` is the thread that it comes from. A peer's message with a

@@ -91,8 +91,8 @@ def show_list_once(
 ) -> list[BaseMessage]:
     """Return the message that shows a list from outside once; none if nothing is open.
 
-    Nor if a history that came with it shows a list already: an agent without a thread of its own gets both
-    back with every call.
+    A history that came with it may already show a list, which is then not shown again: an agent without a
+    thread of its own gets both back with every call.
     """
     if any(_may_show_list(dialect, message) for message in messages) or not count_open(todos):
         return []
@@ -130,7 +130,7 @@ def build_nudge(
     owed: Sequence[Any] = (),
     results: str = "",
 ) -> tuple[str, list[str]]:
-    """Return one text for everything that asks for a turn, and the reasons: reply, subagent, todos."""
+    """Return one message for all that asks for a turn, and the reasons: reply, subagent, todos."""
     parts: dict[str, str] = {}
     if owed:
         peers = _name_peers(owed, settings.nudge_items)

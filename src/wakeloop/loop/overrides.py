@@ -43,7 +43,7 @@ def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:
 
 
 def apply_overrides(base: LoopSettings, overrides: Mapping[str, Any] | None) -> LoopSettings:
-    """Return the settings in force: the agent's base, or it with a thread's checked overrides."""
+    """Return the settings in force: the agent's base with a thread's checked overrides, if any."""
     return _apply_cached(base, json.dumps(overrides, sort_keys=True)) if overrides else base
 
 

@@ -62,7 +62,7 @@ def note_progress(messages: Sequence[AnyMessage], ledger: Ledger, todo_tools: Co
     """Note whether the last round of a wake had a successful call that was not seen before.
 
     Nothing asks for this before the first wake, so nothing is noted until a round of it has ended, which
-    saves bytes in every row. What came before is then read off the history.
+    saves bytes in every row. Earlier calls are then read from the history.
     """
     if "nag" not in ledger or not (ledger.get("waking") or "seen" in ledger):
         return

@@ -119,7 +119,7 @@ def note_unreadable_reply(notes: Ledger, settings: LoopSettings) -> Ledger:
 
 
 def take_bad_reply_end(notes: Ledger, settings: LoopSettings, open_count: int) -> EndReason | None:
-    """Take the end by the last bad reply off the notes, if it ends only its turn; return that end."""
+    """Remove the end by the last bad reply from the notes if it ends only its turn, and return it."""
     falls = settings.retries_fall and open_count and not notes.get("asking")
     if not falls or notes.get("end") not in BAD_REPLIES:
         return None

@@ -31,7 +31,7 @@ def rule(case: Case) -> Ruling:
 
 
 def rule_without_report(case: Case) -> Ruling:
-    """Say what follows, were there no closing request before an end by a spent budget."""
+    """Say what follows without the closing request before an end by a spent budget."""
     end = find_earlier_end(case)
     if end is not None:
         return "correct" if end == "looping" and may_correct_loop(case) else end
@@ -67,7 +67,7 @@ def find_earlier_end(case: Case) -> EndReason | None:
 
 
 def find_stop(case: Case) -> EndReason | None:
-    """Return why the run would end, were there no guard; None where it wakes.
+    """Return why the run would end without the guard; None if it would wake.
 
     After a correction's turn only the first two gates and a spent budget are asked again: else the gate that
     called the guard has answered already.

@@ -73,7 +73,7 @@ def replace_history(messages: Sequence[Any]) -> list[Any]:
 def with_message_ids(state: Any) -> Any:
     """Return a state whose messages have ids; deepagents' channel gives none to a message in a tuple.
 
-    The placeholder of a reply, which stood there while a plan waited, is removed.
+    The placeholder that took the place of a reply while a plan waited is removed.
     """
     messages = state["messages"]
     sound = assign_ids(messages)

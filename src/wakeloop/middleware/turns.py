@@ -57,7 +57,7 @@ class Turns:
     # -- before the agent ---------------------------------------------------------------------------------
 
     def open_activation(self, state: Any, opening: Mapping[str, Any], config: RunnableConfig) -> Any:
-        """Return the update that opens an activation; if nothing asks for the model, the end as well."""
+        """Return the update that opens an activation, and also ends it if the model has nothing to do."""
         draft = Draft(with_message_ids(state))
         draft.before = state["messages"]
         draft.messages += remove_placeholder(state["messages"])

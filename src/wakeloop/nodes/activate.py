@@ -36,10 +36,10 @@ from wakeloop.todos.items import OperationRefused, Todo, assign_ids, count_open,
 
 @dataclass(frozen=True)
 class Input:
-    """What came in, checked and put in order.
+    """An input, checked and completed.
 
-    `given` holds the channels as they came; in `state` the thread's own list and goal replace an older list
-    that came back. `todos` have their ids; `next_id` and `writes` are the list's new numbers.
+    `given` holds the channels as they came; in `state` the thread's own list and goal replace an outdated
+    list that was sent back. `todos` have their ids; `next_id` and `writes` are the list's new numbers.
     """
 
     given: Any
@@ -152,7 +152,7 @@ class Activate(Node):
     # -- what they use -----------------------------------------------------------------------------------
 
     def report_events(self, found: Input, notes: Ledger, reasons: list[str]) -> None:
-        """Stream the list that came in, an older one that came back, the activation, and its wake."""
+        """Stream the events of a list from outside, an outdated list, the activation, and its wake."""
         if found.has_new_list:
             stream_event(make_todos_event(list_before(found.state["todos"]), found.todos))
         if found.sent.echo is not None:
@@ -163,7 +163,7 @@ class Activate(Node):
             emit_event({"type": "wake", "cycle": notes["wake_cycles"], **counts, "reasons": reasons}, notes)
 
     def build_messages(self, found: Input, notes: Ledger) -> tuple[list[BaseMessage], list[str]]:
-        """Return the messages that the input makes, and why it is a wake, if it is one.
+        """Return the messages made from the input, and the reasons if it counts as a wake.
 
         A subagent's result that is answered comes in one message with everything that a nudge would say.
         """

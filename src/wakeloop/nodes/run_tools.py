@@ -188,7 +188,7 @@ def _read_messages(command: Command[Any]) -> list[BaseMessage]:
 
 
 def _check_command(command: Command[Any]) -> None:
-    """Refuse what a tool may not write, or a list that it writes badly, before it is stored."""
+    """Refuse private channels and invalid lists in a tool's update, before they are stored."""
     if command.goto:
         raise ToolError("a tool may go to a node of the parent graph only (graph=Command.PARENT)")
     update = dict(command.update or ())

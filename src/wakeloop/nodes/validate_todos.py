@@ -35,7 +35,7 @@ from wakeloop.todos.verification import prune_refusals
 
 @dataclass(frozen=True, eq=False)
 class ValidateTodos(ToolAnsweringNode):
-    """Play the round's todo calls. The verifier is asked on the way, and a person about the plan."""
+    """Apply a round's todo calls; ask the verifier about items, and a person about the plan."""
 
     dialect: Dialect
     settings: LoopSettings

@@ -268,7 +268,7 @@ def test_what_is_no_thread_is_refused_in_a_sentence() -> None:
         thread_report(bare, THREAD)
     with pytest.raises(ArgumentError, match="names no thread"):
         thread_report(agent_of(), {})
-    with pytest.raises(ArgumentError, match="no thread 't'"):
+    with pytest.raises(ArgumentError, match="Thread 't' does not exist"):
         thread_report(agent_of(), THREAD)
 
 
