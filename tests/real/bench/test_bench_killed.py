@@ -146,7 +146,9 @@ def test_a_server_that_is_silent_holds_no_cell_for_ever(folder: Path) -> None:
         asks(url)
         code, out, err = wakeloop(*COMMAND, "1", "--timeout", "2")
         assert (code, out) == (1, ""), err
-        assert "The model did not answer within 2 seconds; --timeout sets how long to wait for a request" in err
+        assert (
+            "The model did not answer within 2 seconds; --timeout sets how long to wait for a request" in err
+        )
         assert f"; 3 cells in a row failed\n{AGAIN}" in err
         found = outages(folder / "run" / "cells.jsonl")
         assert [said.partition(";")[0] for said in found] == ["The model did not answer within 2 seconds"] * 3

@@ -234,7 +234,7 @@ def test_ctrl_c_ends_a_script_and_keeps_the_thread(shell: Shell, serve) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "")
-    assert "Stopped, 2 open" in out
+    assert "Stopped with 2 open" in out
     assert len(server.requests) == 2
 
 
