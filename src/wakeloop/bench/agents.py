@@ -226,7 +226,7 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
         **{name: _preset_agent(name) for name in PRESETS},
         **{name: _wakeloop_agent(about, preset_without(kept)) for name, (about, kept) in LADDER.items()},
         "+ idle rounds": _wakeloop_agent(
-            "+ guard, and rounds that bring nothing end it", needs="max_idle_rounds"
+            "+ guard, and an end after rounds without anything new", needs="max_idle_rounds"
         ),
         "+ verify": _wakeloop_agent(
             "`wakeloop`, and the checks are asked before an item is closed", verified=True

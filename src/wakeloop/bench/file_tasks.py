@@ -69,7 +69,7 @@ def fill_template(rng: Random, name: str) -> Part:
     "rename {}",
 )
 def rename_by_date(rng: Random, name: str) -> Part:
-    """Rename reports after the date that stands in them."""
+    """Rename reports after the date in them."""
     date = "{:04}-{:02}-{:02}".format(*random_date(rng))
     old, new, text = (
         f"reports/{name}.txt",

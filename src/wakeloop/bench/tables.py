@@ -202,7 +202,8 @@ def comparison_table(rows: Sequence[Row], study: Study) -> str:
 
     legend = ", ".join(f"{sign} {meaning}" for meaning, sign in SIGNS.items())
     others = [row for row in rows if row["agent"] != study.reference]
-    return f"{unit} more than `{study.reference}`, with the 95 % interval; {legend}.\n\n{table_by_model(others, cell)}"
+    caption = f"{unit} more than `{study.reference}`, with the 95 % interval; {legend}."
+    return f"{caption}\n\n{table_by_model(others, cell)}"
 
 
 def tables_by_length(rows: Sequence[Row], study: Study) -> str:
