@@ -22,7 +22,6 @@ KEPT, BACKGROUND = (
     "wakeloop.sessions.langgraph_server.background_runner",
 )
 ONE_RUN = "wakeloop.sessions.langgraph_server.server_runner"
-HOST = "wakeloop.sessions.langgraph_server.server_host"
 
 
 def texts(host: ServerHost, thread: str) -> list[str]:
@@ -380,7 +379,6 @@ def test_who_waits_for_a_cancelled_event_is_told_whatever_dies(
     host.send(name, asks)
     with monkeypatch.context() as patch:
         patch.setattr("wakeloop.sessions.langgraph_server.server_runner.make_refusal", dying)
-        patch.setattr(f"{HOST}.make_refusal", dying, raising=False)
         with pytest.raises(Killed):
             host.cancel(key)
     other.catch_up()
