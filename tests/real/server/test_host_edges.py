@@ -108,7 +108,7 @@ def killed(host: ServerHost, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 @pytest.fixture
 def other(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerHost]:
     """Another host, which has not caught up yet."""
-    monkeypatch.setattr(f"{ONE_RUN}.BEGIN_CHECKS", 3, raising=False)
+    monkeypatch.setattr(f"{ONE_RUN}.BEGIN_CHECKS", 3)
     host = ServerHost(url, {"main": "main"})
     yield host
     host.close()
@@ -200,7 +200,7 @@ def test_a_server_that_fails_for_ever_is_given_up(
     tries: list[int] = []
     with monkeypatch.context() as patch:
         patch.setattr(host.client.runs, "create", lambda *_, **__: tries.append(1) or failing())
-        patch.setattr(f"{ONE_RUN}.BEGIN_CHECKS", 0, raising=False)
+        patch.setattr(f"{ONE_RUN}.BEGIN_CHECKS", 0)
         host.send(name, {"kind": "human", "text": "hello"})
         until(lambda: (host.status(name).error or "").endswith("the disk is full"))
         until(lambda: host.background.at_work == {})
@@ -234,7 +234,7 @@ def test_an_error_that_cannot_be_noted_is_told_by_the_host(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(host.client.runs, "create", failing)
-        patch.setattr(host.background, "give_up", failing, raising=False)
+        patch.setattr(host.background, "give_up", failing)
         host.send(name, {"kind": "human", "text": "hello"})
         until(lambda: (host.status(name).error or "").endswith("the disk is full"))
     told(host, name, "again", "again")
