@@ -30,7 +30,7 @@ MOST_RESTARTS = 25
 
 @dataclass(frozen=True)
 class Job:
-    """What an agent is given: the same for every one."""
+    """The input of an agent, the same for all."""
 
     task: Task
     folder: Path
@@ -45,10 +45,10 @@ class Ending:
 
     Attributes:
         text: The last text of the model.
-        signal: What a program reads: `done`, or `open` where the agent says itself that something is left.
-        reason: The agent's own word for it, if it has one.
-        listed: Items of its list at the end.
-        wakes: How often it, or a loop around it, asked it to continue.
+        signal: The result for a program: `done`, or `open` if the agent itself reports that work is left.
+        reason: The agent's own word for the ending, if it has one.
+        listed: The number of items on its list at the end.
+        wakes: How often the agent, or a loop around it, asked the model to continue.
     """
 
     text: str
@@ -62,7 +62,7 @@ class Runner(Protocol):
     """Plays a job to its end."""
 
     def __call__(self, job: Job, /) -> Ending:
-        """Raises what the model or the graph raises."""
+        """Play a job. Errors of the model and the graph are raised."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class Agent:
     """One column of a study.
 
     Attributes:
-        about: What it is, in a few words.
-        run: How it plays a job.
-        peer: The environment that it needs; None where it runs here.
+        about: A description in a few words.
+        run: Plays a job.
+        peer: The environment that it needs; None if it runs in this process.
         needs: A setting that has to exist.
     """
 
@@ -83,7 +83,7 @@ class Agent:
 
     @property
     def exists(self) -> bool:
-        """Whether this version of the package has what it needs."""
+        """Whether this version of the package has the setting it needs."""
         return self.needs in LoopSettings.model_fields
 
 
@@ -91,7 +91,7 @@ class Agent:
 
 
 def run_plain_loop(job: Job, *, asks: int = 0) -> Ending:
-    """A loop of model and tools. It ends at the first reply without a call, or after `asks` more in a row."""
+    """Loop over model and tools until a reply has no call, or until `asks` more such replies in a row."""
     model = bind_tools(job.model, job.tools)
     tools = {tool.name: tool for tool in job.tools}
     messages: list[AnyMessage] = [HumanMessage(job.task.prompt)]
@@ -99,10 +99,11 @@ def run_plain_loop(job: Job, *, asks: int = 0) -> Ending:
     while True:
         reply = model.invoke(messages, job.config)
         messages.append(reply)
-        results = [answer_call(tools, call) for call in (*reply.tool_calls, *reply.invalid_tool_calls)]
-        if results:
+        made = [*reply.tool_calls, *reply.invalid_tool_calls]
+        if made:
             silent = 0
-            messages += results
+            for call in made:
+                messages.append(answer_call(tools, call))
         elif silent == asks:
             return Ending(str(reply.text), "done", wakes=wakes)
         else:
@@ -111,7 +112,7 @@ def run_plain_loop(job: Job, *, asks: int = 0) -> Ending:
 
 
 def answer_call(tools: Mapping[str, BaseTool], call: Any) -> ToolMessage:
-    """The result of a call; whatever is wrong goes to the model."""
+    """Return the result of a call; errors go to the model."""
     try:
         if call.get("error") or not isinstance(call["args"], dict):
             raise ValueError(call.get("error") or "These arguments are no JSON.")  # noqa: TRY301
@@ -129,10 +130,9 @@ def answer_call(tools: Mapping[str, BaseTool], call: Any) -> ToolMessage:
 
 
 def run_wakeloop(settings: LoopSettings, job: Job, *, given: bool = False, verified: bool = False) -> Ending:
-    """This package with settings; the list from the caller, or items verified by the checks, if so said."""
-    agent = create_todo_agent(
-        job.model, job.tools, settings=settings, verify=partial(explain_refusal, job) if verified else None
-    )
+    """Play a job with this package. `given` passes it the list, `verified` verifies items by the checks."""
+    verify = partial(explain_refusal, job) if verified else None
+    agent = create_todo_agent(job.model, job.tools, settings=settings, verify=verify)
     asked: dict[str, Any] = {"messages": [HumanMessage(job.task.prompt)]}
     if given:
         asked["todos"] = [{"content": step.label} for step in job.task.steps if not step.found]
@@ -148,17 +148,21 @@ def run_wakeloop(settings: LoopSettings, job: Job, *, given: bool = False, verif
 
 
 def explain_refusal(job: Job, todo: Mapping[str, Any], state: Mapping[str, Any]) -> str | None:
-    """Why an item may not be completed, as `--verify COMMAND` would find it with tests for the job.
+    """Return why an item is not done yet, as `--verify COMMAND` would with tests for the job.
 
-    An item needs the checks whose names hold a word of it with a digit; the last open one needs every check.
+    An item needs the checks whose names contain one of its words with a digit. The last open item needs
+    every check.
     """
     failing = [check.name for check in job.task.check(job.folder) if not check.passed]
     others = [one for one in state["todos"] if is_open(one) and one["id"] != todo["id"]]
     if not others and failing:
         return f"not everything is there yet; {len(failing)} checks fail, the first is: {failing[0]}"
-    words = [word for word in todo["content"].split() if any(map(str.isdigit, word))] or [todo["content"]]
-    mine = [name for name in failing if any(word in name for word in words)]
-    return f"this is not done yet: {mine[0]}" if mine else None
+    words = [word for word in todo["content"].split() if any(map(str.isdigit, word))]
+    for name in failing:
+        for word in words or [todo["content"]]:
+            if word in name:
+                return f"this is not done yet: {name}"
+    return None
 
 
 WAKELOOP = preset("wakeloop")
@@ -175,7 +179,7 @@ LADDER = {  # each row has one factor more than the row before it
 
 
 def preset_without(kept: Collection[str]) -> LoopSettings:
-    """The default preset without some of its factors; settings that this version has not are left out."""
+    """Return the default preset with all factors switched off but those `kept`, if this version has them."""
     known = SWITCHED_OFF.keys() & LoopSettings.model_fields.keys()
     return WAKELOOP.model_copy(update={name: SWITCHED_OFF[name] for name in known if name not in kept})
 
@@ -216,7 +220,9 @@ def _preset_agent(name: str) -> Agent:
 AGENTS: Mapping[str, Agent] = MappingProxyType(
     {
         "plain": Agent("model and tools in a loop, no list", run_plain_loop),
-        **{f"asked {asks}": _asking_agent(asks) for asks in (1, 3, 5)},
+        "asked 1": _asking_agent(1),
+        "asked 3": _asking_agent(3),
+        "asked 5": _asking_agent(5),
         "create_agent": _peer_agent(LANGCHAIN, "create_agent", "LangChain's agent, no list"),
         "TodoList": _peer_agent(LANGCHAIN, "todos", "LangChain's agent with TodoListMiddleware"),
         "TodoList, looped": _peer_agent(LANGCHAIN, "looped", "TodoList, started again while items are open"),

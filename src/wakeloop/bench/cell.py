@@ -32,26 +32,26 @@ DENIAL_WORDS = re.compile(
     r"\b(not|cannot|unable|remain\w*|left|missing|blocked|fail\w*|incomplete|still|open)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
-LONGEST = 200  # characters of what an agent died of
+LONGEST = 200  # characters of an error that are kept
 
 ModelMaker = Callable[[str, Task, int], BaseChatModel]
 
 
 def claims_completion(text: str) -> bool:
-    """Tell whether a text says that the work is done: a word of doneness, and none that takes it back."""
+    """Return whether a text says that the work is done, without a word that denies it."""
     return bool(COMPLETION_WORDS.search(text)) and not DENIAL_WORDS.search(text)
 
 
 @dataclass
 class WatchedWorld:
-    """A task's folder while it is played, looked at whenever a turn ends."""
+    """A task's folder while it is played; it is checked whenever a turn ends."""
 
     task: Task
     folder: Path
-    whole: list[Check] = field(default_factory=list)  # as it was when all was done first
+    whole: list[Check] = field(default_factory=list)  # the checks when everything was done for the first time
 
     def look(self, said: str) -> None:
-        """A turn has ended: note the world if the job is done."""
+        """Run the checks at the end of a turn, and keep them if the job is done."""
         if not self.whole and is_complete(self.task.checks(self.folder, said)):
             self.whole = self.task.check(self.folder)
 
@@ -65,16 +65,16 @@ def play_cell(
 ) -> Row:
     """Play a cell and return its row. Raises `BenchError` for an outage or a check that can't be run.
 
-    A request that takes longer than `timeout` seconds is an outage. A full disk is raised as it is.
+    A request that takes longer than `timeout` seconds is an outage. The error of a full disk is raised.
 
-    The row holds the cell; `kind`; `completed`, `share`; `end` (`done` or `open` as a program reads it,
-    `ceiling`, `error`), `reason`, `claims` (the last text says that all is done), `listed`, `wakes`, `damage`
-    (checks that held when the job was done and do not at the end), `calls`, `failed`, `requests`, `input`, of
-    it `cached`, `output`, `estimated`, `seconds`.
+    The row has the fields of the cell; `kind`; `completed`, `share`; `end` (`done` or `open` for a program,
+    `ceiling`, `error`), `reason`, `claims` (the last text says that everything is done), `listed`, `wakes`,
+    `damage` (checks that passed when the job was done and fail at the end), `calls`, `failed`, `requests`,
+    `input` and the `cached` part of it, `output`, `estimated`, `seconds`.
     """
     try:
         return _play_task(cell, find(cell), study, make, timeout)
-    except SettingsError as error:  # of a check of one's own: no result either
+    except SettingsError as error:  # a user's own check that can't be run: no result either
         raise BenchError(str(error)) from None
 
 
@@ -98,7 +98,7 @@ def _play_task(cell: Cell, task: Task, study: Study, make: ModelMaker, timeout: 
             )
         finally:
             if meter.given_up:
-                peers.end_processes()  # one may still wait for the reply
+                peers.end_processes()  # a peer may still wait for the reply
         seconds = time.monotonic() - begun
         if bench.full:
             raise OSError(bench.full.errno, bench.full.strerror, name)
@@ -127,10 +127,10 @@ def _play_task(cell: Cell, task: Task, study: Study, make: ModelMaker, timeout: 
 
 
 def run_to_end(run: Callable[[Job], Ending], job: Job) -> tuple[str, Ending]:
-    """Run an agent and say how it ended. Raises `BenchError` where that says nothing of the agent."""
+    """Run an agent and return how it ended. Raises `BenchError` if that says nothing about the agent."""
 
     def short(said: object) -> str:
-        known = redact_text(str(said), collect_secrets(job.model))  # a server may say a key that it was sent
+        known = redact_text(str(said), collect_secrets(job.model))  # a server may repeat the key it was sent
         return " ".join(known.split())[:LONGEST]
 
     try:
@@ -144,9 +144,12 @@ def run_to_end(run: Callable[[Job], Ending], job: Job) -> tuple[str, Ending]:
     except (BenchError, SettingsError):
         raise
     except PeerError as error:
-        at_steps = str(error).startswith("GraphRecursionError")
-        return ("ceiling" if at_steps else "error"), Ending("", "open", short(error))
+        end = "error"
+        if str(error).startswith("GraphRecursionError"):
+            end = "ceiling"
+        return end, Ending("", "open", short(error))
+    except WakeloopError as error:
+        return "error", Ending("", "open", short(error))
     except Exception as error:  # noqa: BLE001 - whatever an agent raises is how it ended
-        said = error if isinstance(error, WakeloopError) else f"{type(error).__name__}: {error}"
-        return "error", Ending("", "open", short(said))
+        return "error", Ending("", "open", short(f"{type(error).__name__}: {error}"))
     return ending.signal, ending

@@ -1,4 +1,4 @@
-"""What a run will take, before it is begun."""
+"""Estimates the time and cost of a run before it starts."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from wakeloop.bench.study import Study
 from wakeloop.bench.task import Task
 
 SAMPLE = 3  # cells played for each agent, length and size of results
-SECONDS_PER_REQUEST = 3.0  # seconds that a request to a real model takes
+SECONDS_PER_REQUEST = 3.0  # of a real model
 PROGRAM_TOOL = "run_python"
 
 
 class Estimate(NamedTuple):
-    """What cells will take with a model that stops at nothing and forgets nothing; and at most."""
+    """The expected totals of some cells with a reliable model, and the most requests they can make."""
 
     cells: int
     requests: float
@@ -36,11 +36,11 @@ class Estimate(NamedTuple):
 def estimate_run(
     study: Study, ahead: Sequence[Cell], workers: int, a_request: float = SECONDS_PER_REQUEST
 ) -> Estimate:
-    """Play some of the cells with the weak model at its best, offline, and multiply.
+    """Play a sample of the cells offline, with a reliable weak model, and multiply.
 
-    Nothing of a task of one's own is run: its checks are taken to hold, its programs to say nothing. An agent
-    whose package is not in this environment counts like the others on the same tasks; where there are none,
-    like the plain loop.
+    Nothing of a user's own task is run: its checks count as passed, its programs as silent. An agent whose
+    package is not installed here counts like the others on tasks of the same size, or else like the plain
+    loop.
     """
     groups: dict[tuple[str, int, int], list[Cell]] = defaultdict(list)
     for cell in ahead:
@@ -71,7 +71,7 @@ def _play_sample(some: Sequence[Cell], study: Study) -> list[Row]:
 
 
 def _inert_task(cell: Cell) -> Task:
-    """A cell's task, of which nothing is run where it is one's own."""
+    """Return a cell's task; of a user's own task nothing is run."""
     task = make_task(cell)
     if not is_own_task(cell.family):
         return task
@@ -81,10 +81,10 @@ def _inert_task(cell: Cell) -> Task:
 
 
 def _inert_tool(tool: BaseTool) -> BaseTool:
-    """The same tool; a program is said to have ended well."""
-    return (
-        tool.model_copy(update={"func": lambda **_: "Exit code 0.\n"}) if tool.name == PROGRAM_TOOL else tool
-    )
+    """Return the same tool; the one for programs runs nothing and reports success."""
+    if tool.name != PROGRAM_TOOL:
+        return tool
+    return tool.model_copy(update={"func": lambda **_: "Exit code 0.\n"})
 
 
 def _plain_loop_rows(some: Sequence[Cell], study: Study) -> list[Row]:
@@ -92,7 +92,11 @@ def _plain_loop_rows(some: Sequence[Cell], study: Study) -> list[Row]:
 
 
 def _same_size_rows(played: dict[tuple[str, int, int], list[Row]], parts: int, results: int) -> list[Row]:
-    return [row for (_, *size), rows in played.items() if size == [parts, results] for row in rows]
+    same = []
+    for (_, *size), rows in played.items():
+        if size == [parts, results]:
+            same += rows
+    return same
 
 
 def _mean(rows: Sequence[Row], name: str) -> float:

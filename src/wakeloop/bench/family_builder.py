@@ -33,7 +33,7 @@ _WORDS = [
     ),
 ]
 _MOST_SPOILS = 3
-RULE = re.compile(":?-+:?")  # the line between head and rows of a Markdown table
+RULE = re.compile(":?-+:?")  # a cell of the line below the head of a Markdown table
 
 Comparison = Literal["text", "table", "lines", "rows", "json", "program"]
 
@@ -44,7 +44,7 @@ class Expected:
 
     `text`: the same lines, apart from white space at their ends; `table`: a Markdown table of the same cells;
     `lines`: the same lines in any order; `rows`: the same, below the same head; `json`: the same value;
-    `program`: Python whose functions answer the `cases` right.
+    `program`: Python whose functions return the right answers for the `cases`.
     """
 
     text: str
@@ -52,7 +52,7 @@ class Expected:
     cases: tuple[tuple[str, str], ...] = ()
 
     def matches(self, found: str | None) -> bool:
-        """Tell whether a file with this text is as expected; None means that there is no file."""
+        """Return whether a file with this text is as expected; None means that there is no file."""
         if found is None:
             return False
         if found == self.text:
@@ -68,10 +68,10 @@ class Part:
 
     Attributes:
         files: The files that it needs at the beginning.
-        wants: What files have to be in the end, by path; None is a file that must not exist.
-        calls: How to do it; without them the wanted files are written and the unwanted ones deleted.
+        wants: The expected files at the end, by path; None is a file that must not exist.
+        calls: The calls that do it; by default the wanted files are written and the unwanted ones deleted.
         told: A name that the last text has to mention.
-        found: Whether it only shows once the part before it is done.
+        found: Whether it only comes to light once the part before it is done.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +86,10 @@ class Part:
             return self.calls
         made = []
         for path, want in self.wants.items():
-            made.append(delete_call(path) if want is None else write_call(path, want.text))
+            if want is None:
+                made.append(delete_call(path))
+            else:
+                made.append(write_call(path, want.text))
         return tuple(made)
 
 
@@ -124,7 +127,7 @@ def single_parts(
     files: Mapping[str, str] | None = None,
     tools: Callable[[Path], Sequence[BaseTool]] = world_tools,
 ) -> Callable[[Callable[[Random, str], Part]], Family]:
-    """Make a family whose parts are drawn one by one, by a function of dice and a name.
+    """Make a family whose parts are drawn one by one, by a function of a random generator and a name.
 
     The function's docstring describes the family. `{}` in `label` is the part's name, `{list}` in `prompt`
     all names; `files` are in every world.
@@ -150,7 +153,7 @@ def connected_parts(
     tools: Callable[[Path], Sequence[BaseTool]] = world_tools,
     closed: str | None = None,
 ) -> Callable[[Callable[[Random, Sequence[str]], list[Part]]], Family]:
-    """Make a family whose parts depend on each other: drawn by a function of dice and all names.
+    """Make a family whose parts depend on each other: a function of dice and all names draws them.
 
     Nothing may be added to the folder `closed` that was not asked for; "." is the whole world.
     """
@@ -187,7 +190,7 @@ def connected_parts(
                 spoils=tuple(_draw_spoils(rng, world, wants)),
                 check=check,
                 tools=tools,
-                final="All done." + "".join(f" Not possible: {word}." for word in told),
+                final=" ".join(["All done.", *map("Not possible: {}.".format, told)]),
                 check_text=lambda text: [Check(f"says {word}", word in text) for word in told],
             )
 
@@ -197,7 +200,7 @@ def connected_parts(
 
 
 def check_files(folder: Path, world: Mapping[str, str], wants: Mapping[str, Expected | None]) -> list[Check]:
-    """Return a check for each file: wanted ones have to be right, all others unchanged."""
+    """Return a check for each file: wanted files have to be right, all others unchanged."""
     checks = []
     for path, text in world.items():
         if path not in wants:
@@ -251,17 +254,20 @@ def _comparable(text: str, like: Comparison) -> object:
             return json.dumps(json.loads(text), sort_keys=True)
         except ValueError:
             return text
-    lines = [line.rstrip() for line in text.strip().splitlines()]
+    lines = [*map(str.rstrip, text.strip().splitlines())]
     if like == "table":
-        return [_table_cells(line) for line in lines]
+        return [*map(_table_cells, lines)]
     if like == "rows":
         return [*lines[:1], *sorted(lines[1:])]
     return sorted(lines) if like == "lines" else lines
 
 
 def _table_cells(line: str) -> list[str]:
-    """Return the cells of a row of a Markdown table; every rule below the head is alike."""
+    """Return the cells of a row of a Markdown table; the rules below the head all count as `-`."""
     cells = []
     for cell in line.strip().strip("|").split("|"):
-        cells.append("-" if RULE.fullmatch(cell.strip()) else cell.strip())
+        text = cell.strip()
+        if RULE.fullmatch(text):
+            text = "-"
+        cells.append(text)
     return cells

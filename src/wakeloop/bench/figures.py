@@ -17,7 +17,7 @@ TaskKey = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Figures:
-    """What some rows of one agent come to; shares are of 1, the rest are means a run."""
+    """The figures of some rows of one agent: shares from 0 to 1, the rest means per run."""
 
     runs: int
     completed: Interval
@@ -39,22 +39,22 @@ class Figures:
 
 
 def is_early_stop(row: Row) -> bool:
-    """It ended by itself with work left."""
+    """Return whether the run ended by itself with work left."""
     return row["end"] in ("done", "open") and not row["completed"]
 
 
 def is_false_claim(row: Row) -> bool:
-    """Its last text says that all is done, and it is not."""
+    """Return whether the last text wrongly says that everything is done."""
     return bool(row["claims"]) and not row["completed"]
 
 
 def is_false_signal(row: Row) -> bool:
-    """What a program reads says that all is done, and it is not."""
+    """Return whether the result for a program wrongly says that everything is done."""
     return row["end"] == "done" and not row["completed"]
 
 
 def is_hidden_failure(row: Row) -> bool:
-    """A call failed, and the run was reported as a success."""
+    """Return whether a call failed although the run was reported as a success."""
     return bool(row["failed"]) and (row["end"] == "done" or bool(row["claims"]))
 
 
@@ -91,7 +91,7 @@ def compute_figures(rows: Sequence[Row], study: Study) -> Figures:
 
 
 class Comparison(NamedTuple):
-    """An agent beside another on one model: the difference of a figure, paired by task and seed."""
+    """Two agents on one model: the difference of a figure, paired by task and seed."""
 
     model: str
     agent: str
@@ -101,11 +101,16 @@ class Comparison(NamedTuple):
 
 
 def group_rows(rows: Iterable[Row], *keys: str) -> dict[tuple[object, ...], list[Row]]:
-    """Return rows in groups, in the order of their first."""
+    """Return rows in groups, in the order of their first rows."""
     groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        groups[tuple(row[key] for key in keys)].append(row)
+        groups[tuple(map(row.__getitem__, keys))].append(row)
     return dict(groups)
+
+
+def group_names(rows: Iterable[Row], key: str) -> list[str]:
+    """Return the values of a key, in the order of their first rows."""
+    return [str(name) for (name,) in group_rows(rows, key)]
 
 
 def paired_differences(
@@ -122,7 +127,7 @@ def paired_differences(
 
 
 def compare_agents(rows: Sequence[Row], agent: str, figure: Figure) -> list[Comparison]:
-    """Return every other agent beside this one, on each model; chances are corrected by Holm together."""
+    """Compare every other agent with this one on each model; Holm's method corrects the chances."""
     groups = group_rows(rows, "model", "agent")
     raw = []
     for (model, other), group in groups.items():
@@ -142,12 +147,12 @@ def compare_agents(rows: Sequence[Row], agent: str, figure: Figure) -> list[Comp
 
 
 def primary_outcome(study: Study) -> Figure:
-    """Return the outcome that a study is judged by."""
+    """Return the figure that a study is judged by."""
     return lambda row: float(row[study.primary])
 
 
 def completion(row: Row) -> float:
-    """Whether the job was completed."""
+    """Return 1.0 if the job was completed, otherwise 0.0."""
     return float(row["completed"])
 
 
@@ -157,13 +162,14 @@ def smallest_margin(study: Study) -> float:
 
 
 def judge_difference(one: Comparison, study: Study) -> str:
-    """Say what a comparison came to. Of a share that is the same in every pair, a few pairs show little."""
+    """Return the verdict of a comparison. A few equal pairs do not show that there is no difference."""
     if one.chance > 0.05:  # noqa: PLR2004 - as everywhere
         far = max(abs(one.difference.low), abs(one.difference.high))
         if not far and study.primary != "requests":
             far = wilson_interval(0, one.pairs).high
-        small = far < study.smallest
-        return "no difference that matters" if small else "no difference shown"
+        if far < study.smallest:
+            return "no difference that matters"
+        return "no difference shown"
     if abs(one.difference.value) < study.smallest:
         return "a difference too small to matter"
     return "more" if one.difference.value > 0 else "less"
@@ -175,16 +181,18 @@ def judge_difference(one: Comparison, study: Study) -> str:
 def completed_within(
     rows: Sequence[Row], study: Study, budgets: Mapping[TaskKey, float], times: float
 ) -> Interval:
-    """Return the share that was completed for no more than so many times the budget of its task."""
-    inside = [row for row in rows if Cell.of(row).task in budgets]
-    hits = sum(
-        row["completed"] and study.prices.cost(row) <= times * budgets[Cell.of(row).task] for row in inside
-    )
-    return wilson_interval(hits, len(inside))
+    """Return the share of runs that were completed for at most `times` the budget of their task."""
+    hits = runs = 0
+    for row in rows:
+        budget = budgets.get(Cell.of(row).task)
+        if budget is not None:
+            runs += 1
+            hits += bool(row["completed"]) and study.prices.cost(row) <= times * budget
+    return wilson_interval(hits, runs)
 
 
 def average_budgets(rows: Sequence[Row], study: Study) -> dict[TaskKey, float]:
-    """Return what an agent spent on each task, on average."""
+    """Return an agent's average spending on each task."""
     by_task: dict[TaskKey, list[float]] = defaultdict(list)
     for row in rows:
         by_task[Cell.of(row).task].append(study.prices.cost(row))
@@ -195,7 +203,7 @@ def average_budgets(rows: Sequence[Row], study: Study) -> dict[TaskKey, float]:
 
 
 class Loss(NamedTuple):
-    """Where another agent does better than ours; of several the best, and how many they are."""
+    """A figure in which other agents beat ours: the best of them, and the number of the others."""
 
     model: str
     results: int
@@ -208,10 +216,11 @@ class Loss(NamedTuple):
 
 
 def find_losses(rows: Sequence[Row], study: Study) -> list[Loss]:
-    """Return every figure in which others beat the study's subject, the interval beyond 0.
+    """Return every figure in which others beat the study's subject with an interval that excludes 0.
 
-    Sizes of the tools' results are looked at one by one: what is dearer at one may be cheaper at another. In
-    requests and spending only such as complete something, and no less: who does nothing is always cheaper.
+    Each size of tool results is judged alone: an agent may cost more at one size and less at another. In
+    requests and spending only agents count that complete something, and no less than the subject: doing
+    nothing is always cheaper.
     """
     groups = group_rows(rows, "model", "results", "agent")
     found: dict[tuple[object, ...], list[Loss]] = defaultdict(list)
@@ -225,15 +234,17 @@ def find_losses(rows: Sequence[Row], study: Study) -> list[Loss]:
             if name in COST_FIGURES and not does_as_much:
                 continue
             difference = bootstrap_mean(paired_differences(ours, theirs, figure))
-            if difference.high < 0 if sign > 0 else difference.low > 0:
-                its, own = (sum(map(figure, some)) / len(some) for some in (theirs, ours))
+            is_loss = difference.high < 0 if sign > 0 else difference.low > 0
+            if is_loss:
+                its = sum(map(figure, theirs)) / len(theirs)
+                own = sum(map(figure, ours)) / len(ours)
                 results = theirs[0]["results"]
                 loss = Loss(str(model), results, name, str(other), 0, its, own, difference)
                 found[model, size, name].append(loss)
-    best = [
-        max(some, key=lambda loss: abs(loss.difference.value))._replace(others=len(some) - 1)
-        for some in found.values()
-    ]
+    best = []
+    for losses in found.values():
+        worst = max(losses, key=lambda loss: abs(loss.difference.value))
+        best.append(worst._replace(others=len(losses) - 1))
     order = [*LOSS_FIGURES, COST_NAME]
     return sorted(best, key=lambda loss: (order.index(loss.figure), -abs(loss.difference.value)))
 

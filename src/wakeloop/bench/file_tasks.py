@@ -1,4 +1,4 @@
-"""Families of jobs on whole files and on their texts."""
+"""Families of tasks on whole files and their texts."""
 
 import json
 from random import Random
@@ -22,22 +22,22 @@ PEOPLE = ["Ada", "Boris", "Chen", "Dora", "Emil", "Fatima", "Greta", "Hugo", "In
 
 
 def random_sentence(rng: Random, size: int = 6) -> str:
-    """A line of words."""
+    """Return a line of random words."""
     return " ".join(rng.choices(NOUNS, k=size))
 
 
 def random_lines(rng: Random, least: int = 3, most: int = 9) -> list[str]:
-    """Some lines of words."""
+    """Return some lines of random words."""
     return [random_sentence(rng) for _ in range(rng.randint(least, most))]
 
 
 def join_lines(*texts: str) -> str:
-    """A file of these lines."""
-    return "".join(f"{text}\n" for text in texts)
+    """Return the text of a file with these lines."""
+    return "".join(map("{}\n".format, texts))
 
 
 def random_date(rng: Random) -> tuple[int, int, int]:
-    """A year, a month, a day."""
+    """Return a random year, month and day."""
     return rng.randint(2019, 2030), rng.randint(1, 12), rng.randint(1, 28)
 
 
@@ -229,7 +229,7 @@ def strip_comments(rng: Random, name: str) -> Part:
 def number_lines(rng: Random, name: str) -> Part:
     """Number the lines of each file."""
     found = random_lines(rng)
-    numbered = [f"{number}. {line}" for number, line in enumerate(found, 1)]
+    numbered = [*map("{}. {}".format, range(1, len(found) + 1), found)]
     return Part(
         {f"steps/{name}.txt": join_lines(*found)}, {f"steps/{name}.txt": Expected(join_lines(*numbered))}
     )
@@ -240,9 +240,11 @@ def number_lines(rng: Random, name: str) -> Part:
 )
 def iso_dates(rng: Random, name: str) -> Part:
     """Write dates the other way round."""
-    days = [random_date(rng) for _ in range(3)]
-    old = join_lines(*("{2:02}/{1:02}/{0:04} seen".format(*one) for one in days))
-    new = join_lines(*("{:04}-{:02}-{:02} seen".format(*one) for one in days))
+    old = new = ""
+    for _ in range(3):
+        year, month, day = random_date(rng)
+        old += f"{day:02}/{month:02}/{year:04} seen\n"
+        new += f"{year:04}-{month:02}-{day:02} seen\n"
     return Part({f"diary/{name}.txt": old}, {f"diary/{name}.txt": Expected(new)})
 
 
@@ -266,16 +268,17 @@ def link_index(rng: Random, name: str) -> Part:
 def collect_addresses(rng: Random, name: str) -> Part:
     """Collect the addresses in each mail."""
     found = [f"{person.lower()}@{rng.choice(NOUNS)}.example" for person in rng.sample(PEOPLE, 3)]
-    text = join_lines(
-        random_sentence(rng), *(f"{random_sentence(rng, 2)} {one} {random_sentence(rng, 2)}" for one in found)
-    )
+    lines = [random_sentence(rng)]
+    for address in found:
+        lines.append(f"{random_sentence(rng, 2)} {address} {random_sentence(rng, 2)}")
+    text = join_lines(*lines)
     return Part({f"mails/{name}.txt": text}, {f"addresses/{name}.txt": Expected(join_lines(*found), "lines")})
 
 
 @single_parts("Raise the last number of every version in packages/NAME/VERSION by one, in place.", "raise {}")
 def raise_version(rng: Random, name: str) -> Part:
     """Raise the version of each package."""
-    major, minor, patch = (rng.randint(0, 20) for _ in range(3))
+    major, minor, patch = rng.randint(0, 20), rng.randint(0, 20), rng.randint(0, 20)
     path = f"packages/{name}/VERSION"
     return Part({path: f"{major}.{minor}.{patch}\n"}, {path: Expected(f"{major}.{minor}.{patch + 1}\n")})
 

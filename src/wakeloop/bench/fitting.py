@@ -1,4 +1,4 @@
-"""A weak model's knobs from a real model's transcripts."""
+"""Fits a weak model's knobs to a real model's transcripts."""
 
 import re
 from collections import Counter
@@ -16,7 +16,7 @@ from wakeloop.testing.job_progress import call_key
 from wakeloop.testing.knobs import Knobs
 from wakeloop.testing.todo_tools import ALL_TODO_TOOLS, Item, TodoTools, read_events, was_refused
 
-_TODO_TOOL_NAMES = frozenset(name for vocabulary in ALL_TODO_TOOLS for name in vocabulary.names)
+_TODO_TOOL_NAMES = frozenset[str]().union(*(vocabulary.names for vocabulary in ALL_TODO_TOOLS))
 _LISTING_TOOLS = frozenset({"todo_list", "todo__list"})
 _CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS")
 _BROKEN_CALL = re.compile(r"Error: (the arguments are not a JSON object|invalid arguments|unknown tool)")
@@ -34,7 +34,7 @@ class Count(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """The share; 0 if it never could happen."""
+        """The share; 0 if it could never happen."""
         return self.times / self.of if self.of else 0.0
 
     @property
@@ -45,7 +45,7 @@ class Count(NamedTuple):
 
 @dataclass(frozen=True)
 class Fit:
-    """Knobs and the counts behind them; a habit that could never show has the count 0 of 0."""
+    """Knobs and the counts they come from; a habit that could never show has the count 0 of 0."""
 
     knobs: Knobs
     counts: Mapping[str, Count]
@@ -69,17 +69,22 @@ class _Tally:
 
 
 def fit_knobs(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
-    """Return the knobs that a model's transcripts show, each a list of messages of a finished thread.
+    """Return the knobs that a model's transcripts show; each is the list of messages of a finished thread.
 
-    In all replies but the first of a transcript it counts: stops (a text while items on its list are open, or
-    after which the model continued to work when asked), stops right after a stop, repeated calls (same
-    arguments), listings. In all replies: broken, cut and empty ones. In closed items: those closed without a
-    call of another tool since the last closing, those closed only when asked. In transcripts with calls:
-    no list, a repeated plan, a plan next to another call. What only the world knows (`spoil`, `cannot`,
-    `on_failure`, `lenient`) and `wander` keep their defaults.
+    It counts:
+
+    - in all replies: broken, cut and empty ones;
+    - in all replies but the first of a transcript: stops (a text while items on its list are open, or after
+      which the model continued to work when asked), stops right after a stop, repeated calls (same
+      arguments), listings;
+    - in closed items: those closed without a call of another tool since the last closing, those closed only
+      when asked;
+    - in transcripts with calls: no list, a repeated plan, a plan next to another call.
+
+    Transcripts don't show `spoil`, `cannot`, `on_failure`, `lenient` and `wander`; these keep their defaults.
 
     Raises:
-        ArgumentError: A single transcript in place of a list of transcripts.
+        ArgumentError: `transcripts` is a single transcript, not a list of them.
     """
     if any(isinstance(one, BaseMessage) for one in transcripts):
         raise ArgumentError("fit_knobs takes a list of transcripts; for one, write fit_knobs([messages]).")
@@ -89,7 +94,7 @@ def fit_knobs(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
     found = {habit: tally.count(habit) for habit in (*_RATES, "after_stop", "one_reply", "plan_beside")}
     stop, after = found["stop"].rate, found["after_stop"]
     rates: dict[str, Any] = {habit: found[habit].rate for habit in _RATES}
-    rates["stick"] = max(0.0, after.rate - stop) if after.of else 0.0
+    rates["stick"] = max(0.0, after.rate - stop)
     if found["one_reply"].of:
         rates["replies"] = 1 if found["one_reply"].rate > 1 / 2 else 2
     if found["plan_beside"].of:
@@ -99,10 +104,10 @@ def fit_knobs(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
 
 @dataclass(frozen=True)
 class _Reply:
-    """A reply of a transcript, and what stood before it.
+    """A reply of a transcript, and the state before it.
 
-    `work` are its calls outside the list that were carried out, `listed` those to it; `items` the list before
-    it, `closed` how many of them it closed.
+    `work` are its accepted calls of other tools, `listed` those of todo tools; `items` is the list before the
+    reply, `closed` the number of items that it closed.
     """
 
     message: AIMessage
@@ -114,12 +119,12 @@ class _Reply:
 
     @property
     def stops(self) -> bool:
-        """Whether it made no call."""
+        """Whether the reply made no call."""
         return not (calls_of(self.message) or malformed_of(self.message))
 
 
 def _read_replies(transcript: list[BaseMessage]) -> list[_Reply]:
-    """Return the replies of a transcript, without lines that the graph wrote itself."""
+    """Return the replies of a transcript, without messages that the graph wrote itself."""
     results = {message.tool_call_id: message for message in transcript if isinstance(message, ToolMessage)}
     vocabulary = _find_todo_tools(transcript)
     found = []
@@ -161,7 +166,7 @@ def _find_todo_tools(transcript: list[BaseMessage]) -> TodoTools | None:
 
 
 def _count_closed(before: Sequence[Item], after: Sequence[Item]) -> int:
-    """Return how many open items are not open any more; items are told apart by their text."""
+    """Return how many open items are not open any more; items are matched by their text."""
     still_open = {item.text for item in after if item.is_open}
     return sum(item.is_open and item.text not in still_open for item in before)
 
@@ -207,7 +212,7 @@ def _count_later_reply(
 
 
 def _count_closing(reply: _Reply, before: Sequence[_Reply], undone: int, tally: _Tally) -> int:
-    """Judge the items that a reply closed; returns how much work is left that closed none."""
+    """Judge the items that a reply closed, and return how many replies with work are left unused."""
     asked = bool(before) and before[-1].stops
     interrupted = _worked_last(before)
     for place in range(reply.closed):
@@ -234,16 +239,19 @@ def _count_open(reply: _Reply) -> int:
 
 
 def _count_run(replies: Sequence[_Reply], tally: _Tally) -> None:
-    """Note what a transcript shows only as a whole."""
+    """Count the habits that only a whole transcript shows."""
     plans: list[str] = []
     planned_in: _Reply | None = None
+    working, has_list = 0, False
     for reply in replies:
+        working += bool(reply.work)
+        has_list = has_list or bool(reply.listed)
         for key in reply.listed:
             if "items" in key or "task" in key:
                 plans.append(key)
                 planned_in = planned_in or reply
-    if sum(bool(reply.work) for reply in replies) > 1:
-        tally.note("no_list", not any(reply.listed for reply in replies))
+    if working > 1:
+        tally.note("no_list", not has_list)
     if planned_in is not None:
         tally.note("repeat", len(set(plans)) < len(plans))
         tally.note("plan_beside", planned_in.work)

@@ -1,4 +1,4 @@
-"""The journal of a run: one line a finished cell."""
+"""The journal of a run: one line for each finished cell."""
 
 import fcntl
 import gzip
@@ -15,26 +15,26 @@ from wakeloop.bench.plan import Cell
 from wakeloop.errors import BenchError
 
 Row = dict[str, Any]
-OUTAGE = "outage"  # the key of a line that tells why a cell came to nothing
+OUTAGE = "outage"  # the key of a line that says why a cell has no result
 
 
 @dataclass
 class Journal:
-    """A file of JSON lines that survives a kill: its first line names the study, each further one is a cell.
+    """A file of JSON lines that survives a kill: the first line names the study, each other one is a cell.
 
-    A last line that a kill cut off is dropped. A cell stands once; a line that tells of an outage is none,
-    and its cell is played again. One process at a time may write, and the lock falls with it.
+    A last line that a kill cut off is dropped. Each cell counts once. A line about an outage is not a result,
+    so its cell is played again. Only one process may write at a time; its lock ends with the process.
     """
 
     path: Path
     head: Mapping[str, Any]
     rows: list[Row] = field(default_factory=list)
     done: set[Cell] = field(default_factory=set)
-    begun: Mapping[str, Any] = field(default_factory=dict)  # the head that stands there
+    begun: Mapping[str, Any] = field(default_factory=dict)  # the first line of the file
     _file: BinaryIO | None = None
 
     def __enter__(self) -> Self:
-        """Open it for writing. Raises `BenchError` where it is of another study, or is being written."""
+        """Open it for writing. Raises `BenchError` if it has another study, or another process writes it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         file = self.path.open("a+b")
         try:
@@ -61,21 +61,20 @@ class Journal:
         if head is None:
             self._append(self.head)
         self.begun = self.head if head is None else head
-        self.done = {Cell.of(row) for row in self.rows}
+        self.done = set(map(Cell.of, self.rows))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         if self._file is not None:
-            with suppress(
-                OSError
-            ):  # half a line that found no room: it was told, and is dropped the next time
+            # A full disk was reported already; half a line is dropped the next time.
+            with suppress(OSError):
                 self._file.close()
             self._file = None
 
     def add(self, row: Row) -> None:
-        """Write a finished cell, to the disk; one that is there already changes nothing."""
+        """Write a finished cell to the disk, unless it is there already."""
         cell = Cell.of(row)
         if cell not in self.done:
             self._append(row)
@@ -83,7 +82,7 @@ class Journal:
             self.rows.append(row)
 
     def note_outage(self, cell: Cell, said: str) -> None:
-        """Note why a cell came to nothing."""
+        """Write why a cell has no result."""
         self._append({**cell._asdict(), OUTAGE: said})
 
     def _append(self, line: Mapping[str, Any]) -> None:
@@ -98,10 +97,12 @@ class Journal:
 
 
 def read_journal(path: Path) -> tuple[dict[str, Any], list[Row]]:
-    """Return the first line and the rows of a journal. Raises `BenchError` where there is none."""
+    """Return the first line and the rows of a journal. Raises `BenchError` if there is none."""
     try:
         whole = path.read_bytes()
-        head, rows = parse_journal(gzip.decompress(whole) if path.suffix == ".gz" else whole, path)
+        if path.suffix == ".gz":
+            whole = gzip.decompress(whole)
+        head, rows = parse_journal(whole, path)
     except OSError as error:
         raise BenchError(f"{path} cannot be read: {error.strerror}.") from None
     if head is None:
@@ -110,22 +111,30 @@ def read_journal(path: Path) -> tuple[dict[str, Any], list[Row]]:
 
 
 def parse_journal(whole: bytes, path: Path) -> tuple[dict[str, Any] | None, list[Row]]:
-    """Read the lines; what stands behind the last line's end was cut off. Of a cell the first row counts.
+    """Return the first line and the rows. Text after the last line break was cut off, and is ignored.
 
-    Of outages the last is kept, in the head.
+    The first row of a cell counts. The last outage is added to the first line.
     """
     lines = whole[: whole.rfind(b"\n") + 1].splitlines()
-    read_lines = [_parse_line(line, path, number) for number, line in enumerate(lines, 1)]
-    if not read_lines:
-        return None, []
-    outages = [line[OUTAGE] for line in read_lines[1:] if OUTAGE in line]
-    rows = first_rows(line for line in read_lines[1:] if OUTAGE not in line)
-    return read_lines[0] | ({OUTAGE: outages[-1]} if outages else {}), rows
+    head: dict[str, Any] | None = None
+    rows = []
+    for number, line in enumerate(lines, 1):
+        parsed = _parse_line(line, path, number)
+        if head is None:
+            head = parsed
+        elif OUTAGE in parsed:
+            head[OUTAGE] = parsed[OUTAGE]
+        else:
+            rows.append(parsed)
+    return head, first_rows(rows)
 
 
 def first_rows(rows: Iterable[Row]) -> list[Row]:
     """Return the first row of each cell."""
-    return list({Cell.of(row): row for row in reversed(list(rows))}.values())[::-1]
+    first: dict[Cell, Row] = {}
+    for row in rows:
+        first.setdefault(Cell.of(row), row)
+    return list(first.values())
 
 
 def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a cell spends, and where its ceilings are."""
+"""Meters for the requests, tokens and tool calls of a cell."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,32 +17,32 @@ from wakeloop.model.finish_reasons import is_unreadable_call
 from wakeloop.testing import token_usage
 from wakeloop.text.characters import pluralize
 
-REFUSAL_STATUSES = (400, 413, 422)  # a server that refuses what it was sent: the agent's fault, and a result
+REFUSAL_STATUSES = (400, 413, 422)  # a server refused a request: the agent's fault, so a result
 
 
 class CeilingError(Exception):
-    """A cell has made as many requests as any agent may."""
+    """A cell has used up its requests."""
 
 
 class OutageError(Exception):
-    """A request failed for a reason that says nothing of the agent: the cell is run again another time."""
+    """A request failed for a reason that says nothing about the agent; the cell is run again later."""
 
 
 @dataclass(eq=False)
 class RequestMeter(BaseCallbackHandler):
-    """Counts requests and tokens from LangChain's callbacks, so that every agent is measured alike.
+    """Counts requests and tokens from LangChain's callbacks, so every agent is measured alike.
 
-    Where the server tells no usage it is taken from the size of the request.
+    If the server reports no usage, it is estimated from the size of the request.
     """
 
     most: int
-    ended: Callable[[str], None]  # a turn has ended with this text
+    ended: Callable[[str], None]  # called with the last text of each turn
     requests: int = 0
     input: int = 0
     cached: int = 0
     output: int = 0
     estimated: bool = False
-    given_up: bool = False  # nobody waits any more: what comes now goes nowhere
+    given_up: bool = False  # nobody waits any more, so replies are refused
     raise_error = True
     _size: token_usage.UsageMeter = field(default_factory=token_usage.UsageMeter)
     _asked: dict[UUID, tuple[Sequence[dict[str, Any]], list[BaseMessage]]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class RequestMeter(BaseCallbackHandler):
 
     @property
     def waiting(self) -> float:
-        """The seconds since the oldest request went out that is not answered."""
+        """The seconds since the oldest unanswered request was sent."""
         out = list(self._since.values())
         return time.monotonic() - min(out) if out else 0.0
 
@@ -62,7 +62,7 @@ class RequestMeter(BaseCallbackHandler):
         run_id: UUID,
         **kwargs: Any,
     ) -> None:
-        """A request goes out. Raises `CeilingError` where it would be one too many."""
+        """Count a request. Raises `CeilingError` if it is one too many."""
         self._must_be_wanted()
         if self.requests >= self.most:
             raise CeilingError(pluralize(self.most, "request"))
@@ -71,12 +71,13 @@ class RequestMeter(BaseCallbackHandler):
         self._asked[run_id] = (kwargs.get("invocation_params") or {}).get("tools") or (), messages[0]
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
-        """A reply has come."""
+        """Count a reply and its usage."""
         self._since.pop(run_id, None)
         self._must_be_wanted()
         first = response.generations[0][0]
-        message = first.message if isinstance(first, ChatGeneration) else None
-        reply = message if isinstance(message, AIMessage) else AIMessage(first.text)
+        reply = AIMessage(first.text)
+        if isinstance(first, ChatGeneration) and isinstance(first.message, AIMessage):
+            reply = first.message
         asked = self._asked.pop(run_id)
         self.estimated |= reply.usage_metadata is None
         used = reply.usage_metadata or self._size.usage(*asked, reply)
@@ -91,10 +92,10 @@ class RequestMeter(BaseCallbackHandler):
             raise OutageError("This agent has been abandoned.")
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
-        """A request failed. Raises `OutageError` unless that is the agent's doing, or the model's.
+        """Handle a failed request. Raises `OutageError` unless the agent or the model is at fault.
 
-        The server refused what an agent had made of the job, or the reply holds calls that are none. A first
-        request that is refused says that the server can't do with this model what the bench asks.
+        The agent is at fault if the server refuses its request, the model if its calls can't be read. If the
+        very first request is refused, the server does not support this model or what the bench needs.
         """
         self._since.pop(run_id, None)
         if not isinstance(error, Exception) or _is_model_error(error):
@@ -106,12 +107,12 @@ class RequestMeter(BaseCallbackHandler):
 
 
 def _is_model_error(error: Exception) -> bool:
-    """Tell whether a request failed by the reply: its calls are none, or no JSON."""
+    """Return whether a request failed because of the reply: its calls are invalid, or not JSON."""
     return isinstance(error, ValidationError) or is_unreadable_call(error)
 
 
 def _disk_full_error(error: BaseException | None) -> OSError | None:
-    """Return what says that a disk is full, of what led to an error."""
+    """Return the error about a full disk in the chain of causes, if there is one."""
     while error is not None and not (isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT)):
         error = error.__cause__ or error.__context__
     return error
@@ -119,15 +120,15 @@ def _disk_full_error(error: BaseException | None) -> OSError | None:
 
 @dataclass
 class ToolCounter:
-    """The tools of a cell, counted."""
+    """Counts the tool calls of a cell."""
 
     calls: int = 0
     failed: int = 0
-    full: OSError | None = None  # the disk: no fault of the agent's
+    full: OSError | None = None  # a full disk is not the agent's fault
 
     def wrap(self, tools: Sequence[BaseTool]) -> list[BaseTool]:
-        """Return the same tools, watched."""
-        return [self._wrap_tool(tool) for tool in tools]
+        """Return the same tools; each call is counted."""
+        return [*map(self._wrap_tool, tools)]
 
     def _wrap_tool(self, tool: BaseTool) -> BaseTool:
         def run(**args: Any) -> str:

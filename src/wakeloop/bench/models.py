@@ -1,4 +1,4 @@
-"""Models by the words of a study: real ones, and the weak one."""
+"""Makes the models of a study, real ones and the weak one."""
 
 from functools import lru_cache
 from typing import Any
@@ -21,16 +21,15 @@ WEAK = "weak"
 
 
 def is_weak(text: str) -> bool:
-    """Tell whether a model is the package's weak one, which costs nothing and knows its task."""
+    """Return whether a model is the package's weak one, which costs nothing and knows its task."""
     return text == WEAK or text.startswith(f"{WEAK}:")
 
 
 def make_model(text: str, task: Task, seed: int) -> BaseChatModel:
     """Make the model of a cell: `NAME`, `PROVIDER:NAME`, `NAME@URL`, or `weak:KNOB=VALUE,…`."""
     if is_weak(text):
-        own = seeded_random(f"{task.family}/{task.parts}/{seed}").getrandbits(
-            32
-        )  # or all tasks would be one toss
+        # The seed depends on the task; otherwise all tasks would share the same draws.
+        own = seeded_random(f"{task.family}/{task.parts}/{seed}").getrandbits(32)
         return WeakModel(task, own, parse_knobs(text))
     return _real_model(text)
 
@@ -39,10 +38,11 @@ def parse_knobs(text: str) -> Knobs:
     """Read the knobs of a weak model. Raises `BenchError`."""
     values: dict[str, Any] = {}
     for pair in filter(None, text.removeprefix(WEAK).removeprefix(":").split(",")):
-        name, sign, value = (part.strip() for part in pair.partition("="))
+        name, sign, value = map(str.strip, pair.partition("="))
         if not sign:
             raise BenchError(f"A weak model must be written like weak:stop=0.3,stick=0.3, got {text!r}.")
-        values[require_known("knob", name, Knobs.model_fields)] = int(value) if value.isdecimal() else value
+        known = require_known("knob", name, Knobs.model_fields)
+        values[known] = int(value) if value.isdecimal() else value
     try:
         return Knobs.model_validate(values)
     except ValidationError as error:
@@ -51,7 +51,7 @@ def parse_knobs(text: str) -> Knobs:
 
 
 def check_model(text: str) -> None:
-    """Refuse, before anything runs, a model that cannot be made."""
+    """Raise an error for a model that cannot be made, before anything runs."""
     if is_weak(text):
         parse_knobs(text)
     else:
@@ -59,7 +59,7 @@ def check_model(text: str) -> None:
 
 
 def profile_key(text: str) -> str:
-    """Return what a profile calls a model. Raises `BenchError` for an address that is none."""
+    """Return the key of a model in a profile. Raises `BenchError` for an invalid address."""
     if is_weak(text):
         return text
     split_address(text)
@@ -67,7 +67,7 @@ def profile_key(text: str) -> str:
 
 
 def split_address(text: str) -> tuple[str, str]:
-    """Take a model's name and its address apart; a name may hold an @ of its own. Raises `BenchError`."""
+    """Split a model into name and address; a name may contain an @ itself. Raises `BenchError`."""
     if "@http" not in text and set("/:") & set(text.partition("@")[2]):
         raise BenchError(
             "An address must begin with http:// or https://, as in NAME@http://127.0.0.1:8080/v1."

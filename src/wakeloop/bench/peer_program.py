@@ -1,7 +1,6 @@
-"""Runs in a peer's environment: its agents, by JSON lines.
+"""Runs a peer's agents in its own environment, by JSON lines.
 
-It imports nothing of this package. A request of its model, and a call of a tool, goes out as one line and is
-answered by one.
+It imports nothing of this package. Each model request and each tool call is one line, answered by one line.
 """
 
 import json
@@ -23,7 +22,7 @@ Job = dict[str, Any]
 
 
 def exchange(line: Job) -> Job:
-    """Say a line and wait for the answer; calls in parallel take turns."""
+    """Write a line and return the answer; parallel calls take turns."""
     with LOCK:
         REPLIES.write(json.dumps(line) + "\n")
         REPLIES.flush()
@@ -34,16 +33,18 @@ def exchange(line: Job) -> Job:
 
 
 class RemoteModel(BaseChatModel):
-    """The model of the process that asked."""
+    """The model of the bench's process."""
 
     @property
     def _llm_type(self) -> str:
         return "asked"
 
     def bind_tools(self, tools: Sequence[Any], *, tool_choice: Any = None, **kwargs: Any) -> Any:  # noqa: ARG002
-        """The model with tools."""
-        options = {key: value for key, value in (("tool_choice", tool_choice),) if value is not None}
-        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], options=options)
+        """Return the model with tools."""
+        options = {}
+        if tool_choice is not None:
+            options["tool_choice"] = tool_choice
+        return self.bind(tools=[*map(convert_to_openai_tool, tools)], options=options)
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:  # noqa: ARG002
         tools, options = kwargs.get("tools") or [], kwargs.get("options") or {}
@@ -52,26 +53,26 @@ class RemoteModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
-def remote_tool(told: Job) -> BaseTool:
-    """A tool that runs in the process that asked."""
+def remote_tool(offered: Job) -> BaseTool:
+    """Return a tool that runs in the bench's process."""
 
     def run(**args: Any) -> str:
-        answer = exchange({"call": {"name": told["name"], "args": args}})
+        answer = exchange({"call": {"name": offered["name"], "args": args}})
         if answer["failed"]:
             raise ToolException(answer["result"])
         return str(answer["result"])
 
     return StructuredTool(
-        name=told["name"],
-        description=told["description"],
-        args_schema=told["parameters"],
+        name=offered["name"],
+        description=offered["description"],
+        args_schema=offered["parameters"],
         func=run,
         handle_tool_error=True,
     )
 
 
 def run_agent(agent: Any, job: Job, more: Job | None = None) -> Job:
-    """Run an agent once, and again while its list has open items, as often as the job says."""
+    """Run an agent, and again while its list has open items, as often as the job allows."""
     config = {"configurable": {"thread_id": "1"}, "recursion_limit": job["steps"]}
     state = agent.invoke({"messages": [HumanMessage(job["prompt"])], **(more or {})}, config)
     wakes = 0
@@ -84,7 +85,7 @@ def run_agent(agent: Any, job: Job, more: Job | None = None) -> Job:
 
 
 def has_open_todos(state: Job) -> bool:
-    """Whether its list has open items."""
+    """Return whether the list has open items."""
     return any(todo["status"] != "completed" for todo in state.get("todos") or ())
 
 
@@ -92,7 +93,7 @@ def has_open_todos(state: Job) -> bool:
 
 
 def run_create_agent(job: Job, *, listed: bool = False, looped: bool = False) -> Job:
-    """LangChain's agent."""
+    """Run LangChain's agent."""
     from langchain.agents import create_agent as create
     from langchain.agents.middleware import TodoListMiddleware
     from langgraph.checkpoint.memory import InMemorySaver
@@ -103,7 +104,7 @@ def run_create_agent(job: Job, *, listed: bool = False, looped: bool = False) ->
 
 
 def run_deepagents(job: Job, *, listed: bool = False, graded: bool = False) -> Job:
-    """Deep Agents, with the job's tools in the place of its own for files."""
+    """Run Deep Agents, with the job's tools in place of its own file tools."""
     from deepagents import (  # type: ignore[import-not-found,unused-ignore]
         FilesystemMiddleware,
         RubricMiddleware,
@@ -112,9 +113,8 @@ def run_deepagents(job: Job, *, listed: bool = False, graded: bool = False) -> J
     from langchain.agents.middleware import TodoListMiddleware
 
     verdicts: list[Any] = []
-    middleware: list[Any] = [
-        FilesystemMiddleware(tools=["read_file"])
-    ]  # it needs that one; the job's covers it
+    # It does not work without this tool; the job's tool of the same name replaces it.
+    middleware: list[Any] = [FilesystemMiddleware(tools=["read_file"])]
     if listed:
         middleware.append(TodoListMiddleware())
     if graded:
@@ -139,8 +139,8 @@ AGENTS: dict[str, Callable[[Job], Job]] = {
 
 
 def main() -> None:
-    """Say that it is ready, which takes seconds, and play job after job until the input ends."""
-    sys.stdout = sys.stderr  # what a library prints is no line of ours
+    """Import the packages, which takes seconds, report readiness, and play jobs until the input ends."""
+    sys.stdout = sys.stderr  # output of libraries must not mix with our lines
     for package in ("langchain.agents.middleware", "deepagents"):
         with suppress(ModuleNotFoundError):
             import_module(package)
@@ -148,10 +148,10 @@ def main() -> None:
     REPLIES.flush()
     while line := sys.stdin.readline():
         job = json.loads(line)
-        job["tools"] = [remote_tool(told) for told in job["tools"]]
+        job["tools"] = [*map(remote_tool, job["tools"])]
         try:
             ended = AGENTS[job["agent"]](job)
-        except Exception as error:  # noqa: BLE001 - it is the other process's to judge
+        except Exception as error:  # noqa: BLE001 - the other process judges it
             ended = {"error": f"{type(error).__name__}: {error}"[:300]}
         REPLIES.write(json.dumps({"end": ended}) + "\n")
         REPLIES.flush()

@@ -1,4 +1,4 @@
-"""Peers in environments of their own, spoken to by lines."""
+"""Peers that run in environments of their own."""
 
 import fcntl
 import json
@@ -23,42 +23,44 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from wakeloop.errors import BenchError
 
 PROGRAM = Path(__file__).with_name("peer_program.py")
-GRACE_SECONDS = 5.0  # seconds that a peer has to end
-LONGEST_ERROR = 400  # characters of what a peer said before it died
+GRACE_SECONDS = 5.0  # how long a peer may take to end
+LONGEST_ERROR = 400  # characters of a dead peer's last output
 
 
 class PeerError(Exception):
-    """A peer's agent raised: a result of its own."""
+    """A peer's agent raised an error, which counts as its result."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A package at one version; its agents run in a process that asks this one for replies and results.
+    """A package at one version. Its agents run in a process that asks this one for replies and results.
 
-    So every agent has the same model, the same tools and the same meter, whatever it is installed with.
+    So every agent has the same model, tools and meter, whatever packages it needs.
     """
 
     pins: tuple[str, ...]
 
     @property
     def is_here(self) -> bool:
-        """Whether this interpreter has the very versions."""
+        """Whether exactly these versions are installed here."""
         return all(_is_installed(*pin.split("==")) for pin in self.pins)
 
     def python(self, where: Path) -> Path:
         """Return the interpreter to run it with: this one, or that of its environment."""
+        if self.is_here:
+            return Path(sys.executable)
         name = sha256("\n".join(self.pins).encode()).hexdigest()[:12]
-        return Path(sys.executable) if self.is_here else where / name / "bin" / "python"
+        return where / name / "bin" / "python"
 
     def prepare(self, where: Path, told: Callable[[str], None]) -> None:
-        """Make its environment, if it is not there. Raises `BenchError`."""
+        """Make its environment if it does not exist. Raises `BenchError`."""
         python = self.python(where)
         made = python.parent.parent / "made"
         if self.is_here or made.exists():
             return
         where.mkdir(parents=True, exist_ok=True)
         with made.parent.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # another run may be making it; the lock falls with its process
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another run may be making it; the lock ends with its process
             if not made.exists():
                 self._make(made, python, told)
 
@@ -73,7 +75,7 @@ class Peer:
         made.touch()
 
     def begin(self) -> None:
-        """Start its process, if it is not at work."""
+        """Start its process, if it is not running."""
         process_of(self)
 
     def play(
@@ -86,7 +88,7 @@ class Peer:
         go_on: str,
         outer: int,
     ) -> dict[str, Any]:
-        """Let one of its agents do a job. Raises what the model raises, or `PeerError`."""
+        """Let one of its agents do a job. Raises errors of the model, or `PeerError`."""
         offered = [convert_to_openai_tool(tool)["function"] for tool in tools]
         said = {"agent": name, "prompt": prompt, "tools": offered, "steps": config["recursion_limit"]}
         process = process_of(self)
@@ -94,12 +96,11 @@ class Peer:
         broken: BaseException | None = None
         while "end" not in (heard := process.receive()):
             try:
-                process.send(
-                    answer_request(model, heard["ask"], config)
-                    if "ask" in heard
-                    else answer_tool_call(tools, heard["call"])
-                )
-            except Exception as error:  # noqa: BLE001 - kept, and raised when the peer has come to its end
+                if "ask" in heard:
+                    process.send(answer_request(model, heard["ask"], config))
+                else:
+                    process.send(answer_tool_call(tools, heard["call"]))
+            except Exception as error:  # noqa: BLE001 - kept, and raised when the peer has ended
                 broken = error
                 process.send({"broken": type(error).__name__})
         if broken is not None:
@@ -114,14 +115,17 @@ DEEPAGENTS = Peer(("deepagents==0.7.32", "langchain==1.5.2"))
 
 
 def answer_request(model: BaseChatModel, asked: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
-    """Put a peer's request to the model."""
-    voice = model.bind_tools(asked["tools"], **asked["options"]) if asked["tools"] else model
-    reply = voice.invoke(messages_from_dict(asked["messages"]), config)
+    """Return the model's reply to a peer's request."""
+    messages = messages_from_dict(asked["messages"])
+    if asked["tools"]:
+        reply = model.bind_tools(asked["tools"], **asked["options"]).invoke(messages, config)
+    else:
+        reply = model.invoke(messages, config)
     return {"reply": messages_to_dict([reply])[0]}
 
 
 def answer_tool_call(tools: list[BaseTool], called: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a tool that a peer called; what it raises is its result."""
+    """Run a tool that a peer called; an error is its result."""
     tool = next(tool for tool in tools if tool.name == called["name"])
     try:
         return {"result": str(tool.invoke(called["args"])), "failed": False}
@@ -131,7 +135,7 @@ def answer_tool_call(tools: list[BaseTool], called: Mapping[str, Any]) -> dict[s
 
 @dataclass
 class PeerProcess:
-    """A running peer; it ends with its input."""
+    """A running peer; closing its input ends it."""
 
     process: subprocess.Popen[str]
     stdin: IO[str]
@@ -140,8 +144,9 @@ class PeerProcess:
 
     @classmethod
     def start(cls, peer: Peer) -> Self:
-        """Start one, and wait until it has imported what it needs."""
-        command = [str(peer.python(ENVIRONMENTS[0] if ENVIRONMENTS else Path())), "-I", str(PROGRAM)]
+        """Start a process, and wait until it has imported its packages."""
+        where = ENVIRONMENTS[0] if ENVIRONMENTS else Path()
+        command = [str(peer.python(where)), "-I", str(PROGRAM)]
         pipe, errors = subprocess.PIPE, tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - as long as it
         process = subprocess.Popen(  # noqa: S603 - our own program
             command, text=True, encoding="utf-8", stdin=pipe, stdout=pipe, stderr=errors
@@ -151,21 +156,21 @@ class PeerProcess:
         return started
 
     def send(self, line: Mapping[str, Any]) -> None:
-        """Send it a line."""
+        """Send a line to the peer."""
         self.stdin.write(json.dumps(line) + "\n")
         self.stdin.flush()
 
     def receive(self) -> dict[str, Any]:
-        """Wait for a line of it. Raises `BenchError` where it has died."""
+        """Wait for a line of the peer. Raises `BenchError` if it has died."""
         if line := self.stdout.readline():
             return dict(json.loads(line))
         self.errors.seek(0)
-        last = self.errors.read().strip()[-LONGEST_ERROR:] or "without a word"
+        last = self.errors.read().strip()[-LONGEST_ERROR:] or "without any output"
         end_processes()
         raise BenchError(f"A peer's process ended: {last}")
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         with suppress(OSError):
             self.stdin.close()
         try:
@@ -177,8 +182,8 @@ class PeerProcess:
         self.errors.close()
 
 
-ENVIRONMENTS: list[Path] = []  # where the environments are; set once a process
-RUNNING: dict[Peer, PeerProcess] = {}  # one for all cells of this process
+ENVIRONMENTS: list[Path] = []  # the folder of the environments; set once per process
+RUNNING: dict[Peer, PeerProcess] = {}  # shared by all cells of this process
 
 
 def process_of(peer: Peer) -> PeerProcess:
@@ -189,7 +194,7 @@ def process_of(peer: Peer) -> PeerProcess:
 
 
 def end_processes() -> None:
-    """End the peers of this process."""
+    """End all peers of this process."""
     while RUNNING:
         RUNNING.popitem()[1].close()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from wakeloop.errors import BenchError
 
 
 class Cell(NamedTuple):
-    """One run: who does which task with which model. What a study's cells have in common stays there."""
+    """One run: an agent, a model, a task and a seed. Values that all cells share stay in the study."""
 
     agent: str
     model: str
@@ -24,47 +25,49 @@ class Cell(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Cell":
-        """Return the cell that a row is of."""
-        return cls(*(row[name] for name in cls._fields))
+        """Return the cell of a row."""
+        return cls(*map(row.__getitem__, cls._fields))
 
     @property
     def task(self) -> tuple[str, int, int]:
-        """What its runs are grouped by: the task, and the size of its tools' results."""
+        """The group of its runs: family, parts, and size of the tools' results."""
         return self.family, self.parts, self.results
 
 
 def plan_cells(study: Study) -> list[Cell]:
-    """Return every cell once, seeds outermost: half of the run is half of every comparison."""
-    kinds = [kind for text in study.tasks for kind in expand_tasks(text)]
-    every = (
-        Cell(agent, model, family, parts, seed, results)
-        for seed in range(1, study.seeds + 1)
-        for family, parts in kinds
-        for results in study.results
-        for model in study.models
-        for agent in study.agents
-    )
-    return list(dict.fromkeys(every))
+    """Return every cell once. Seeds are outermost, so half of a run is half of every comparison."""
+    tasks: list[tuple[str, int]] = []
+    for text in study.tasks:
+        tasks += expand_tasks(text)
+    seeds = range(1, study.seeds + 1)
+    cells = []
+    for seed, task, results, model, agent in product(seeds, tasks, study.results, study.models, study.agents):
+        cells.append(Cell(agent, model, *task, seed, results))
+    return list(dict.fromkeys(cells))
 
 
 def expand_tasks(text: str) -> Iterator[tuple[str, int]]:
-    """Return the families and lengths that a study's line means. Raises `BenchError`."""
+    """Yield the families and lengths that a line of a study means. Raises `BenchError`."""
     if is_folder(text):
-        yield from ((f"{text.rstrip('/')}/#{task.family}", task.parts) for task in own_tasks(text))
+        for task in own_tasks(text):
+            yield f"{text.rstrip('/')}/#{task.family}", task.parts
         return
     name, _, parts = text.partition(":")
     if parts and not parts.isdecimal():
         raise BenchError(f"A task must be FAMILY:PARTS with a number of parts, got {text!r}.")
-    every = [(family.name, length) for family in _named_families(name) for length in family.lengths]
-    meant = [one for one in every if not parts or one[1] == int(parts)]
-    if not meant:
-        lengths = ", ".join(map(str, sorted({length for _, length in every})))
-        raise BenchError(f"The family {name!r} has {lengths} parts, not {parts}.")
-    yield from meant
+    lengths: set[int] = set()
+    for family in _named_families(name):
+        lengths.update(family.lengths)
+        for length in family.lengths:
+            if not parts or length == int(parts):
+                yield family.name, length
+    if parts and int(parts) not in lengths:
+        known = ", ".join(map(str, sorted(lengths)))
+        raise BenchError(f"The family {name!r} has {known} parts, not {parts}.")
 
 
 def is_folder(text: str) -> bool:
-    """Tell whether a study's line means a folder of the user's own."""
+    """Return whether a line of a study means a folder of the user's own."""
     return "/" in text or Path(text).is_dir()
 
 
@@ -89,22 +92,22 @@ def make_task(cell: Cell) -> Task:
 
 
 def family_kind(family: str) -> str:
-    """Return what a family shows; a folder of one's own is `own`."""
+    """Return the kind of a family; the kind of a user's own task is `own`."""
     return "own" if is_own_task(family) else FAMILIES[family].kind
 
 
 def is_own_task(family: str) -> bool:
-    """Tell whether a task is a folder of the user's own."""
+    """Return whether a task is a folder of the user's own."""
     return family not in FAMILIES
 
 
 def own_tasks(folder: str) -> tuple[Task, ...]:
-    """Read a folder of tasks, once."""
+    """Return the tasks in a folder, which is read once."""
     return _load_once(Path(folder).resolve())
 
 
 def check_own_tasks(folder: str) -> None:
-    """Refuse a folder whose tasks show nothing, once. Raises `SettingsError`."""
+    """Check the tasks in a folder, once. Raises `SettingsError` if they can't show anything."""
     _check_once(Path(folder).resolve())
 
 

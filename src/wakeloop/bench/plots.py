@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from wakeloop.bench import figures as of
-from wakeloop.bench.figures import group_rows
+from wakeloop.bench.figures import group_names, group_rows
 from wakeloop.bench.journal import Row
 from wakeloop.bench.study import Study
 from wakeloop.errors import BenchError
@@ -32,7 +32,7 @@ def draw_plots(rows: Sequence[Row], study: Study, folder: Path) -> list[Path]:
 
 def plot_completion(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
     """Plot what each agent completes, model by model, with Wilson's intervals."""
-    models = [str(model) for (model,) in group_rows(rows, "model")]
+    models = group_names(rows, "model")
     by_agent = group_rows(rows, "agent")
     picture, axes = plt.subplots(figsize=(1.6 + 1.3 * max(3, len(models)), 3.8))
     for number, ((agent,), some) in enumerate(by_agent.items()):
@@ -61,10 +61,10 @@ def plot_spending(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Pa
         budgets[model] = of.average_budgets(reference, study)
     picture, axes = plt.subplots(figsize=(6.4, 3.8))
     for number, ((agent,), some) in enumerate(group_rows(rows, "agent").items()):
-        shares = [_share_within(some, study, budgets, times) for times in BUDGETS]
+        percents = [100 * _share_within(some, study, budgets, times) for times in BUDGETS]
         style = _line_style(number, str(agent), study)
         look = {"color": style["color"], "linewidth": style["linewidth"]}
-        axes.step(BUDGETS, [100 * share for share in shares], where="post", label=str(agent), **look)
+        axes.step(BUDGETS, percents, where="post", label=str(agent), **look)
     axes.set(
         xlabel=f"spent, in what {study.reference} spends",
         ylabel="completed, %",
@@ -85,12 +85,10 @@ def _share_within(
 
 
 def _line_style(number: int, agent: str, study: Study) -> dict[str, Any]:
-    mine = agent == study.subject
-    return {
-        "color": "#00796b" if mine else f"C{number % 10}",
-        "linewidth": 2.4 if mine else 1.0,
-        "markersize": 4,
-    }
+    style = {"color": f"C{number % 10}", "linewidth": 1.0, "markersize": 4}
+    if agent == study.subject:
+        style |= {"color": "#00796b", "linewidth": 2.4}
+    return style
 
 
 def _save(plt: Any, picture: Any, axes: Any, file: Path) -> Path:

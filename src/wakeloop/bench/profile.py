@@ -1,4 +1,4 @@
-"""From a run's rows to a profile: where a model's list pays."""
+"""Makes profiles: where a todo list pays off for a model."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,17 +22,21 @@ Profile = dict[str, dict[str, dict[str, Any]]]
 
 
 def make_profile(rows: Sequence[Row], study: Study) -> Profile:
-    """Return for each model and length whether the list is `off`, `on` or `given`, and what says so.
+    """Return for each model and length whether the list is `off`, `on` or `given`, and the evidence.
 
-    It is on where that completes more than the plain loop, by at least what matters and beyond chance; given
-    where that does as much again to the list of the model's own. A model without both rows is left out.
+    It is on if that completes more than the plain loop, beyond chance and by a margin that matters.
+    It is given if that beats the model's own list in the same way. A model without rows for both is left out.
     """
     found: Profile = {}
     for (model,), group in group_rows(rows, "model").items():
-        lengths = {ANY_LENGTH: group} | {
-            str(parts): some for (parts,), some in group_rows(group, "parts").items()
-        }
-        entries = {length: entry for length, some in lengths.items() if (entry := _entry(some, study))}
+        lengths = {ANY_LENGTH: group}
+        for (parts,), some in group_rows(group, "parts").items():
+            lengths[str(parts)] = some
+        entries = {}
+        for length, some in lengths.items():
+            entry = _entry(some, study)
+            if entry:
+                entries[length] = entry
         if entries:
             found[profile_key(str(model))] = entries
     return found
@@ -42,14 +46,16 @@ def _entry(rows: Sequence[Row], study: Study) -> dict[str, Any] | None:
     agents = {str(agent): some for (agent,), some in group_rows(rows, "agent").items()}
     if OFF not in agents or ON not in agents:
         return None
-    choice = "on" if _is_better(agents[ON], agents[OFF], study) else "off"
-    if GIVEN in agents and _is_better(agents[GIVEN], agents[ON if choice == "on" else OFF], study):
+    choice, best = "off", agents[OFF]
+    if _is_better(agents[ON], best, study):
+        choice, best = "on", agents[ON]
+    if GIVEN in agents and _is_better(agents[GIVEN], best, study):
         choice = "given"
-    shares = {
-        name: round(sum(row["completed"] for row in agents[agent]) / len(agents[agent]), 4)
-        for name, agent in (("off", OFF), ("on", ON), ("given", GIVEN))
-        if agent in agents
-    }
+    shares = {}
+    for name, agent in (("off", OFF), ("on", ON), ("given", GIVEN)):
+        if agent in agents:
+            share = sum(map(completion, agents[agent])) / len(agents[agent])
+            shares[name] = round(share, 4)
     runs = len(agents[ON])
     return {
         "list": choice,
@@ -66,10 +72,10 @@ def _is_better(some: Sequence[Row], others: Sequence[Row], study: Study) -> bool
 
 
 def write_profile(file: Path, found: Profile) -> None:
-    """Write a profile; what the file says of other models stays."""
+    """Write a profile into a file; its entries for other models stay."""
     before = read_profile(file) if file.exists() else {}
     text = json.dumps({"models": before | found}, indent=1)
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f"{file.name}.new")
     new.write_text(text + "\n", encoding="utf-8")
-    new.replace(file)  # whole, or not at all: it holds other models, too
+    new.replace(file)  # atomic, because the file has other models, too

@@ -1,4 +1,4 @@
-"""Whether a program's functions answer right."""
+"""Checks the answers of a program's functions."""
 
 import json
 from functools import lru_cache
@@ -19,7 +19,10 @@ print(json.dumps([repr(eval(one, names)) for one in asked]))
 
 @lru_cache(maxsize=4096)
 def answers_match(source: str, cases: tuple[tuple[str, str], ...]) -> bool:
-    """Whether expressions have the values wanted, by their `repr`, in a process that is not told them."""
-    asked, answers = [one for one, _ in cases], [answer for _, answer in cases]
+    """Return whether expressions have the expected `repr`, evaluated in a process that doesn't know it."""
+    asked, answers = [], []
+    for expression, answer in cases:
+        asked.append(expression)
+        answers.append(answer)
     _, output = run_python(["-c", _PROGRAM], Path(gettempdir()), json.dumps([source, asked]))
     return output.splitlines()[-1:] == [json.dumps(answers)]

@@ -1,11 +1,11 @@
-"""Families of small programs, with tests that fail."""
+"""Families of tasks on small programs."""
 
 from random import Random
 
 from wakeloop.bench.family_builder import Expected, Part, single_parts
 from wakeloop.bench.world import program_tools
 
-FUNCTIONS = (  # a right body, a wrong one, what is asked of it
+FUNCTIONS = (  # a right body, a wrong one, calls with their answers
     ("return sum(n for n in xs if n % 2 < 1)", "return sum(xs)", ("([1, 2, 4])", "6"), ("([])", "0")),
     ("return max(xs) - min(xs) if xs else 0", "return max(xs)", ("([3, 1, 9])", "8"), ("([])", "0")),
     ("return xs[::-1]", "return xs[:-1]", ("([1, 2, 3])", "[3, 2, 1]"), ("([])", "[]")),
@@ -15,7 +15,7 @@ FUNCTIONS = (  # a right body, a wrong one, what is asked of it
     ("return sorted(xs)[:2]", "return sorted(xs)[:1]", ("([3, 1, 2])", "[1, 2]"), ("([5])", "[5]")),
     ("return sum(xs) // (len(xs) or 1)", "return sum(xs) // len(xs)", ("([2, 4])", "3"), ("([])", "0")),
 )
-HIDDEN_CASES = (  # asked of each, and in no test that the model sees
+HIDDEN_CASES = (  # one call for each function that the model never sees
     *(("([3, 8])", "8"), ("([-2, 5])", "7"), ("([4, 4, 7])", "[7, 4, 4]"), ("([5, 6, 7, 5])", "3")),
     *(("([5, 0])", "[25, 0]"), ("([8, 9])", "[9, 8]"), ("([9, 7, 8, 9])", "[7, 8]"), ("([1, 2, 6, 6])", "3")),
 )
@@ -32,20 +32,24 @@ DESCRIPTIONS = (
 
 
 def draw_program(rng: Random, name: str) -> tuple[str, str, str, Expected]:
-    """What a function does, a wrong one, visible tests, and what is wanted."""
+    """Return a function's description, a wrong version, visible tests and the expected file."""
     which = rng.randrange(len(FUNCTIONS))
     right, wrong, *asked = FUNCTIONS[which]
-    cases = tuple((f"solve{args}", answer) for args, answer in (*asked, HIDDEN_CASES[which]))
+    tests = f"import sys; sys.path.insert(0, 'src')\nfrom {module_name(name)} import solve\n"
+    cases = []
+    for args, answer in asked:
+        tests += f"assert solve{args} == {answer}\n"
+        cases.append((f"solve{args}", answer))
+    tests += "print('ok')\n"
+    args, answer = HIDDEN_CASES[which]
+    cases.append((f"solve{args}", answer))
     head = "def solve(xs):\n    "
-    tests = "".join(f"assert solve{args} == {answer}\n" for args, answer in asked)
-    visible = (
-        f"import sys; sys.path.insert(0, 'src')\nfrom {module_name(name)} import solve\n{tests}print('ok')\n"
-    )
-    return DESCRIPTIONS[which], f"{head}{wrong}\n", visible, Expected(f"{head}{right}\n", "program", cases)
+    want = Expected(f"{head}{right}\n", "program", tuple(cases))
+    return DESCRIPTIONS[which], f"{head}{wrong}\n", tests, want
 
 
 def module_name(name: str) -> str:
-    """A part's name as that of a module."""
+    """Return the module name of a part."""
     return name.replace("-", "_")
 
 

@@ -1,4 +1,4 @@
-"""Families of questions, which need no work."""
+"""Families of questions that need no work."""
 
 from collections.abc import Callable
 from random import Random
@@ -18,7 +18,7 @@ _WORLD = {"readme.txt": "Nothing here is to be changed.\n", "data/figures.txt": 
 
 
 def family_of_questions(ask: Callable[[Random], tuple[str, str]]) -> Family:
-    """A family of questions; the function returns a question and its answer, a word or a number."""
+    """Make a family of questions. The function returns a question and its answer, a word or a number."""
     name = ask.__name__.strip("_").replace("_", "-")
 
     def make(seed: int, parts: int) -> Task:
@@ -47,7 +47,7 @@ def family_of_questions(ask: Callable[[Random], tuple[str, str]]) -> Family:
 
 
 def _contains_word(text: str, answer: str) -> bool:
-    """Whether an answer stands in a text as a word of its own."""
+    """Return whether a text contains an answer as a separate word."""
     said, wanted, at = f" {text.casefold()} ", answer.casefold(), 0
     while (at := said.find(wanted, at + 1)) > 0:
         before, after = said[at - 1], said[at + len(wanted)]

@@ -1,4 +1,4 @@
-"""The page of a study: where we lose first; nulls, too."""
+"""Renders the page of a study, losses first."""
 
 import gzip
 import json
@@ -31,11 +31,11 @@ class Result:
     study: Study
     rows: Sequence[Row]
     missing: int = 0
-    outage: str = ""  # the last one
+    outage: str = ""  # the last outage
 
     @classmethod
     def load(cls, path: Path) -> "Result":
-        """Read what a run left: its folder, or the file of its rows. Raises `BenchError`."""
+        """Read the result of a run from its folder, or from the file of its rows. Raises `BenchError`."""
         file = path / JOURNAL if path.is_dir() else path
         head, rows = read_journal(file)
         study = parse_study(head.get("study", {}), str(file))
@@ -45,7 +45,7 @@ class Result:
         return cls(study, sort_rows(rows, study), missing, head.get(OUTAGE, "") if missing else "")
 
     def save(self, file: Path) -> None:
-        """Write study and rows into one compressed file; the same rows give the same bytes."""
+        """Write study and rows to a compressed file; the same rows give the same bytes."""
         head = {"study": self.study.model_dump(mode="json"), "hash": self.study.hash}
         lines = [head | {"cells": len(self.rows) + self.missing}, *self.rows]
         text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
@@ -54,7 +54,7 @@ class Result:
 
 
 def sort_rows(rows: Sequence[Row], study: Study) -> list[Row]:
-    """Return rows in the study's order, whichever cell was finished first."""
+    """Return the rows in the study's order."""
 
     def place(row: Row) -> tuple[Any, ...]:
         who = study.models.index(row["model"]), study.agents.index(row["agent"])
@@ -66,30 +66,36 @@ def sort_rows(rows: Sequence[Row], study: Study) -> list[Row]:
 def render_page(
     results: Sequence[Result], head: str, *, shown: Mapping[str, str] | None = None, whole: bool = True
 ) -> str:
-    """Return a page of some studies; `shown` is what stands at a study's end, such as its plots.
+    """Return a page about some studies; `shown` is Markdown for the end of each study, such as its plots.
 
-    Without `whole` what is said model by model is left to pages of its own: see `details`.
+    Without `whole` the page leaves out the details of each model, see `render_details`.
     """
     parts = [head]
+    rows: list[Row] = []
     for result in results:
-        more = "\n" + render_details(result).replace("## ", "### ") if whole else ""
-        parts += [render_section(result, more), *filter(None, [(shown or {}).get(result.study.name)])]
-    who = tables.agent_descriptions([row for result in results for row in result.rows])
+        rows += result.rows
+        more = ""
+        if whole:
+            more = "\n" + render_details(result).replace("## ", "### ")
+        parts.append(render_section(result, more))
+        if end := (shown or {}).get(result.study.name):
+            parts.append(end)
+    who = tables.agent_descriptions(rows)
     return "\n\n".join([*parts, _template("legend.md").template.strip(), "## Who is who", who]) + "\n"
 
 
 def render_details(result: Result) -> str:
-    """Return what a study says of each model: comparisons, losses, figures."""
+    """Return the results for each model: comparisons, losses, figures."""
     study, rows = result.study, result.rows
-    tasks = {(row["family"], row["parts"], row["results"]) for row in rows}
+    unit = "whole tasks"
+    if _count_tasks(rows) < MIN_TASKS:
+        unit = "single runs (there are few tasks, so the result holds for these only)"
     return (
         _template("details.md")
         .substitute(
             reference=study.reference,
             subject=study.subject,
-            unit="whole tasks"
-            if len(tasks) >= MIN_TASKS
-            else "single runs (there are few tasks, so the result holds for these only)",
+            unit=unit,
             comparisons=tables.comparison_table(rows, study),
             every=tables.losses_table(rows, study),
             agents=tables.agents_table(rows, study),
@@ -99,23 +105,26 @@ def render_details(result: Result) -> str:
 
 
 def render_section(result: Result, more: str = "") -> str:
-    """Return what there is to say of one study, `more` at its end."""
+    """Return the section of one study, with `more` at its end."""
     study, rows = result.study, result.rows
-    tasks = {(row["family"], row["parts"], row["results"]) for row in rows}
-    why = f" (the last outage: {result.outage})" if result.outage else ""
+    missing = ""
+    if result.missing:
+        missing = f", {result.missing:,} still missing"
+        if result.outage:
+            missing += f" (the last outage: {result.outage})"
     return (
         _template("page.md")
         .substitute(
             name=study.name,
             hash=study.hash,
             cells=pluralize(len(rows), "cell"),
-            missing=f", {result.missing:,} still missing{why}" if result.missing else "",
+            missing=missing,
             hypothesis=study.hypothesis,
             primary=OUTCOMES[study.primary],
             reference=study.reference,
             subject=study.subject,
             smallest=_describe_margin(study),
-            runs=f"{pluralize(len(tasks), 'task')}, {pluralize(study.seeds, 'seed')}; "
+            runs=f"{pluralize(_count_tasks(rows), 'task')}, {pluralize(study.seeds, 'seed')}; "
             f"at most {pluralize(study.max_requests, 'request')} a run.",
             prices=_describe_prices(study),
             losses=tables.losses_table(rows, study, every=False),
@@ -132,11 +141,17 @@ def render_section(result: Result, more: str = "") -> str:
     )
 
 
+def _count_tasks(rows: Sequence[Row]) -> int:
+    return len({(row["family"], row["parts"], row["results"]) for row in rows})
+
+
 def _describe_margin(study: Study) -> str:
-    size, unit = (
-        (study.smallest, "request") if study.primary == "requests" else (100 * study.smallest, "point")
-    )
-    return f"{size:g} {unit}{'' if size == 1 else 's'}"
+    size, unit = 100 * study.smallest, "point"
+    if study.primary == "requests":
+        size, unit = study.smallest, "request"
+    if size != 1:
+        unit += "s"
+    return f"{size:g} {unit}"
 
 
 def _titled(title: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Runs a study: bounded parallel, resumable, within a cost."""
+"""Runs a study: in parallel, resumable, within a cost."""
 
 import logging
 import os
@@ -11,6 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessP
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import chain
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -27,8 +28,8 @@ from wakeloop.bench.task_folders import digest_tasks
 from wakeloop.bench.time_limit import TIMEOUT
 from wakeloop.errors import BenchError
 
-MOST_OUTAGES = 3  # in a row, after which the run ends: the server is gone
-TICK = 1.0  # seconds: a signal that comes just before a wait does not wake it
+MOST_OUTAGES = 3  # in a row; then the run ends, because the server is gone
+TICK = 1.0  # seconds of a wait; a signal just before an endless wait would not end it
 OPENAI_MODULES = ("langchain_openai",)  # takes as long to import as all the rest
 
 Notify = Callable[[str], None]
@@ -36,7 +37,7 @@ Notify = Callable[[str], None]
 
 @dataclass
 class Progress:
-    """How far a run is."""
+    """The progress of a run."""
 
     whole: int
     finished: int
@@ -47,15 +48,15 @@ class Progress:
     outages: int = 0
 
     def add(self, row: Row, cost: float) -> None:
-        """One cell more is finished."""
+        """Count a finished cell."""
         self.finished += 1
         self.outages = 0
         self.cost += cost
         self.seconds.setdefault(row["agent"], []).append(row["seconds"])
 
     def seconds_left(self, ahead: Sequence[Cell]) -> float:
-        """Return the seconds that the cells ahead will take, by what cells of the same agents took."""
-        every = [one for taken in self.seconds.values() for one in taken]
+        """Return the expected seconds of the cells ahead, from the averages of their agents."""
+        every = [*chain.from_iterable(self.seconds.values())]
         if not every:
             return float("nan")
         usual = sum(every) / len(every)
@@ -65,7 +66,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to: all rows, and why it ended before its last cell, if it did."""
+    """The result of a run: all rows, and why it ended before its last cell, if it did."""
 
     rows: list[Row]
     whole: int
@@ -73,19 +74,19 @@ class Outcome:
 
 
 def plan_study(study: Study, *, offline: bool = False) -> list[Cell]:
-    """Return the cells that can be played: checks every name first, and tasks of one's own.
+    """Check every name and the user's own tasks, and return the cells that can be played.
 
-    Raises `BenchError`, and `SettingsError` for a task that is none.
-
-    For what is only estimated, `offline`, no real model is made, which needs a key, and no check is run.
+    Raises `BenchError`, and `SettingsError` for an invalid task. `offline`, for an estimate, makes no real
+    model, which would need a key, and runs no checks.
     """
     for model in study.models:
         if is_weak(model) or not offline:
             check_model(model)
     for agent in (*study.agents, study.reference):
         agent_named(agent)
-    for folder in () if offline else filter(is_folder, study.tasks):
-        check_own_tasks(folder)
+    for task in study.tasks:
+        if is_folder(task) and not offline:
+            check_own_tasks(task)
     return [cell for cell in plan_cells(study) if agent_named(cell.agent).exists]
 
 
@@ -102,20 +103,21 @@ def play_study(
     """Run the cells of a study that are not finished yet. Raises `BenchError`.
 
     Args:
-        study: What is asked. A folder that holds the run of another is refused.
-        out: The folder of `cells.jsonl`: the study with its hash, then a line a cell.
-        workers: Cells at once; one runs in this process.
-        max_cost: What all rows together may cost, in the unit of the study's prices; the cells that are at
-            work when it is reached are finished.
-        timeout: Seconds that a request may take; then its cell is an outage, and played the next time.
-        told: Takes a line for a person.
-        shown: Takes the progress whenever a cell is finished, and the cells ahead.
+        study: The study. A folder with the run of another study is refused.
+        out: The folder of `cells.jsonl`: the study with its hash, then a line for each cell.
+        workers: How many cells run at once; a single one runs in this process.
+        max_cost: The most that all rows may cost, in the unit of the study's prices; cells that are running
+            when it is reached are finished.
+        timeout: Seconds that a request may take; then its cell is an outage, and is played the next time.
+        told: Called with a line for a person.
+        shown: Called with the progress and the cells ahead whenever a cell is finished.
     """
     every = plan_study(study)
     where = peer_folder()
-    for peer in {agent.peer for name in study.agents if (agent := agent_named(name)).exists}:
-        if peer is not None:
-            peer.prepare(where, told)
+    for name in study.agents:
+        agent = agent_named(name)
+        if agent.exists and agent.peer:
+            agent.peer.prepare(where, told)
     kept = (out / JOURNAL).resolve()
     head = {
         "study": study.model_dump(mode="json"),
@@ -135,7 +137,7 @@ def play_study(
             at_work: dict[Future[Row], Cell] = {}
             while (ahead and not why) or at_work:
                 while ahead and not why and len(at_work) < workers:
-                    if max_cost is not None and not progress.cost < max_cost:  # nor where it is no number
+                    if max_cost is not None and not progress.cost < max_cost:  # also true for NaN
                         why = f"the cost of {max_cost:g} is reached"
                         break
                     cell = ahead.pop(0)
@@ -148,7 +150,7 @@ def play_study(
 
 
 def check_journal(journal: Journal, every: Sequence[Cell], told: Notify) -> None:
-    """Refuse rows that this plan does not have, or that were played on other tasks. Raises `BenchError`."""
+    """Raise `BenchError` for rows that the plan does not have, or that were played on other tasks."""
     known = set(every)
     strange = next((cell for cell in journal.done if cell not in known), None)
     if strange is not None:
@@ -170,14 +172,16 @@ def check_journal(journal: Journal, every: Sequence[Cell], told: Notify) -> None
 def _record_result(
     future: Future[Row], cell: Cell, journal: Journal, progress: Progress, study: Study, told: Notify
 ) -> str:
-    """Keep a row; of an outage say so, and at the third in a row why the run ends."""
+    """Store a row, or report an outage. Return why the run must end, "" if it need not."""
     try:
         row = future.result()
     except BenchError as error:
         progress.outages += 1
         journal.note_outage(cell, str(error))
         told(f"{cell.agent}, {cell.family}:{cell.parts}, seed {cell.seed}: {error}")
-        return f"{MOST_OUTAGES} cells in a row failed" if progress.outages >= MOST_OUTAGES else ""
+        if progress.outages < MOST_OUTAGES:
+            return ""
+        return f"{MOST_OUTAGES} cells in a row failed"
     except BrokenExecutor:
         return "one of its processes was ended from outside"
     journal.add(row)
@@ -189,7 +193,7 @@ def _record_result(
 def worker_pool(
     workers: int, study: Study, where: Path, timeout: float = TIMEOUT
 ) -> Iterator[Callable[[Cell], Future[Row]]]:
-    """Give what starts a cell: here, or in one of some processes that end with this one."""
+    """Yield a function that starts a cell: here, or in worker processes that end with this one."""
     if workers == 1:
         places, level = configure_process(where)
         try:
@@ -198,16 +202,17 @@ def worker_pool(
             peers.end_processes()
             configure_process(*places, level=level)
         return
-    server = get_context("forkserver")  # imports once, whatever the number of workers
-    server.set_forkserver_preload(
-        ["wakeloop.bench.cell", *(() if all(map(is_weak, study.models)) else OPENAI_MODULES)]
-    )
+    server = get_context("forkserver")  # imports once for all workers
+    modules = ["wakeloop.bench.cell"]
+    if not all(map(is_weak, study.models)):
+        modules += OPENAI_MODULES
+    server.set_forkserver_preload(modules)
     ours, theirs = server.Pipe()
     with ours, theirs, ProcessPoolExecutor(workers, server, start_worker, (theirs, where)) as processes:
         try:
             yield lambda cell: processes.submit(play_cell, cell, study, timeout=timeout)
         except BaseException:
-            ours.close()  # ends the workers, whatever they wait for
+            ours.close()  # ends the workers, whatever they are waiting for
             raise
 
 
@@ -221,10 +226,7 @@ def _play_here(cell: Cell, study: Study, timeout: float) -> Future[Row]:
 
 
 def configure_process(*places: Path, level: int = logging.ERROR) -> tuple[list[Path], int]:
-    """Tell this process where peers are; a ceiling that is reached is nothing to warn of.
-
-    Returns what held before.
-    """
+    """Set the folder of the peers, silence warnings about a reached ceiling, and return the old values."""
     logger = logging.getLogger("langchain_core.callbacks")
     before = [*peers.ENVIRONMENTS], logger.level
     peers.ENVIRONMENTS[:] = places
@@ -233,9 +235,9 @@ def configure_process(*places: Path, level: int = logging.ERROR) -> tuple[list[P
 
 
 def start_worker(line: Connection, where: Path) -> None:
-    """Begin a worker: it ends when the process that has the line's other end is gone, however it ended.
+    """Set up a worker. It ends when the main process, at the other end of `line`, is gone.
 
-    Ctrl-C is for that process alone.
+    Only the main process handles Ctrl-C.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     configure_process(where)
@@ -249,7 +251,7 @@ def start_worker(line: Connection, where: Path) -> None:
 
 
 def peer_folder() -> Path:
-    """Return where environments of peers are kept."""
+    """Return the folder of the peers' environments."""
     from platformdirs import user_cache_path  # noqa: PLC0415 - of the extra
 
     return user_cache_path("wakeloop", appauthor=False) / "peers"

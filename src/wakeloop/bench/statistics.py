@@ -1,7 +1,7 @@
 """Intervals, paired differences, corrected comparisons.
 
-What is resampled is the task (a family at a length) and, within it, its runs: runs of one task are alike, and
-what is claimed is meant for tasks that were not in the study.
+Tasks (a family at a length) are resampled, and then the runs of each: runs of one task are alike, and a claim
+is about tasks that were not in the study.
 """
 
 import math
@@ -12,17 +12,17 @@ from random import Random
 from typing import Any, NamedTuple
 
 Z = 1.959963984540054  # 95 % of a normal distribution, both sides
-RESAMPLES = 1_000  # resamples
-MIN_RUNS = 5  # runs of which an interval is told
-TOLERANCE = 1e-9  # what sums of the same numbers may differ by
-MOST_EXACT_FLIPS = 12  # groups of which every flip is tried: 4,096
-MIN_TASKS = 8  # tasks from which on whole tasks are flipped, below it single runs
+RESAMPLES = 1_000
+MIN_RUNS = 5  # runs; fewer have no interval
+TOLERANCE = 1e-9  # the difference of sums of the same numbers in another order
+MOST_EXACT_FLIPS = 12  # signs of which every combination is tried: 4,096
+MIN_TASKS = 8  # tasks; with fewer of them single runs are flipped, not whole tasks
 
 ByTask = Mapping[Any, Sequence[float]]
 
 
 class Interval(NamedTuple):
-    """A value and where it lies with 95 % confidence."""
+    """A value with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -30,7 +30,7 @@ class Interval(NamedTuple):
 
 
 def wilson_interval(successes: int, runs: int) -> Interval:
-    """Return a share with Wilson's interval; of no runs it is anything from 0 to 1."""
+    """Return a share with Wilson's interval, which is 0 to 1 if there are no runs."""
     if not runs:
         return Interval(math.nan, 0.0, 1.0)
     share, square = successes / runs, Z * Z / runs
@@ -42,9 +42,9 @@ def wilson_interval(successes: int, runs: int) -> Interval:
 
 
 def bootstrap_mean(values: ByTask, seed: int = 0, times: int = RESAMPLES) -> Interval:
-    """Return the mean of all runs with an interval: tasks are drawn again, and runs within each.
+    """Return the mean of all runs with an interval: tasks are resampled, and runs within each.
 
-    Of fewer than five runs it may lie anywhere.
+    With fewer than five runs the interval is infinite.
     """
     groups = [list(group) for group in values.values() if group]
     if not groups:
@@ -53,8 +53,8 @@ def bootstrap_mean(values: ByTask, seed: int = 0, times: int = RESAMPLES) -> Int
         return Interval(_mean(groups), -math.inf, math.inf)
     dice = Random(seed)  # noqa: S311 - resampling
     means = sorted(_mean_of_draw(groups, dice) for _ in range(times))
-    low, high = (means[round(share * (times - 1))] for share in (0.025, 0.975))
-    return Interval(_mean(groups), low, high)
+    low, high = round(0.025 * (times - 1)), round(0.975 * (times - 1))
+    return Interval(_mean(groups), means[low], means[high])
 
 
 def _mean_of_draw(groups: Sequence[Sequence[float]], dice: Random) -> float:
@@ -67,22 +67,28 @@ def _mean(groups: Sequence[Sequence[float]]) -> float:
 
 
 def flip_test(differences: ByTask) -> float:
-    """Return how often a mean as far from 0 comes by chance: the signs of whole tasks are flipped.
+    """Return the probability of a mean as far from 0 by chance, from flipping the signs of whole tasks.
 
-    With fewer than eight tasks those of single runs: then it holds for these tasks alone. Up to twelve signs
-    are flipped in every way, more as the normal distribution has it.
+    With fewer than eight tasks the signs of single runs are flipped; then it holds for these tasks alone. Up
+    to twelve signs are flipped in every combination; for more the normal distribution is used.
     """
     groups = [group for group in differences.values() if group]
-    whole = len(groups) >= MIN_TASKS
-    drawn = [sum(group) for group in groups] if whole else [d for group in groups for d in group]
-    sums = [float(one) for one in drawn if one]
+    drawn: list[float] = []
+    for group in groups:
+        if len(groups) >= MIN_TASKS:
+            drawn.append(sum(group))
+        else:
+            drawn += group
+    sums = [*filter(None, drawn)]
     if not sums:
         return 1.0
     far = abs(math.fsum(sums))
     if len(sums) > MOST_EXACT_FLIPS:
         return math.erfc(far / math.sqrt(2 * math.fsum(one * one for one in sums)))
-    every: list[float] = [abs(sum(map(mul, sums, signs))) for signs in product((1, -1), repeat=len(sums))]
-    return len([one for one in every if one >= far - TOLERANCE]) / len(every)
+    hits = 0
+    for signs in product((1, -1), repeat=len(sums)):
+        hits += abs(sum(map(mul, sums, signs))) >= far - TOLERANCE
+    return float(hits / 2 ** len(sums))
 
 
 def correct_by_holm(chances: Mapping[str, float]) -> dict[str, float]:

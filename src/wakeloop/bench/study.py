@@ -1,4 +1,4 @@
-"""The study: what is asked, written down before the run."""
+"""Studies: the question, written down before the run."""
 
 import hashlib
 import json
@@ -13,13 +13,13 @@ from wakeloop.config.files import read_yaml
 from wakeloop.errors import BenchError
 
 BUILT_IN = Path(__file__).parent / "studies"
-HASH = 12  # characters of a hash that are shown and kept
+HASH = 12  # characters of a hash that are used
 
 
 class Prices(BaseModel):
-    """What a million tokens cost, in any unit: of the input, of its cached part, of the output.
+    """The price of a million tokens of input, cached input and output, in any unit.
 
-    The default counts tokens, cached ones at a tenth.
+    The default counts tokens, and cached ones as a tenth.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,7 +36,7 @@ class Prices(BaseModel):
 
 
 class Study(BaseModel):
-    """What is compared, and what would count as a result: fixed before the first cell is run."""
+    """What is compared, and what counts as a result: fixed before the first cell runs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -71,18 +71,20 @@ class Study(BaseModel):
 
     @property
     def hash(self) -> str:
-        """What changes when anything in it does."""
+        """A hash of all fields."""
         text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:HASH]
 
     def with_changes(self, **changes: Any) -> "Study":
-        """Return it with some fields changed; None changes nothing."""
+        """Return the study with some fields changed; None changes nothing."""
         given = {key: value for key, value in changes.items() if value is not None}
-        return parse_study(self.model_dump() | given, "the options") if given else self
+        if not given:
+            return self
+        return parse_study(self.model_dump() | given, "the options")
 
 
 def load_study(name: str) -> Study:
-    """Read a study from a file, or one of the package's own by its name. Raises `BenchError`."""
+    """Load a study from a file, or one of the package's own by its name. Raises `BenchError`."""
     path = Path(name)
     if path.suffix not in (".yaml", ".yml", ".json"):
         own = sorted(one.stem for one in BUILT_IN.glob("*.yaml"))
@@ -91,7 +93,7 @@ def load_study(name: str) -> Study:
 
 
 def parse_study(values: dict[str, Any], where: str) -> Study:
-    """Check what a study says. Raises `BenchError` with one sentence for each wrong value."""
+    """Make a study from values. Raises `BenchError` with a sentence for each wrong value."""
     try:
         study = Study.model_validate(values)
     except ValidationError as error:
@@ -109,7 +111,7 @@ def parse_study(values: dict[str, Any], where: str) -> Study:
 
 
 def require_known(what: str, name: str, known: Iterable[str]) -> str:
-    """Return a name that is known. Raises `BenchError` with the nearest right one."""
+    """Return the name if it is known. Raises `BenchError` with the nearest known one."""
     names = list(known)
     if name in names:
         return name
@@ -117,10 +119,12 @@ def require_known(what: str, name: str, known: Iterable[str]) -> str:
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
-    """Say that there is nothing of this name, with the nearest right one."""
-    near = get_close_matches(name, known := list(known), n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
-    return f"There is no {what} {name!r}; {hint}"
+    """Return an error message for an unknown name, with the nearest known one."""
+    names = list(known)
+    near = get_close_matches(name, names, n=1)
+    if near:
+        return f"Unknown {what} {name!r}. Did you mean {near[0]!r}?"
+    return f"Unknown {what} {name!r}. Available: {', '.join(names)}."
 
 
 def _describe_error(error: Any, where: str) -> str:

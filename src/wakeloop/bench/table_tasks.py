@@ -1,4 +1,4 @@
-"""Families of jobs on tables and numbers."""
+"""Families of tasks on tables and numbers."""
 
 import csv
 import io
@@ -13,20 +13,20 @@ from wakeloop.bench.family_builder import (
     connected_parts,
     single_parts,
 )
-from wakeloop.bench.file_tasks import NOUNS, PEOPLE, join_lines
+from wakeloop.bench.file_tasks import NOUNS, PEOPLE
 
 RATES = {"EUR": 1, "USD": 2, "GBP": 3, "CHF": 4}
 
 
 def csv_text(rows: Sequence[Sequence[object]]) -> str:
-    """Rows as CSV."""
+    """Return rows as CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
 def random_sales(rng: Random, size: int = 5) -> list[tuple[str, int]]:
-    """Things and their amounts."""
+    """Return random things with their amounts."""
     return [(noun, rng.randint(2, 90)) for noun in rng.sample(NOUNS, size)]
 
 
@@ -37,7 +37,8 @@ def sum_column(rng: Random, name: str) -> Part:
     """Sum a column of each table."""
     rows = random_sales(rng)
     source = csv_text([("thing", "amount"), *rows])
-    return Part({f"sales/{name}.csv": source}, {f"sums/{name}.txt": Expected(str(sum(n for _, n in rows)))})
+    total = sum(amount for _, amount in rows)
+    return Part({f"sales/{name}.csv": source}, {f"sums/{name}.txt": Expected(str(total))})
 
 
 @single_parts(
@@ -60,10 +61,12 @@ def top_row(rng: Random, name: str) -> Part:
 def csv_to_json(rng: Random, name: str) -> Part:
     """Convert tables to JSON."""
     rows = random_sales(rng, 3)
-    made = json.dumps([{"thing": thing, "amount": str(amount)} for thing, amount in rows])
+    objects = []
+    for thing, amount in rows:
+        objects.append({"thing": thing, "amount": str(amount)})
     return Part(
         {f"tables/{name}.csv": csv_text([("thing", "amount"), *rows])},
-        {f"json/{name}.json": Expected(made, "json")},
+        {f"json/{name}.json": Expected(json.dumps(objects), "json")},
     )
 
 
@@ -74,9 +77,11 @@ def csv_to_json(rng: Random, name: str) -> Part:
 def json_to_csv(rng: Random, name: str) -> Part:
     """Convert JSON to tables."""
     rows = random_sales(rng, 3)
-    source = json.dumps([{"thing": thing, "amount": amount} for thing, amount in rows])
+    objects = []
+    for thing, amount in rows:
+        objects.append({"thing": thing, "amount": amount})
     return Part(
-        {f"json/{name}.json": source},
+        {f"json/{name}.json": json.dumps(objects)},
         {f"tables/{name}.csv": Expected(csv_text([("thing", "amount"), *rows]))},
     )
 
@@ -88,12 +93,16 @@ def json_to_csv(rng: Random, name: str) -> Part:
 )
 def ini_to_json(rng: Random, name: str) -> Part:
     """Convert configurations to JSON."""
-    sections = {section: dict(random_sales(rng, 2)) for section in ("one", "two")}
-    source = "".join(
-        f"[{s}]\n" + join_lines(*(f"{k} = {v}" for k, v in keys.items())) for s, keys in sections.items()
-    )
-    made = json.dumps({s: {k: str(v) for k, v in keys.items()} for s, keys in sections.items()})
-    return Part({f"settings/{name}.ini": source}, {f"settings/{name}.json": Expected(made, "json")})
+    source = ""
+    sections: dict[str, dict[str, str]] = {}
+    for section in ("one", "two"):
+        source += f"[{section}]\n"
+        sections[section] = {}
+        for thing, amount in random_sales(rng, 2):
+            source += f"{thing} = {amount}\n"
+            sections[section][thing] = str(amount)
+    want = Expected(json.dumps(sections), "json")
+    return Part({f"settings/{name}.ini": source}, {f"settings/{name}.json": want})
 
 
 @single_parts(
@@ -102,7 +111,9 @@ def ini_to_json(rng: Random, name: str) -> Part:
 def markdown_table(rng: Random, name: str) -> Part:
     """Write tables as Markdown."""
     head, *rows = [("thing", "amount"), *random_sales(rng, 4)]
-    made = join_lines(*(f"| {left} | {right} |" for left, right in (head, ("---", "---"), *rows)))
+    made = ""
+    for left, right in (head, ("---", "---"), *rows):
+        made += f"| {left} | {right} |\n"
     return Part(
         {f"tables/{name}.csv": csv_text([head, *rows])}, {f"pages/{name}.md": Expected(made, "table")}
     )
@@ -117,10 +128,8 @@ def invoice_totals(rng: Random, name: str) -> Part:
     """Multiply and sum the rows of each order."""
     rows = [(noun, rng.randint(1, 9), rng.randint(2, 50)) for noun in rng.sample(NOUNS, 4)]
     source = csv_text([("thing", "quantity", "price"), *rows])
-    return Part(
-        {f"orders/{name}.csv": source},
-        {f"invoices/{name}.txt": Expected(str(sum(n * p for _, n, p in rows)))},
-    )
+    total = sum(quantity * price for _, quantity, price in rows)
+    return Part({f"orders/{name}.csv": source}, {f"invoices/{name}.txt": Expected(str(total))})
 
 
 @single_parts(
@@ -130,8 +139,12 @@ def invoice_totals(rng: Random, name: str) -> Part:
 )
 def group_totals(rng: Random, name: str) -> Part:
     """Sum by group in each table."""
-    rows = [(rng.choice(PEOPLE[:3]), rng.randint(1, 50)) for _ in range(6)]
-    sums = {who: sum(n for one, n in rows if one == who) for who, _ in rows}
+    rows = []
+    sums: dict[str, int] = {}
+    for _ in range(6):
+        who, amount = rng.choice(PEOPLE[:3]), rng.randint(1, 50)
+        rows.append((who, amount))
+        sums[who] = sums.get(who, 0) + amount
     made = Expected(csv_text([("customer", "total"), *sums.items()]), "rows")
     return Part(
         {f"orders/{name}.csv": csv_text([("customer", "amount"), *rows])}, {f"totals/{name}.csv": made}
@@ -146,11 +159,13 @@ def group_totals(rng: Random, name: str) -> Part:
 )
 def join_tables(rng: Random, name: str) -> Part:
     """Join two tables."""
-    rows = [(rng.randint(1, len(PEOPLE)), rng.randint(1, 50)) for _ in range(4)]
-    made = csv_text([("name", "amount"), *((PEOPLE[number - 1], amount) for number, amount in rows)])
-    return Part(
-        {f"orders/{name}.csv": csv_text([("number", "amount"), *rows])}, {f"named/{name}.csv": Expected(made)}
-    )
+    rows: list[tuple[object, ...]] = [("number", "amount")]
+    named: list[tuple[object, ...]] = [("name", "amount")]
+    for _ in range(4):
+        number, amount = rng.randint(1, len(PEOPLE)), rng.randint(1, 50)
+        rows.append((number, amount))
+        named.append((PEOPLE[number - 1], amount))
+    return Part({f"orders/{name}.csv": csv_text(rows)}, {f"named/{name}.csv": Expected(csv_text(named))})
 
 
 @single_parts(
@@ -176,7 +191,8 @@ def convert_currency(rng: Random, name: str) -> Part:
 def filter_rows(rng: Random, name: str) -> Part:
     """Keep some rows of each table."""
     rows = [*random_sales(rng), ("giant", 99)]
-    made = csv_text([("thing", "amount"), *(row for row in rows if row[1] > 50)])  # noqa: PLR2004 - as the prompt says
+    large = [row for row in rows if row[1] > 50]  # noqa: PLR2004 - as the prompt says
+    made = csv_text([("thing", "amount"), *large])
     return Part(
         {f"stock/{name}.csv": csv_text([("thing", "amount"), *rows])}, {f"large/{name}.csv": Expected(made)}
     )
@@ -185,7 +201,9 @@ def filter_rows(rng: Random, name: str) -> Part:
 @single_parts("Swap rows and columns of every grids/NAME.csv, in place.", "swap {}")
 def transpose(rng: Random, name: str) -> Part:
     """Swap rows and columns."""
-    grid = [[rng.randint(10, 99) for _ in range(4)] for _ in range(3)]
+    grid = []
+    for _ in range(3):
+        grid.append([rng.randint(10, 99) for _ in range(4)])
     path = f"grids/{name}.csv"
     return Part({path: csv_text(grid)}, {path: Expected(csv_text([*zip(*grid, strict=True)]))})
 
@@ -199,11 +217,9 @@ def keep_ledger(rng: Random, names: Sequence[str]) -> list[Part]:
     """Append a row for each receipt to one table; who does it again spoils it."""
     amounts = {name: rng.randint(1, 500) for name in names}
     made = Expected(csv_text([("name", "amount"), *amounts.items()]), "rows")
-    return [
-        Part(
-            {f"receipts/{name}.txt": f"Paid: {amount}\n", "ledger.csv": "name,amount\n"},
-            {"ledger.csv": made},
-            (append_call("ledger.csv", f"{name},{amount}\n"),),
-        )
-        for name, amount in amounts.items()
-    ]
+    parts = []
+    for name, amount in amounts.items():
+        files = {f"receipts/{name}.txt": f"Paid: {amount}\n", "ledger.csv": "name,amount\n"}
+        call = append_call("ledger.csv", f"{name},{amount}\n")
+        parts.append(Part(files, {"ledger.csv": made}, (call,)))
+    return parts

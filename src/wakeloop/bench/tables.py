@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from wakeloop.bench import figures as of
 from wakeloop.bench.agents import AGENTS
-from wakeloop.bench.figures import Figures, group_rows
+from wakeloop.bench.figures import Figures, group_names, group_rows
 from wakeloop.bench.journal import Row
 from wakeloop.bench.statistics import MIN_RUNS, Interval
 from wakeloop.bench.study import Study
@@ -92,14 +92,17 @@ def agents_table(rows: Sequence[Row], study: Study) -> str:
         lines = []
         for (agent,), some in group_rows(group, "agent").items():
             figures = of.compute_figures(some, study)
-            lines.append([f"`{agent}`", *(show(figures) for show in COLUMNS.values())])
+            line = [f"`{agent}`"]
+            for show in COLUMNS.values():
+                line.append(show(figures))
+            lines.append(line)
         parts.append(f"**`{model}`**\n\n" + markdown_table(["agent", *COLUMNS], lines))
     return "\n\n".join(parts)
 
 
 def table_by_model(rows: Sequence[Row], cell: Callable[[Sequence[Row], str], str]) -> str:
     """Return a table with a line for each agent and a column for each model."""
-    models = [str(model) for (model,) in group_rows(rows, "model")]
+    models = group_names(rows, "model")
     lines = []
     for (agent,), some in group_rows(rows, "agent").items():
         groups = group_rows(some, "model")
@@ -210,7 +213,7 @@ def tables_by_length(rows: Sequence[Row], study: Study) -> str:
     """Return a table for each model: completed, requests, spent, by number of parts and size of results."""
     if len(group_rows(rows, "parts")) < 2:  # noqa: PLR2004 - nothing to compare
         return ""
-    agents = [str(agent) for (agent,) in group_rows(rows, "agent")]
+    agents = group_names(rows, "agent")
     head = ["parts", "results", *map("`{}`".format, agents)]
     tables = []
     for (model,), group in group_rows(rows, "model").items():
@@ -235,7 +238,7 @@ def _length_cell(some: Sequence[Row], study: Study) -> str:
 
 def table_by_kind(rows: Sequence[Row], study: Study) -> str:
     """Return what each agent completes of each kind of task, over all models."""
-    kinds = [str(kind) for (kind,) in group_rows(rows, "kind")]
+    kinds = group_names(rows, "kind")
     if len(kinds) < 2:  # noqa: PLR2004 - nothing to compare
         return ""
     lines = []
@@ -288,7 +291,7 @@ def _and_more(others: int) -> str:
 
 
 def agent_descriptions(rows: Sequence[Row]) -> str:
-    """Return a table of what the agents of some rows are."""
+    """Return a table that describes the agents of some rows."""
     lines = []
     for (agent,) in group_rows(rows, "agent"):
         if str(agent) in AGENTS:

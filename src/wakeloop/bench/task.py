@@ -1,4 +1,4 @@
-"""A task: a world, what to do in it, hidden checks."""
+"""Tasks: a world, a job in it, hidden checks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ Kind: TypeAlias = Literal["work", "found", "impossible", "already", "contradicto
 
 @dataclass(frozen=True)
 class Check:
-    """One hidden check and what it says of the world, or of the last text, as it stands.
+    """The result of a hidden check of the world, or of the last text.
 
     Attributes:
-        name: What is checked, by a name that no other check of the task has.
-        passed: Whether it holds.
-        kept: It held before any work and has to hold afterwards: no work, but damage if it breaks.
+        name: What is checked; unique within the task.
+        passed: Whether the check passes.
+        kept: Whether it passed before any work and has to stay so; its failure is damage.
     """
 
     name: str
@@ -30,20 +30,20 @@ class Check:
 
 @dataclass(frozen=True)
 class Task:
-    """A job in a folder. It holds functions: a process of its own makes it again from family, seed, parts.
+    """A job in a folder. It has functions, so another process must make it again from family, seed and parts.
 
     Attributes:
-        family: The name of its kind.
-        seed: What it was drawn from.
-        parts: How many parts the work has; 0 for a question.
-        prompt: What the user says.
-        files: The world at the beginning: texts by path.
-        steps: A right way to do it; `()` where no work is needed.
-        spoils: What a finished model does if it is pushed on: each damages the world.
-        check: The hidden checks of the world, always the same ones in the same order.
-        tools: The tools for a folder; the same for every agent.
-        final: What a solver says at the end.
-        check_text: Hidden checks of the agent's last text, where a part of the job is to say something.
+        family: The name of its family.
+        seed: The seed it was drawn from.
+        parts: The number of parts; 0 for a question.
+        prompt: The user's message.
+        files: The files at the beginning: texts by path.
+        steps: One correct solution; `()` if no work is needed.
+        spoils: Calls of a finished model that is pushed on; each one damages the world.
+        check: Runs the hidden checks of the world, always the same ones in the same order.
+        tools: Makes the tools for a folder; the same for every agent.
+        final: The last text of a solver.
+        check_text: Runs the hidden checks of the agent's last text, if the job is to report something.
     """
 
     family: str
@@ -59,11 +59,11 @@ class Task:
     check_text: Callable[[str], list[Check]] = field(default=lambda _text: [])
 
     def lay_out(self, folder: Path) -> None:
-        """Write the world at the beginning into a folder, which is made."""
+        """Create a folder and write the initial files into it."""
         write_files(self.files, folder)
 
     def checks(self, folder: Path, said: str) -> list[Check]:
-        """All hidden checks: of the world and of the last text."""
+        """Run all hidden checks: of the world and of the last text."""
         return [*self.check(folder), *self.check_text(said)]
 
 
@@ -72,11 +72,11 @@ class Family:
     """A kind of task, drawn from a seed.
 
     Attributes:
-        name: Its name, lower case, with hyphens.
-        about: One line: what is to be done.
-        kind: What it is there to show.
-        lengths: For how many parts it is made.
-        make: The task for a seed and a number of parts.
+        name: Its name, in lower case with hyphens.
+        about: One line that says what is to be done.
+        kind: The difficulty that it tests.
+        lengths: The numbers of parts that it offers.
+        make: Makes the task for a seed and a number of parts.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Family:
 
 
 def write_files(files: Mapping[str, str], folder: Path) -> None:
-    """Write files into a folder, which is made."""
+    """Create a folder and write files into it."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = folder / name
@@ -96,17 +96,19 @@ def write_files(files: Mapping[str, str], folder: Path) -> None:
 
 
 def is_complete(checks: Sequence[Check]) -> bool:
-    """Whether the job is done: every check holds."""
+    """Return whether the job is done: every check passes."""
     return all(check.passed for check in checks)
 
 
 def share_of(checks: Sequence[Check]) -> float:
-    """The share of the work that is done: of the checks that did not hold before it."""
+    """Return the share of the work that is done: of the checks that failed before it."""
     work = [check.passed for check in checks if not check.kept]
-    return sum(work) / len(work) if work else float(is_complete(checks))
+    if not work:
+        return float(is_complete(checks))
+    return sum(work) / len(work)
 
 
 def find_damage(then: Sequence[Check], now: Sequence[Check]) -> list[str]:
-    """The names of checks that held then and do not now."""
+    """Return the names of checks that passed then and fail now."""
     standing = {check.name for check in now if check.passed}
     return [check.name for check in then if check.passed and check.name not in standing]

@@ -1,4 +1,4 @@
-"""Task folders of the user's own."""
+"""Tasks from the user's own folders."""
 
 import hashlib
 import os
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, cast
@@ -24,8 +25,8 @@ from wakeloop.text.characters import pluralize
 from wakeloop.tools.bounded_process import BoundedOutput, run_process
 
 FILE = "task.yaml"
-SECONDS = 60  # that a check may take
-LONGEST = 1_000_000  # bytes of what it says
+SECONDS = 60  # how long a check may take
+LONGEST = 1_000_000  # bytes of its output
 _LINE = re.compile(r"^(ok|not ok) (.+)$", re.MULTILINE)
 
 
@@ -39,7 +40,7 @@ class SheetStep(BaseModel):
 
 
 class Sheet(BaseModel):
-    """What `task.yaml` holds: unknown keys are refused with the nearest right one."""
+    """The content of `task.yaml`; unknown keys are refused with the nearest known one."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -60,25 +61,25 @@ class Sheet(BaseModel):
 
 
 def load_tasks(path: str | Path) -> list[Task]:
-    """The tasks in a folder: its own `task.yaml`, or those of the folders in it, in order of their names.
+    """Return the tasks in a folder: that of its `task.yaml`, or those of the folders in it, sorted by name.
 
     A task is a folder with `task.yaml`, `files/` (the world at the beginning) and `check.py` or a command
-    under `check`. The check is run in the world's folder, with the task's folder as its last argument, and
-    says `ok NAME` or `not ok NAME` on a line for each thing that it looks at; its exit code is a check where
-    it says none, and where it is not 0 though every line is ok. What is ok before any work has to stay so.
+    under `check`. The check runs in the world's folder, with the task's folder as its last argument. It
+    prints a line `ok NAME` or `not ok NAME` for each result. Its exit code counts as a result if it prints
+    none, or if the code is not 0 although every line is ok. Whatever is ok before any work has to stay so.
 
-    It is run with the rights of this process, in a copy of the world, for a minute at most; what it leaves
-    running in its process group ends with it. Raises SettingsError, with file and line, for a sheet that
-    can't be read, and where there is no task.
+    The check runs with the rights of this process, in a copy of the world, for at most a minute; its whole
+    process group ends with it. Raises SettingsError, with file and line, for an invalid `task.yaml`,
+    and for a folder without a task.
     """
-    return [_load_task(folder) for folder in _find_folders(Path(path).resolve())]
+    return [*map(_load_task, _find_folders(Path(path).resolve()))]
 
 
 def check_tasks(path: str | Path) -> None:
-    """Refuse tasks that say nothing of an agent. Raises `SettingsError` with the folder's name.
+    """Raise `SettingsError`, with the folder's name, for tasks that say nothing about an agent.
 
-    The checks of a task with parts must not all hold before any work, and they must when its steps are made,
-    if it tells any.
+    The checks of a task with parts must not all pass before any work. If the task has steps, they must all
+    pass after these.
     """
     root = Path(path).resolve()
     for folder in _find_folders(root):
@@ -91,14 +92,16 @@ def check_tasks(path: str | Path) -> None:
                     f"The checks of {folder} all hold before any work, so they show nothing. Fix them, "
                     "or set `parts: 0` if there is nothing to do."
                 )
-            refused = [said for step in task.steps for said in _refused_calls(step.calls, task, world)]
+            refused: list[str] = []
+            for step in task.steps:
+                refused += _refused_calls(step.calls, task, world)
             failing = [check.name for check in task.checks(world, task.final) if not check.passed]
             if task.steps and failing:
-                why = [*refused, cast(Checker, task.check).words]
-                raise SettingsError(
-                    f"The steps of {folder} do not complete it: {failing[0]!r} fails after them"
-                    f"{next((f' ({one})' for one in why if one), '')}."
-                )
+                message = f"The steps of {folder} do not complete it: {failing[0]!r} fails after them"
+                why = refused[0] if refused else cast(Checker, task.check).words
+                if why:
+                    message += f" ({why})"
+                raise SettingsError(f"{message}.")
             if digest_tasks(folder) != before:
                 raise SettingsError(
                     f"The check of {folder} writes into its own folder, where the next run finds it. "
@@ -109,11 +112,14 @@ def check_tasks(path: str | Path) -> None:
 def digest_tasks(path: str | Path, *journal: Path) -> str:
     """Return what changes when anything in a folder's tasks does.
 
-    What stands beside the tasks is none of them, nor are the journal of a run in one and what lies beside it.
+    Files next to the tasks don't count, nor does the journal of a run inside a task, or files next to it.
     """
     found, root = hashlib.sha256(), Path(path).resolve()
     for folder in _find_folders(root):
-        ours = [mine if folder.is_relative_to(mine.parent) else mine.parent for mine in journal]
+        ours = []
+        for mine in journal:
+            # A journal next to the tasks is ignored alone; one inside a task with its whole folder.
+            ours.append(mine if folder.is_relative_to(mine.parent) else mine.parent)
         for file in sorted(folder.rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts and not any(map(file.is_relative_to, ours)):
                 text = file.read_bytes()
@@ -122,7 +128,7 @@ def digest_tasks(path: str | Path, *journal: Path) -> str:
 
 
 def _refused_calls(calls: Sequence[Call], task: Task, world: Path) -> Iterator[str]:
-    """Make calls, and say which were refused, and why."""
+    """Make calls, and yield why some were refused."""
     tools = {tool.name: tool for tool in task.tools(world)}
     for name, args in calls:
         try:
@@ -134,8 +140,10 @@ def _refused_calls(calls: Sequence[Call], task: Task, world: Path) -> Iterator[s
 
 
 def _find_folders(root: Path) -> list[Path]:
-    """The folders of tasks: this one, or those in it. Raises `SettingsError` where there is none."""
-    here = [root] if (root / FILE).is_file() else sorted(sheet.parent for sheet in root.glob(f"*/{FILE}"))
+    """Return the folders of tasks: this one, or those in it. Raises `SettingsError` if there is none."""
+    if (root / FILE).is_file():
+        return [root]
+    here = sorted(sheet.parent for sheet in root.glob(f"*/{FILE}"))
     if not here:
         raise SettingsError(f"{root} has no task: add a {FILE} to it, or to folders in it.")
     return here
@@ -167,7 +175,7 @@ def _load_task(folder: Path) -> Task:
 
 
 def _calls(given: list[tuple[str, dict[str, Any]]]) -> tuple[Call, ...]:
-    return tuple(Call(name, args) for name, args in given)
+    return tuple(starmap(Call, given))
 
 
 def _read_sheet(path: Path) -> Sheet:
@@ -184,7 +192,7 @@ def _read_sheet(path: Path) -> Sheet:
 
 
 def _check_syntax(program: Path) -> None:
-    """Refuse a check that is no Python: it would fail for ever, whatever was done."""
+    """Raise `SettingsError` for a check that is not valid Python: it would always fail."""
     try:
         compile(program.read_bytes(), str(program), "exec")
     except (SyntaxError, ValueError) as error:
@@ -192,7 +200,7 @@ def _check_syntax(program: Path) -> None:
 
 
 def _read_files(folder: Path) -> dict[str, str]:
-    """The world at the beginning: every text file below `files/`."""
+    """Return the initial files: every text file below `files/`."""
     found = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file():
@@ -204,39 +212,41 @@ def _read_files(folder: Path) -> dict[str, str]:
 
 
 def _uncopyable(folder: str, names: list[str]) -> list[str]:
-    """Names of what can't be copied: pipes, sockets, devices, and what may not be read."""
+    """Return the names that can't be copied: pipes, sockets, devices, and unreadable files."""
     return [name for name in names if not _can_copy(Path(folder, name))]
 
 
 def _can_copy(path: Path) -> bool:
-    if path.is_symlink() or not (path.is_dir() or path.is_file()):
-        return path.is_symlink()
-    return os.access(path, os.R_OK | os.X_OK if path.is_dir() else os.R_OK)
+    if path.is_symlink():
+        return True
+    if path.is_dir():
+        return os.access(path, os.R_OK | os.X_OK)
+    return path.is_file() and os.access(path, os.R_OK)
 
 
 @dataclass
 class Checker:
-    """The check of a folder; what holds in the untouched world is kept, no work."""
+    """The check of a folder. Results that pass in the untouched world have to stay so, see `Check.kept`."""
 
     command: Sequence[str]
     folder: Path
     files: Mapping[str, str]
-    words: str = ""  # its last ones, of its errors
+    words: str = ""  # the last line of its errors
 
     def __call__(self, world: Path) -> list[Check]:
-        """What it says of a world. One that can't be run is an error of the task: `SettingsError`."""
+        """Return its results for a world. Raises `SettingsError` for a check that can't be run."""
         before = self.held_before
         return [Check(name, passed, name in before) for name, passed in self.run(world)]
 
     @computed_once
     def held_before(self) -> frozenset[str]:
-        """The names of what holds before any work."""
+        """The names of the results that pass before any work."""
         with TemporaryDirectory() as name:
             write_files(self.files, Path(name))
             return frozenset(thing for thing, passed in self.run(Path(name)) if passed)
 
     def run(self, world: Path) -> list[tuple[str, bool]]:
-        """Run it in a copy of the world: what it writes there is not seen by the agent that is at work."""
+        """Run it in a copy of the world, so that the running agent does not see its files."""
         output, errors = BoundedOutput(LONGEST), BoundedOutput(LONGEST)
         with TemporaryDirectory() as name:
             copy, temporary = Path(name, "world"), Path(name, "tmp")
@@ -256,5 +266,7 @@ class Checker:
         if code < 0:
             raise SettingsError(f"The check of {self.folder} was ended by signal {-code}.")
         lines = [(name.strip(), word == "ok") for word, name in _LINE.findall(output.render())]
-        failed = code != 0 and all(passed for _, passed in lines)  # it may have broken off
-        return [*lines, ("the check", not failed)] if failed or not lines else lines
+        failed = code != 0 and all(passed for _, passed in lines)  # it may have crashed halfway
+        if failed or not lines:
+            lines.append(("the check", not failed))
+        return lines

@@ -1,4 +1,4 @@
-"""Waits for an agent, and for none of its requests for ever."""
+"""Runs an agent with a time limit on its requests."""
 
 from collections.abc import Callable
 from contextvars import copy_context
@@ -9,23 +9,23 @@ from typing import Any
 from wakeloop.bench.meter import OutageError, RequestMeter
 from wakeloop.text.characters import pluralize
 
-TIMEOUT = 180.0  # seconds that a request may take, with what its client tries again
-THREAD_NAME = "wakeloop-bench-agent"  # the name of its thread
-TICK = 0.2  # seconds between two looks
+TIMEOUT = 180.0  # seconds that a request may take, including its client's retries
+THREAD_NAME = "wakeloop-bench-agent"
+TICK = 0.2  # seconds between two checks
 
 
 def run_with_timeout(run: Callable[[], Any], meter: RequestMeter, timeout: float) -> Any:
-    """Return what an agent comes to. Raises what it raises, and `OutageError` where the model is silent.
+    """Return the result of an agent. Raises its errors, and `OutageError` if the model does not answer.
 
-    It works in a thread that is left behind then: it may wait for a server for ever, and where a reply comes
-    after all the meter refuses it. Ctrl-C is heard here, whatever the agent waits for.
+    The agent runs in a thread. After an outage the thread is abandoned, because it may wait for the server
+    forever; the meter refuses replies that come too late. Ctrl-C works at any time.
     """
     heard: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
 
     def work() -> None:
         try:
             heard.put((run(), None))
-        except BaseException as error:  # noqa: BLE001 - raised by whoever waits
+        except BaseException as error:  # noqa: BLE001 - raised again by the caller's thread
             heard.put((None, error))
 
     Thread(target=copy_context().run, args=(work,), name=THREAD_NAME, daemon=True).start()

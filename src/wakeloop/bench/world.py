@@ -1,4 +1,4 @@
-"""The tools of a world: files, and what one does with them."""
+"""The tools of a world, for files and programs."""
 
 import os
 import sys
@@ -16,38 +16,40 @@ from wakeloop.tools.files import FilePath
 from wakeloop.tools.folder import ConfinedFolder, explain_os_errors, quote_path
 
 _SECONDS = 10
-_LONGEST = 1_000_000  # bytes of what a program says
+_LONGEST = 1_000_000  # bytes of a program's output
 _PADDING = " ."
 
 
 def world_tools(folder: Path) -> list[BaseTool]:
-    """The tools that every task has: the file tools, and to append, to move, to delete; confined likewise."""
+    """Return the tools of every task: the file tools, and append, move and delete, confined to the folder."""
     world = WorldTools(ConfinedFolder(folder), FileLimits())
     more = (world.append_file, world.move_file, world.delete_file)
     return [*file_tools(folder), *(StructuredTool.from_function(method) for method in more)]
 
 
 def program_tools(folder: Path) -> list[BaseTool]:
-    """The same with `run_python`, for tasks whose programs have tests."""
+    """Return the same tools with `run_python`, for tasks whose programs have tests."""
     world = WorldTools(ConfinedFolder(folder), FileLimits())
     return [*world_tools(folder), StructuredTool.from_function(world.run_python)]
 
 
 def pad_results(tools: Sequence[BaseTool], characters: int) -> list[BaseTool]:
-    """The same tools, their results filled up to a size: what a wake costs depends on it."""
+    """Return the same tools with results padded to a size, which the cost of a wake depends on."""
 
     def fill(run: Callable[..., str]) -> Callable[..., str]:
         return lambda **args: run(**args).ljust(characters, _PADDING[1])
 
-    return [
-        StructuredTool(
-            name=tool.name,
-            description=tool.description,
-            args_schema=tool.args_schema,
-            func=fill(_function_of(tool)),
+    padded: list[BaseTool] = []
+    for tool in tools:
+        padded.append(
+            StructuredTool(
+                name=tool.name,
+                description=tool.description,
+                args_schema=tool.args_schema,
+                func=fill(_function_of(tool)),
+            )
         )
-        for tool in tools
-    ]
+    return padded
 
 
 def _function_of(tool: BaseTool) -> Callable[..., Any]:
@@ -58,7 +60,7 @@ def _function_of(tool: BaseTool) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class WorldTools:
-    """The further tools as methods; what the model reads stands over each."""
+    """The other tools as methods, each with the description that the model reads."""
 
     folder: ConfinedFolder
     limits: FileLimits
@@ -103,10 +105,10 @@ class WorldTools:
 
 
 def run_python(args: Sequence[str], folder: Path, stdin: str = "") -> tuple[int, str]:
-    """A Python process without this one's environment and site packages: its exit code and what it wrote.
+    """Run Python without this process's environment and site packages; return exit code and output.
 
-    It is no sandbox: a program has the rights of this process. One that takes longer than ten seconds is
-    ended, and what it leaves running in its process group ends with it.
+    This is not a sandbox: a program has the rights of this process. After ten seconds it is ended. Other
+    processes of its process group end with it.
     """
     bare = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
     command = [sys.executable, "-E", "-s", "-S", "-B", *args]

@@ -20,32 +20,32 @@ class Knobs(BaseModel):
     stop: float = Field(0, ge=0, le=1)
     """Stops early: a reply (never the first) says "All done." while work is left."""
     stick: float = Field(0, ge=0, le=1)
-    """Stops in rows: what a stop adds to `stop` for the reply after it, up to 0.9."""
+    """Stops repeatedly: added to `stop` in the reply after a stop, up to 0.9."""
     stop_growth: float = Field(0, ge=0)
-    """Tires: what every 10,000 tokens of a request add to `stop`, up to 0.9."""
+    """Tires: added to `stop` for every 10,000 tokens of the request, up to 0.9."""
     ask: float = Field(0, ge=0, le=1)
     """Asks: an early stop is a question to the user ("Shall I continue?"), not "All done."."""
     deaf: float = Field(0, ge=0, le=1)
-    """Deaf: pushed on in words after a stop, it says "All done." again; a forced call it makes."""
+    """Deaf: pushed on in words after a stop, it says "All done." again. It still makes a forced call."""
     marks: Literal["unseen", "obeyed", "disobeyed"] = "unseen"
-    """Marks: what a push does that begins with a mark such as "(automatic)". Unseen: the same as any push.
-    Obeyed: nothing is asked or begun that no user asked for (no question, no spoiling). Disobeyed: it is
-    answered in words, as if the user had said it."""
+    """Marks: the effect of a push that begins with a mark such as "(automatic)". Unseen: none of its own.
+    Obeyed: it starts nothing that no user asked for (no question, no spoiling). Disobeyed: it answers in
+    words, as if the user had written the push."""
     false_done: float = Field(0, ge=0, le=1)
-    """False done: an item is closed without its work; without a list its work counts as done."""
+    """False done: an item is closed without its work; without a list the work counts as done."""
     close_all: float = Field(0, ge=0, le=1)
-    """Closes all: a run in which every open item is closed in one reply, none of the work done."""
+    """Closes all: in such a run one reply closes every open item without any work."""
     skip: float = Field(0, ge=0, le=1)
-    """Skips: a part is passed over like a false done, until the model notices it (see `notice`)."""
+    """Skips: a part is skipped like a false done, until the model notices it (see `notice`)."""
     notice: float = Field(0, ge=0, le=1)
-    """Notices: each push after a stop brings a skipped part to mind with this chance."""
+    """Notices: the chance that a push after a stop makes it notice a skipped part."""
     forget: float = Field(0, ge=0, le=1)
     """Forgets to close: an item whose work is done stays open until somebody asks."""
     forgets_cleared: str = ""
-    """Works from what the request shows: a call whose result holds this text, such as "[cleared]", was never
-    made as far as the model knows. Its work is done again unless its item is closed."""
+    """Forgets cleared results: a call whose result contains this text, such as "[cleared]", counts as never
+    made. Its work is done again unless its item is closed."""
     repeat: float = Field(0, ge=0, le=1)
-    """Plans twice: a run in which the plan is sent a second time, in the reply after it."""
+    """Plans twice: in such a run the second reply sends the plan again."""
     echo: float = Field(0, ge=0, le=1)
     """Echoes: a reply is the previous one again, with new call ids."""
     double: float = Field(0, ge=0, le=1)
@@ -59,40 +59,39 @@ class Knobs(BaseModel):
     cut: float = Field(0, ge=0, le=1)
     """Cut: a reply ends at the token limit, half of its last text missing."""
     empty: float = Field(0, ge=0, le=1)
-    """Empty: a reply holds nothing."""
+    """Empty: a reply has no text and no calls."""
     empty_after_result: float = Field(0, ge=0, le=1)
-    """Empty after results: a reply to a tool's result holds nothing."""
+    """Empty after results: a reply to a tool's result has no text and no calls."""
     promise: float = Field(0, ge=0, le=1)
-    """Promises: the finish reason of a reply says tool calls, and none come."""
+    """Promises: the finish reason of a reply says tool calls, but there are none."""
     print_call: float = Field(0, ge=0, le=1)
-    """Prints: the calls of a reply come as JSON in its text."""
+    """Prints: the calls of a reply are written as JSON in its text."""
     fake_results: float = Field(0, ge=0, le=1)
-    """Fakes results: pushed on after a stop, it writes what its calls might return instead of making them."""
+    """Fakes results: pushed on after a stop, it writes results of its calls instead of making them."""
     copy_filler: float = Field(0, ge=0, le=1)
-    """Copies fillers: once a filler text of the graph, such as "(no text)", is in the request, it replies
-    with that text."""
+    """Copies fillers: it replies with a filler text of the graph, such as "(no text)", that it has seen."""
     busy: float = Field(0, ge=0, le=1)
-    """Busy in vain: a reply (never the first) makes the same look again instead of the next step."""
+    """Busy in vain: a reply (never the first) lists the files again instead of doing the next step."""
     wander: float = Field(0, ge=0, le=1)
-    """Busy with news: the same with a look that was never made before."""
+    """Busy with news: a reply (never the first) makes a new search instead of the next step."""
     relist: float = Field(0, ge=0, le=1)
-    """Lists: a reply asks for the list, or sends it unchanged, instead of the next step."""
+    """Lists: a reply reads the list, or sends it unchanged, instead of doing the next step."""
     no_list: float = Field(0, ge=0, le=1)
-    """Keeps no list: a run in which the todo tools are never used."""
+    """Keeps no list: in such a run it never uses the todo tools."""
     spoil: float = Field(0, ge=0, le=1)
-    """Spoils: pushed on after all work was done, a reply makes something worse."""
+    """Spoils: pushed on after all work was done, it damages something."""
     lenient: float = Field(0, ge=0, le=1)
-    """Judges leniently: as the grader of a rubric it takes undone work for done."""
+    """Judges leniently: as the grader of a rubric it accepts unfinished work."""
     cannot: int = Field(0, ge=0)
-    """Can't: so many parts, the last ones, meet a tool that always fails."""
+    """Can't: the number of parts, at the end of the job, whose tool always fails."""
     on_failure: Literal["blocks", "says", "retries", "busy", "fakes"] = "blocks"
-    """What follows a failure: it blocks the item; leaves it open and says so; says so and tries once more
-    when pushed; says so after one more look when pushed; or closes it as if it were done."""
+    """After a failure: it blocks the item; leaves it open and says so; says so and tries again when pushed;
+    says so and makes another search when pushed; or closes it as if it were done."""
     replies: Literal["told", 1, 2] = "told"
-    """Batches: 2 replies for each item, or 1, where an item is closed in the reply that starts the next.
+    """Batches: the replies for each item. With 1, an item is closed in the reply that starts the next.
     "told": 1 if the system message says "in the reply that starts the next", otherwise 2."""
     plan_beside: Literal["told"] | bool = "told"
     """Batches: the plan is sent together with the first call. "told": if the system message says "with your
     first call"."""
     list_from: int = Field(2, ge=1)
-    """How many known parts it takes to write a list."""
+    """Writes a list: the least number of known parts for which it keeps one."""

@@ -46,8 +46,8 @@ def test_our_own_studies_can_be_played(file: Path) -> None:
     ("change", "says"),
     [
         ({"seeds": 0}, "'seeds' cannot be 0"),
-        ({"smalest": 0.1}, "There is no key 'smalest'; did you mean 'smallest'?"),
-        ({"prices": {"inptu": 1}}, "There is no key 'inptu'; did you mean 'input'?"),
+        ({"smalest": 0.1}, "Unknown key 'smalest'. Did you mean 'smallest'?"),
+        ({"prices": {"inptu": 1}}, "Unknown key 'inptu'. Did you mean 'input'?"),
         (
             {"prices": {"input": float("nan")}},
             "'prices.input' cannot be nan: input should be a finite number.",
@@ -82,9 +82,9 @@ def test_the_smallest_difference_may_be_requests() -> None:
     [
         (
             {"agents": ("plain", "wakeloop", "wakelop")},
-            "no agent 'wakelop'; did you mean 'wakeloop'?",
+            "Unknown agent 'wakelop'. Did you mean 'wakeloop'?",
         ),
-        ({"tasks": ("make-file:5",)}, "There is no family of tasks 'make-file'; did you mean 'make-files'?"),
+        ({"tasks": ("make-file:5",)}, "Unknown family of tasks 'make-file'. Did you mean 'make-files'?"),
         ({"tasks": ("make-files:7",)}, "The family 'make-files' has 1, 5, 20, 60 parts, not 7."),
         ({"tasks": ("*:7",)}, "The family '*' has 0, 1, 5, 20, 60 parts, not 7."),
         ({"tasks": ("@question:5",)}, "The family '@question' has 0 parts, not 5."),
@@ -93,7 +93,7 @@ def test_the_smallest_difference_may_be_requests() -> None:
             "A task must be FAMILY:PARTS with a number of parts, got 'make-files:x'.",
         ),
         ({"tasks": ("@works",)}, "Unknown kind of task '@works'"),
-        ({"models": ("weak:stp=0.3",)}, "There is no knob 'stp'; did you mean 'stop'?"),
+        ({"models": ("weak:stp=0.3",)}, "Unknown knob 'stp'. Did you mean 'stop'?"),
         ({"models": ("weak:stop=2",)}, "The knob 'stop' cannot be 2"),
         ({"models": ("weak:stop",)}, "A weak model must be written like weak:stop=0.3"),
         ({"models": ("m@http://me:secret@127.0.0.1/v1",)}, "Leave the key out of the address"),

@@ -235,7 +235,7 @@ def test_a_task_whose_check_shows_nothing_is_refused_before_any_request(tmp_path
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
-        (("--study", "quik"), 2, "There is no study 'quik'; did you mean 'quick'?"),
+        (("--study", "quik"), 2, "Unknown study 'quik'. Did you mean 'quick'?"),
         (("--model", "small@http://u:sk-abcdefghijklmnop@h/v1"), 2, "Leave the key out of the address"),
         (("--prices", "1,2"), 2, "--prices takes IN,CACHED,OUT per million tokens"),
         (("--prices", "1,nan,2"), 2, "the options: 'prices.cached' cannot be nan"),
