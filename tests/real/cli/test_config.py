@@ -358,11 +358,11 @@ def test_a_model_without_a_price_has_no_limit_of_cost(folder: Path, monkeypatch:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
     (folder / "config.yaml").write_text(PRICES)
     code, out, err = wakeloop("run", "x", "--model", "openai:other", "--max-cost", "1")
-    told = "wakeloop: max_cost needs a price, and prices has none for model 'other'. Add one under a key "
+    told = "wakeloop: max_cost needs a price, and prices has none for model 'other'. Add one under the "
     assert (code, out, err.splitlines()) == (
         2,
         "",
-        [f"{told}that begins the model's name, or under 'default'."],
+        [f"{told}start of the model's name, or under 'default'."],
     )
 
 
