@@ -7,7 +7,7 @@ from wakeloop.errors import ArgumentError, SettingsError
 from wakeloop.settings import LoopSettings
 from wakeloop.text.wording import nearest
 
-_DESCRIBED = {  # none of the described systems has these rules
+_DESCRIBED = {  # rules of this package that the systems described by these presets do not have
     "max_idle_wakes": 0,
     "max_idle_rounds": 0,
     "max_requests": None,

@@ -45,7 +45,7 @@ def run_thread(run: RunSpec) -> int:
 
 
 def report_at_rest(run: RunSpec) -> int | None:
-    """Report that a thread has nothing left to do, and leave it as it is; None if there is work."""
+    """If a thread has nothing left to do, report that and return the exit code; otherwise return None."""
     with open_to_read(run.database) as store:
         read_state(store.saver, run.thread)  # raises if the thread is damaged
         before = build_offline_graph(store.saver).get_state(run.config)
@@ -53,11 +53,11 @@ def report_at_rest(run: RunSpec) -> int | None:
             return None
     session, view = read_session(before), choose_view(run, before)
     view.say(Line("end", format_ending(session)))
-    way = f"To give it a message: {resume_command(run.thread, run.database, 'your message')}"
+    advice = f"To give it a message: {resume_command(run.thread, run.database, 'your message')}"
     unsaved = (
         " The settings you gave were not saved; give them with the message." if run.typed_settings else ""
     )
-    view.say(Line("way", f"{explain_at_rest(session)} {way}{unsaved}"))
+    view.say(Line("way", f"{explain_at_rest(session)} {advice}{unsaved}"))
     print_result(run, before, view, None)
     return exit_code(session)
 
@@ -113,7 +113,7 @@ def graph_input(run: RunSpec, before: StateSnapshot) -> Any:
 
 
 def is_at_rest(before: StateSnapshot) -> bool:
-    """Whether an empty input would find nothing to do, and only reset all counters."""
+    """Whether an empty input would find nothing to do and would only reset all counters."""
     values = before.values
     if not values or is_unfinished(before) or values.get("todo_inbox"):
         return False
@@ -131,7 +131,7 @@ def explain_at_rest(session: Mapping[str, Any]) -> str:
 
 
 def input_settings(run: RunSpec, before: StateSnapshot) -> dict[str, Any]:
-    """Return the thread's overrides as an input, if options typed now replace one of them."""
+    """Return the thread's overrides as an input, if options typed now change one of them."""
     own = merge_typed_settings(run.typed_settings, before.values.get("todo_settings") or {})
     return {"todo_settings": own} if own else {}
 

@@ -51,7 +51,7 @@ def thread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> 
 
 
 async def athread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> str:
-    """Return the page of `thread_report`, made in a thread of its own; for any saver.
+    """Build the page of `thread_report` in a worker thread, so that it works with any saver.
 
     Example:
         >>> import asyncio
@@ -92,7 +92,7 @@ def _hash_source(text: str) -> str:
 
 
 def _read_session(graph: Graph, config: RunnableConfig) -> Mapping[str, Any]:
-    """Return the thread's session, or that of a damaged thread if the newest state cannot be read."""
+    """Return the thread's session, or `DAMAGED_SESSION` if the newest state cannot be read."""
     try:
         return read_session(graph.get_state(config))
     except Exception:  # noqa: BLE001 - a damaged row may raise anything; the rest is shown

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.progress import PRINT_LENGTH, REMEMBERED, Pair, find_last_round, fingerprint_call
+from wakeloop.loop.progress import FINGERPRINT_LENGTH, REMEMBERED, Pair, find_last_round, fingerprint_call
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten, to_one_line
 from wakeloop.text.marks import activation_messages, split_result_text
@@ -148,7 +148,7 @@ def _has_new_result(
         if not any((call["name"], call["args"]) in called for call, _ in made):
             return True
         known = _fingerprint_history(messages, earlier)
-    there = [known[i : i + PRINT_LENGTH] for i in range(0, len(known), PRINT_LENGTH)]
+    there = [known[i : i + FINGERPRINT_LENGTH] for i in range(0, len(known), FINGERPRINT_LENGTH)]
     prints = list(dict.fromkeys(_fingerprint_pair(*pair) for pair in made))
     kept = [p for p in there if p not in prints]
     ledger["pairs"] = "".join([*kept, *prints][-REMEMBERED:])

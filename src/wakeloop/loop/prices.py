@@ -45,6 +45,6 @@ def check_price(settings: LoopSettings, model: str) -> None:
     if settings.max_cost is not None and find_price(model, settings.prices) is None:
         named = f"model {model!r}" if model else "a model whose client does not give its name"
         raise SettingsError(
-            f"max_cost needs a price, and prices has none for {named}. Add one under the start of the model's "
-            f"name, or under {DEFAULT_KEY!r}."
+            f"max_cost needs a price, and prices has none for {named}. Add one under the start of the "
+            f"model's name, or under {DEFAULT_KEY!r}."
         )

@@ -14,8 +14,9 @@ from wakeloop.todos.items import Todo, is_open
 
 Pair = tuple[ToolCall, ToolMessage]
 REMEMBERED = 64  # calls of an activation that count as seen; the oldest are forgotten
-# Prints are in every row, so they are short: one call in some 4,000 is wrongly taken for a seen one.
-PRINT_LENGTH = 3
+# Fingerprints are stored in every row, so they are short: with a full memory of 64, about one new call in
+# 4,000 is mistaken for one already seen.
+FINGERPRINT_LENGTH = 3
 
 
 def begin_measuring(notes: Ledger, todos: Sequence[Todo]) -> Ledger:
@@ -27,7 +28,8 @@ def begin_measuring(notes: Ledger, todos: Sequence[Todo]) -> Ledger:
 def judge_wake(notes: Ledger, todos: Sequence[Todo]) -> None:
     """Count a wake whose turn has ended: as one more idle wake in a row, or as the end of that row.
 
-    A correction is not a wake, and never idle. If its turn made progress, what called the guard has passed.
+    A correction is not a wake, so it never counts as idle. If its turn made progress, the guard forgets the
+    reason for which it was asked.
     """
     if notes.pop("waking", False):
         before, peak = notes.pop("open_at_wake", []), notes.get("peak", 0)
@@ -61,32 +63,32 @@ def count_settled(todos: Sequence[Todo]) -> int:
 def note_progress(messages: Sequence[AnyMessage], ledger: Ledger, todo_tools: Collection[str]) -> None:
     """Note whether the last round of a wake had a successful call that was not seen before.
 
-    Nothing asks for this before the first wake, so nothing is noted until a round of it has ended, which
-    saves bytes in every row. Earlier calls are then read from the history.
+    This is not needed before the first wake, so nothing is stored until that wake's first round has ended,
+    which saves bytes in every row. Earlier calls are then read from the history.
     """
     if "nag" not in ledger or not (ledger.get("waking") or "seen" in ledger):
         return
     earlier = reversed(messages)
-    made = find_last_round(earlier)
-    if not made:
+    last_round = find_last_round(earlier)
+    if not last_round:
         return
-    todo = set(ledger.get("todo_calls", ()))
+    todo_calls = set(ledger.get("todo_calls", ()))
     succeeded: dict[str, bool] = {}
-    for call, result in reversed(made):
-        if call["id"] not in todo:
+    for call, result in reversed(last_round):
+        if call["id"] not in todo_calls:
             succeeded[fingerprint_call(call["name"], call["args"])] = result.status != "error"
     before = ledger.get("seen")
     if before is None:
         before = fingerprint_earlier_calls([*earlier][::-1], todo_tools)
-    ledger["seen"], new = remember_prints(before, list(succeeded))
-    if any(map(succeeded.get, new)):
+    ledger["seen"], new = remember_fingerprints(before, list(succeeded))
+    if any(succeeded[fingerprint] for fingerprint in new):
         ledger["worked"] = True
 
 
 def find_last_round(newest_first: Iterable[AnyMessage]) -> list[Pair]:
-    """Return the calls of the newest round that have results, with these.
+    """Return each answered call of the newest round with its result.
 
-    An iterator is left just before that round. Other messages may follow a result: a tool may add some.
+    An iterator is left just before that round. Results need not come last: a tool may add messages.
     """
     results: dict[str, ToolMessage] = {}
     for message in newest_first:
@@ -99,20 +101,21 @@ def find_last_round(newest_first: Iterable[AnyMessage]) -> list[Pair]:
 
 
 def fingerprint_earlier_calls(messages: Sequence[AnyMessage], todo_tools: Collection[str]) -> str:
-    """Return the prints of the newest calls of an activation outside the todo tools."""
+    """Return the fingerprints of an activation's newest calls outside the todo tools."""
     found: list[str] = []
     for message in reversed(messages):
         if len(found) >= REMEMBERED or is_user_message(message) or opens_activation(message):
             break
-        for call in reversed(message.tool_calls) if isinstance(message, AIMessage) else ():
+        made = message.tool_calls if isinstance(message, AIMessage) else []
+        for call in reversed(made):
             if call["name"] not in todo_tools:
                 found.append(fingerprint_call(call["name"], call["args"]))
-    return remember_prints("", found[::-1])[0]
+    return remember_fingerprints("", found[::-1])[0]
 
 
 def fingerprint_call(name: str, args: Mapping[str, Any]) -> str:
-    """Return a short print of a call: the same for the same name and arguments."""
-    return urlsafe_b64encode(_digest(name, args, 3)).decode()[:PRINT_LENGTH]
+    """Return a short fingerprint of a call: the same for the same name and arguments."""
+    return urlsafe_b64encode(_digest(name, args, 3)).decode()[:FINGERPRINT_LENGTH]
 
 
 def _digest(name: str, args: Mapping[str, Any], size: int) -> bytes:
@@ -120,20 +123,19 @@ def _digest(name: str, args: Mapping[str, Any], size: int) -> bytes:
     return blake2s(text.encode(), digest_size=size).digest()
 
 
-def remember_prints(seen: str, prints: Sequence[str]) -> tuple[str, set[str]]:
-    """Remember the prints of calls, within a bound; return all, and those that were new."""
-    known = [seen[i : i + PRINT_LENGTH] for i in range(0, len(seen), PRINT_LENGTH)]
-    there = set(known)
-    new = [p for p in dict.fromkeys(prints) if p not in there]
+def remember_fingerprints(seen: str, fingerprints: Sequence[str]) -> tuple[str, set[str]]:
+    """Add fingerprints to those already seen. Return the newest 64 of all, and those that were new."""
+    known = [seen[i : i + FINGERPRINT_LENGTH] for i in range(0, len(seen), FINGERPRINT_LENGTH)]
+    new = [fingerprint for fingerprint in dict.fromkeys(fingerprints) if fingerprint not in known]
     return "".join((known + new)[-REMEMBERED:]), set(new)
 
 
 def fingerprint_reply(text: str, todos: Sequence[Todo]) -> str:
-    """Return a print of a reply over a list, to see whether the next one repeats it."""
+    """Return a fingerprint of a reply together with the list, to see whether the next one repeats both."""
     return _digest(text, {"todos": list(todos)}, 6).hex()
 
 
 def is_repeated(notes: Ledger, messages: Sequence[AnyMessage], todos: Sequence[Todo]) -> bool:
-    """Tell whether the last reply is the same over the same list as at the last wake."""
+    """Tell whether reply and list are both the same as at the last wake."""
     last = notes.get("last_wake")
     return bool(last) and fingerprint_reply(text_of(messages[-1]), todos) == last

@@ -1,4 +1,4 @@
-"""One request of an agent's model, by the rules of the graph."""
+"""One model request in `create_agent`, by the loop's rules."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -75,7 +75,7 @@ class AgentRequest:
         return self.nag.dialect
 
     def prepare(self) -> ModelRequest[Any] | None:
-        """Return what the model is asked; None if the guard has to rule first."""
+        """Return the request to make, or None if none may be made before the guard has ruled."""
         draft, request = self.draft, self.request
         if draft.ledger.get("plan") == "judged":
             before, _, between = draft.ledger["hooks"]
@@ -106,30 +106,30 @@ class AgentRequest:
         return self.build_model_request()
 
     def note_position(self, ledger: Any) -> None:
-        """Note the superstep of this request, and how many supersteps of other hooks come before one.
+        """Note this request's superstep, and how many supersteps of other hooks come before a request.
 
-        Both are needed to know how many supersteps another turn takes; the first request of a run shows them.
+        Together they say how many supersteps another turn takes. A run's first request shows those hooks.
         """
         before, last, between = ledger.get("hooks", (0, 0, 0))
-        here = read_step(self.config)
-        went = here - last
+        step = read_step(self.config)
+        distance = step - last
         if before < 0:
-            before = went - 1
+            before = distance - 1
         else:
-            way = self.find_way_here(ledger)
-            if way == "tools" and between and went > between + 1:
+            origin = self.find_origin(ledger)
+            if origin == "tools" and between and distance > between + 1:
                 raise SettingsError(MUST_BE_FIRST)
-            if way == "hook" and went:
-                between = min(between or went, went)
-        ledger["hooks"] = [before, here, between]
+            if origin == "hook" and distance:
+                between = min(between or distance, distance)
+        ledger["hooks"] = [before, step, between]
         if self.request.response_format is not None:
             by_provider = isinstance(self.request.response_format, ProviderStrategy)
             ledger["formats"] = "provider" if by_provider else True
 
-    def find_way_here(self, ledger: Any) -> Literal["tools", "hook"] | None:
+    def find_origin(self, ledger: Any) -> Literal["tools", "hook"] | None:
         """Return what led from the last request to this one: tools, our own hook, or neither.
 
-        A todo call that was answered twice shows that another hook runs in between, and is refused.
+        Raises `SettingsError` if a todo call was answered twice: then another hook runs in between.
         """
         if "nag" not in ledger:
             return "hook" if "ruling" in ledger else None
@@ -145,7 +145,7 @@ class AgentRequest:
         return "hook" if made else None
 
     def adopt_history(self) -> None:
-        """Take over how middleware around this one, or a summary in the thread, changed the history."""
+        """Apply changes to the history that outer middleware or a summary in the thread made."""
         stored, given = self.request.state["messages"], self.request.messages
         request, ledger = self.exchange.request, self.exchange.ledger
         before, now = _by_id(stored), _by_id(request.messages)
@@ -170,7 +170,7 @@ class AgentRequest:
             ledger["shown"] = "-"  # the message is there, but its words are not
 
     def build_model_request(self) -> ModelRequest[Any]:
-        """Put the agent's request together."""
+        """Build the agent's request: messages, tools, tool choice and format."""
         exchange, request = self.exchange, self.request
         wire = exchange.wire
         self.given = frozenset(message.id for message in wire)
@@ -215,7 +215,7 @@ class AgentRequest:
         return [*bound, *(schema["function"] for schema in deepcopy(self.turns.schemas))]
 
     def watch_reply(self) -> ReplyWatcher:
-        """Return the watcher of the reply. If the request shows the list, note too what is really sent."""
+        """Return the watcher of the reply. If the request shows the list, also record what is really sent."""
         model: BaseChatModel = self.request.model
         config = self.config
         self.sent = None
@@ -230,7 +230,7 @@ class AgentRequest:
         )
 
     def take_reply(self, response: ModelResponse[Any] | None, heard: ReplyWatcher) -> bool:
-        """Take in a reply. Return whether to make the same request again, because nothing of it is stored."""
+        """Process a reply. Return whether to make the same request again because the reply was unusable."""
         self.response = response or ModelResponse([])
         self.note_lost_list()
         replies, others = _split_replies(self.response.result)
@@ -260,10 +260,10 @@ class AgentRequest:
             self.exchange.ledger["shown"] = "-"
 
     def build_response(self) -> ExtendedModelResponse[Any]:
-        """Return the reply as the agent stores it, with everything else that is written along with it.
+        """Return the reply as the agent stores it, with everything that is written along with it.
 
-        If nothing was asked, a line closes the round: otherwise another hook would take the last reply for a
-        new one. While a plan waits for its approval, an empty message takes its place.
+        If no request was made, a line closes the round: otherwise another hook would mistake the last reply
+        for a new one. While a plan waits for its approval, an empty message takes its place.
         """
         update = self.draft.build_update() or {}
         result: list[BaseMessage] = [self.choose_reply(update)]
@@ -298,7 +298,7 @@ def _by_id(messages: Sequence[Any]) -> dict[str | None, Any]:
 
 
 def _split_replies(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], list[BaseMessage]]:
-    """Return the model's messages, and the others."""
+    """Split messages into those of the model and the others."""
     replies: list[BaseMessage] = []
     others: list[BaseMessage] = []
     for message in messages:

@@ -36,7 +36,7 @@ class Turns:
     """The graph's own nodes, called one after the other from an agent's hooks."""
 
     settings: LoopSettings
-    schemas: tuple[dict[str, Any], ...]  # of the todo tools: the same for every thread
+    schemas: tuple[dict[str, Any], ...]  # the todo tools' schemas, which are the same for every thread
     activate: Activate
     validate: ValidateTodos
     guard: FinalizationGuard
@@ -80,7 +80,7 @@ class Turns:
         return self.answer_round(round_, played, config)
 
     async def afollow_reply(self, state: Any, config: RunnableConfig) -> Any:
-        """Return the same; the verifier is awaited."""
+        """Do the same as `follow_reply`, awaiting the verifier."""
         round_ = Round.read(state, config, self.validate.dialect)
         if round_ is None:
             return self.end_turn(state, config)
@@ -90,13 +90,13 @@ class Turns:
         return self.answer_round(round_, played, config)
 
     def answer_round(self, round_: "Round", played: Mapping[str, Any], config: RunnableConfig) -> Any:
-        """Return the results of todo calls and of faulty ones. If no call is left, ask the model at once."""
+        """Return the results of todo calls and faulty calls. If no other is left, the model is next."""
         draft = round_.draft
         if round_.ledger != draft.ledger:
             draft.apply({"todo_ledger": round_.ledger})
         if played:
             draft.apply(played)
-        if draft.ledger.get("plan") == "judged":  # store what the verifier said, before the person is asked
+        if draft.ledger.get("plan") == "judged":  # stores the verdicts before the person is asked
             return draft.build_update("model")
         if round_.faults:
             draft.apply({"messages": round_.faults})
@@ -107,7 +107,7 @@ class Turns:
         return draft.build_update("model")
 
     def end_turn(self, state: Any, config: RunnableConfig) -> Any:
-        """Return what follows a turn's end."""
+        """Return the update at the end of a turn: the guard's ruling, and where the agent continues."""
         draft = Draft(state)
         return draft.build_update(self.rule_turn(draft, config))
 
@@ -126,9 +126,9 @@ class Turns:
         if word != "stop":
             return "model"
         reply = find_last(AIMessage, draft.state["messages"])
-        # a plain reply ends the agent by itself; else it would call the tools, or ask for a format by a tool
-        goes_on = reply is None or reply.tool_calls or ledger.get("formats") is True
-        return "end" if goes_on else None
+        # after a plain reply the agent ends by itself; else it would run tools, or ask for a format by a tool
+        would_continue = reply is None or reply.tool_calls or ledger.get("formats") is True
+        return "end" if would_continue else None
 
     def build_guard(self, ledger: Ledger, config: RunnableConfig) -> FinalizationGuard:
         """Return the guard for this run: whether it asks for a format, and what supersteps cost."""
@@ -185,7 +185,7 @@ class Round:
         return any(call["id"] not in answered for call in self.left)
 
     def apply_edit(self, call: ToolCall, edits: Mapping[str, Any], dialect: Dialect) -> ToolCall:
-        """Return a todo call as a person edited it; its faults are looked for again."""
+        """Return a todo call as a person edited it, and check it for faults again."""
         edit = edits.get(call["id"] or "")
         if edit is None:
             return call

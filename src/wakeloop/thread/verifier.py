@@ -21,7 +21,7 @@ Verify = Callable[[Todo, Any], Awaitable[str | None] | str | None]
 
 def is_asynchronous(verify: Verify | None) -> bool:
     """Tell whether a verifier is declared as asynchronous."""
-    return iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - of a class
+    return iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - an object with an async __call__
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Verifier:
         return read_verdict(verdict)
 
     async def aask(self, question: Question, state: Any) -> str | None:
-        """Ask about an item, and await the verdict."""
+        """Ask like `ask`, and await the verdict if it is awaitable."""
         if self.verify is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Runs a process with limits on its time and output."""
+"""Run a process with limits on its time and output."""
 
 import os
 import selectors
@@ -20,7 +20,7 @@ POLL_EVERY = 0.01
 
 @dataclass
 class BoundedOutput:
-    """The beginning and the end of an output of any length."""
+    """Keeps the beginning and the end of an output, within a limit of bytes."""
 
     limit: int
     head: bytearray = field(default_factory=bytearray)
@@ -28,7 +28,7 @@ class BoundedOutput:
     total: int = 0
 
     def add(self, data: bytes) -> None:
-        """Add output. The first half of the limit is kept as it comes, the second half is the newest."""
+        """Add output. Half of the limit holds the first bytes, the other half the newest."""
         self.total += len(data)
         room = self.limit // 2 - len(self.head)
         self.head += data[: max(room, 0)]
@@ -65,23 +65,23 @@ def run_process(
     """
     deadline = time.monotonic() + seconds
     with ExitStack() as files:
-        given = files.enter_context(TemporaryFile()) if typed else None
-        if given is not None:
-            given.write(typed.encode(errors="replace"))
-            given.seek(0)
+        stdin = files.enter_context(TemporaryFile()) if typed else None
+        if stdin is not None:
+            stdin.write(typed.encode(errors="replace"))
+            stdin.seek(0)
         process = subprocess.Popen(  # noqa: S603 - the caller decides what is run
             command,
             cwd=folder,
             env=env,
-            stdin=given or subprocess.DEVNULL,
+            stdin=stdin or subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if errors is None else subprocess.PIPE,
             start_new_session=True,
         )
         pipes: dict[int, BoundedOutput] = {}
-        for pipe, taken in ((process.stdout, output), (process.stderr, errors)):
-            if pipe is not None and taken is not None:
-                pipes[files.enter_context(pipe).fileno()] = taken
+        for pipe, target in ((process.stdout, output), (process.stderr, errors)):
+            if pipe is not None and target is not None:
+                pipes[files.enter_context(pipe).fileno()] = target
         try:
             collect_output(process, pipes, deadline, stop or Event())
             code = process.poll()
@@ -89,8 +89,8 @@ def run_process(
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        for number, taken in pipes.items():
-            drain_pipe(number, taken)
+        for number, target in pipes.items():
+            drain_pipe(number, target)
         return code
 
 

@@ -12,7 +12,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.channels.conversation import Messages, merge_messages
-from wakeloop.loop.progress import PRINT_LENGTH, REMEMBERED
+from wakeloop.loop.progress import FINGERPRINT_LENGTH, REMEMBERED
 from wakeloop.model.request import REMEMBERED_PROMPTS
 from wakeloop.prompts import _read_prompt
 from wakeloop.testing import ScriptedModel, calls, says
@@ -71,7 +71,7 @@ def test_one_run_remembers_so_many_calls_and_no_more() -> None:
     )
     agent.invoke({"messages": [("user", "go")]}, {**THREAD, "recursion_limit": 3 * rounds})
     ledger = agent.get_state(THREAD).values["todo_ledger"]
-    assert len(ledger["seen"]) == PRINT_LENGTH * REMEMBERED
+    assert len(ledger["seen"]) == FINGERPRINT_LENGTH * REMEMBERED
     assert max(kept) == max(kept[:12])  # ids of messages and of the calls that they answer
 
 

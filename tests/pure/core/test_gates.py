@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wakeloop.loop.case import Case
 from wakeloop.loop.gates import ENDINGS, GATES, LIMITS, find_first_gate
-from wakeloop.loop.progress import fingerprint_call, fingerprint_reply, has_progressed, remember_prints
+from wakeloop.loop.progress import fingerprint_call, fingerprint_reply, has_progressed, remember_fingerprints
 from wakeloop.loop.reminders import count_stale_rounds, is_nag_due
 from wakeloop.loop.ruling import is_guarded
 from wakeloop.loop.run_end import choose_state
@@ -153,15 +153,15 @@ def test_what_was_seen_is_new_once(rounds: list[list[str]]) -> None:
     seen, known = "", set()
     for names in rounds:
         prints = [fingerprint_call(name, {}) for name in names]
-        seen, new = remember_prints(seen, prints)
+        seen, new = remember_fingerprints(seen, prints)
         assert new == set(prints) - known
         known |= set(prints)
 
 
 def test_what_was_seen_is_bounded() -> None:
-    seen, _ = remember_prints("", [fingerprint_call(str(n), {}) for n in range(500)])
+    seen, _ = remember_fingerprints("", [fingerprint_call(str(n), {}) for n in range(500)])
     assert len(seen) == 64 * 3
-    assert remember_prints(seen, [fingerprint_call("499", {})])[1] == set()
+    assert remember_fingerprints(seen, [fingerprint_call("499", {})])[1] == set()
 
 
 def test_a_reply_is_the_same_over_the_same_list_only() -> None:

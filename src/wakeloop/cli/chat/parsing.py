@@ -80,12 +80,13 @@ def normalize_command(typed: str) -> str:
     name = word.lower().removeprefix("/").removeprefix(".")
     if name == "quit":
         name = "exit"
-    if (rest and word.startswith("/") and name in COMMANDS) or (
-        not rest and name in (*BARE_COMMANDS, *COMMANDS)
-    ):
-        bare = word[0] not in "./"
-        return typed if bare and name not in BARE_COMMANDS else f".{name}{space}{rest}"
-    return typed
+    if word.startswith("/"):
+        is_command = name in COMMANDS
+    elif word.startswith("."):
+        is_command = name in COMMANDS and not rest  # with an argument, it is left as it was typed
+    else:
+        is_command = name in BARE_COMMANDS and not rest  # "exit now" is a message
+    return f".{name}{space}{rest}" if is_command else typed
 
 
 def suggest_command(name: str) -> str:
@@ -95,7 +96,7 @@ def suggest_command(name: str) -> str:
 
 
 def is_unclosed(typed: str) -> bool:
-    """Whether a multi-line text is opened but not closed."""
+    """Whether several lines are opened but not closed."""
     text = typed.strip()
     return text.startswith(FENCE) and (len(text) < 2 * len(FENCE) or not text.endswith(FENCE))
 

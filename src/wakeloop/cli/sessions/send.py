@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def build_event(text: str, kind: str, key: str | None, answers: str | None) -> WakeEvent:
-    """Build the event that was typed."""
+    """Build the event from what was typed."""
     event: WakeEvent = {"kind": kind, "text": text}
     if key:
         event["id"] = key
@@ -55,7 +55,7 @@ def send_event(
     wait: bool,
     json: bool,
 ) -> tuple[list[str], int]:
-    """Store an event for a session; with `wait`, until its run has ended. Return lines and exit code."""
+    """Store an event for a session, and with `wait` wait for its run. Return lines and exit code."""
     check_thread_id(thread.replace(ELLIPSIS, ""))
     if text or kind != "kick":
         check_text(text, "The text is empty: write what to send.")
@@ -85,7 +85,7 @@ def send_event(
 def wait_for_run(
     client: SessionClient, thread: str, key: str
 ) -> tuple[SessionStatus, "StateSnapshot | None"]:
-    """Wait until the run that takes an event, and one that follows at once, has ended.
+    """Wait until the run that takes the event has ended, and any run that follows it at once.
 
     The snapshot is None if the session cannot be read.
     """
@@ -102,7 +102,7 @@ def wait_for_run(
 
 
 def report_run(status: SessionStatus, snapshot: "StateSnapshot", *, json: bool) -> tuple[list[str], int]:
-    """Return what a run answered or asks, as lines, and the exit code."""
+    """Return the answer or the questions of a run as lines, and the exit code."""
     questions: list[str] = []
     for interrupt in snapshot.interrupts:
         questions += format_interrupt(interrupt.value)
