@@ -43,31 +43,31 @@ class Study(BaseModel):
     name: str = Field(min_length=1)
     """One word or two."""
     hypothesis: str = Field(min_length=1)
-    """What is expected, in a sentence that can turn out wrong."""
+    """The expected result, in a sentence that can turn out wrong."""
     primary: Literal["completed", "share", "requests"] = "completed"
     """The outcome that the hypothesis is judged by: all checks hold, the share of the work, or requests."""
     reference: str
-    """The agent that every other is compared with."""
+    """The agent that all others are compared with."""
     smallest: float = Field(gt=0)
     """The smallest difference of the primary outcome that matters: a share of 1, or requests."""
     subject: str = "wakeloop"
-    """The agent that the claim is about: where others do better than it is said first."""
+    """The agent that the claim is about; the page begins with its losses."""
     agents: tuple[str, ...] = Field(min_length=1)
     """Agents by name."""
     models: tuple[str, ...] = Field(min_length=1)
     """`openai:NAME`, `PROVIDER:NAME`, `NAME@URL`, or `weak:stop=0.3,sticky=0.3`."""
     tasks: tuple[str, ...] = Field(min_length=1)
-    """`FAMILY`, `FAMILY:PARTS`, `*:PARTS`, `@KIND:PARTS`, or a folder of tasks of one's own."""
+    """`FAMILY`, `FAMILY:PARTS`, `*:PARTS`, `@KIND:PARTS`, or a folder of the user's own tasks."""
     seeds: int = Field(ge=1)
-    """Runs of each: the seeds from 1 on. A seed is the same task, and the same dice of a weak model."""
+    """The number of seeds, from 1 on. A seed determines the task and the draws of a weak model."""
     results: tuple[int, ...] = Field((0,), min_length=1)
-    """Tokens that each tool result is filled up to; 0 leaves it."""
+    """Tokens that each tool result is padded to; 0 does not pad."""
     max_requests: int = Field(500, ge=1)
-    """Requests of one cell at most, the same for every agent."""
+    """The most requests of one cell, the same for every agent."""
     recursion_limit: int = Field(5_000, ge=10)
-    """Supersteps of one cell at most, the same for every agent that is a graph."""
+    """The most supersteps of one cell, the same for every agent that is a graph."""
     prices: Prices = Prices()
-    """What is counted as spending."""
+    """The prices for the cost of a run."""
 
     @property
     def hash(self) -> str:

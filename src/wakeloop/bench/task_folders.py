@@ -45,19 +45,19 @@ class Sheet(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     prompt: str = Field(min_length=1)
-    """What the user says."""
+    """The user's message."""
     parts: int = Field(1, ge=0)
-    """How many parts the work has; 0 for a question."""
+    """The number of parts; 0 for a question."""
     check: list[str] | None = Field(None, min_length=1)
-    """The command of the check; without it `check.py`, run by this Python."""
+    """The command of the check. Default: run `check.py` with this Python."""
     says: list[str] = []
-    """Words that the last text has to hold."""
+    """Words that the last text must contain."""
     tools: Literal["files", "programs"] = "files"
-    """The file tools, or these with `run_python`."""
+    """The file tools, or the file tools and `run_python`."""
     steps: list[SheetStep] = []
-    """A right way to do it, only for the weak model: steps of `label` and `calls` (name, arguments)."""
+    """One correct solution, only for the weak model: steps with `label` and `calls` (name, arguments)."""
     spoils: list[tuple[str, dict[str, Any]]] = []
-    """What makes finished work worse, only for the weak model."""
+    """Calls that damage finished work, only for the weak model."""
 
 
 def load_tasks(path: str | Path) -> list[Task]:

@@ -54,7 +54,7 @@ def pad_results(tools: Sequence[BaseTool], characters: int) -> list[BaseTool]:
 
 def _function_of(tool: BaseTool) -> Callable[..., Any]:
     if not isinstance(tool, StructuredTool) or tool.func is None:
-        raise TypeError(f"Only tools made from a function can be padded; {tool.name!r} is none.")
+        raise TypeError(f"Only tools made from a function can be padded, which {tool.name!r} is not.")
     return tool.func
 
 

@@ -65,5 +65,5 @@ def test_what_is_refused_is_a_sentence_and_changes_nothing(
 def test_results_are_filled_up_to_a_size(tmp_path: Path) -> None:
     [listing, *_] = pad_results(world_tools(tmp_path), 120)
     assert listing.invoke({}) == "No files in '.' match '*'.".ljust(120, ".")
-    with pytest.raises(TypeError, match="Only tools made from a function can be padded; 'x' is none"):
+    with pytest.raises(TypeError, match="Only tools made from a function can be padded, which 'x' is not"):
         pad_results([Tool("x", len, "x")], 5)
