@@ -83,7 +83,7 @@ System = Annotated[
 Preset = Annotated[str | None, typer.Option(metavar="NAME", help="Preset to start from.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set max_wake_cycles=5 or the like. Repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, as max_wake_cycles=5. Repeatable."),
 ]
 Root = Annotated[
     Path | None,
@@ -110,19 +110,19 @@ Agent = Annotated[
 ]
 MaxRequests = Annotated[
     str | None,
-    typer.Option(metavar="N", help="Most model requests per message. Default: 500; 'none' disables it."),
+    typer.Option(metavar="N", help="Limit on model requests per message. Default: 500; 'none' disables it."),
 ]
 MaxTokens = Annotated[
     str | None,
-    typer.Option(metavar="N", help="Most tokens per message, input and output; 'none' disables it."),
+    typer.Option(metavar="N", help="Limit on tokens per message, input and output; 'none' disables it."),
 ]
 MaxCost = Annotated[
     str | None,
-    typer.Option(metavar="SUM", help="Most cost per message; prices come from the configuration."),
+    typer.Option(metavar="SUM", help="Limit on cost per message; prices come from the configuration."),
 ]
 MaxSeconds = Annotated[
     str | None,
-    typer.Option(metavar="N", help="Most seconds per message in models and tools; 'none' disables it."),
+    typer.Option(metavar="N", help="Limit on seconds per message in models and tools; 'none' disables it."),
 ]
 Verify = Annotated[
     str | None,

@@ -34,7 +34,7 @@ from wakeloop.cli.output_formats import OutputOptions
 def run(
     *,
     request: Annotated[
-        str, typer.Argument(metavar="REQUEST", help="What the agent shall do; - reads stdin.")
+        str, typer.Argument(metavar="REQUEST", help="What the agent should do; - reads stdin.")
     ],
     given: AgentOptions,
     todos: Todos = None,
@@ -165,7 +165,7 @@ def todo(
     ] = None,
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT|ID", help="Texts to add; ids; or an id and its reason or text."),
+        typer.Argument(metavar="TEXT|ID", help="Items to add; ids; or an id and its reason or text."),
     ] = None,
     db: Db = None,
 ) -> None:
