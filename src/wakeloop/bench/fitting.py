@@ -93,7 +93,9 @@ def fit_knobs(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
         _count_transcript(list(transcript), tally)
     found = {habit: tally.count(habit) for habit in (*_RATES, "after_stop", "one_reply", "plan_beside")}
     stop, after = found["stop"].rate, found["after_stop"]
-    rates: dict[str, Any] = {habit: found[habit].rate for habit in _RATES}
+    rates: dict[str, Any] = {}
+    for habit in _RATES:
+        rates[habit] = found[habit].rate
     rates["stick"] = max(0.0, after.rate - stop)
     if found["one_reply"].of:
         rates["replies"] = 1 if found["one_reply"].rate > 1 / 2 else 2

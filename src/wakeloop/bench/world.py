@@ -23,8 +23,10 @@ _PADDING = " ."
 def world_tools(folder: Path) -> list[BaseTool]:
     """Return the tools of every task: the file tools, and append, move and delete, confined to the folder."""
     world = WorldTools(ConfinedFolder(folder), FileLimits())
-    more = (world.append_file, world.move_file, world.delete_file)
-    return [*file_tools(folder), *(StructuredTool.from_function(method) for method in more)]
+    tools = [*file_tools(folder)]
+    for method in (world.append_file, world.move_file, world.delete_file):
+        tools.append(StructuredTool.from_function(method))
+    return tools
 
 
 def program_tools(folder: Path) -> list[BaseTool]:
