@@ -70,14 +70,14 @@ class Part:
         files: The files that it needs at the beginning.
         wants: The expected files at the end, by path; None is a file that must not exist.
         calls: The calls that do it; by default the wanted files are written and the unwanted ones deleted.
-        told: A name that the last text has to mention.
+        mentioned: A name that the last text has to mention.
         found: Whether it only comes to light once the part before it is done.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
     wants: Mapping[str, Expected | None] = field(default_factory=dict)
     calls: tuple[Call, ...] | None = None
-    told: str = ""
+    mentioned: str = ""
     found: bool = False
 
     def solution(self) -> tuple[Call, ...]:
@@ -172,7 +172,7 @@ def connected_parts(
                 world |= part.files
                 wants |= part.wants
                 steps.append(Step(label.format(part_name), part.solution(), part.found))
-            told = [part.told for part in drawn if part.told]
+            mentioned = [part.mentioned for part in drawn if part.mentioned]
 
             def check(folder: Path) -> list[Check]:
                 checks = check_files(folder, world, wants)
@@ -190,8 +190,8 @@ def connected_parts(
                 spoils=tuple(_draw_spoils(rng, world, wants)),
                 check=check,
                 tools=tools,
-                final=" ".join(["All done.", *map("Not possible: {}.".format, told)]),
-                check_text=lambda text: [Check(f"says {word}", word in text) for word in told],
+                final=" ".join(["All done.", *map("Not possible: {}.".format, mentioned)]),
+                check_text=lambda text: [Check(f"says {word}", word in text) for word in mentioned],
             )
 
         return Family(name, (draw.__doc__ or "").strip(), kind, lengths, make)
