@@ -25,7 +25,7 @@ Thread = Annotated[
     str,
     typer.Argument(
         metavar="THREAD",
-        help="Thread id, as 'wakeloop threads' lists it, or its beginning.",
+        help="Thread id, as wakeloop threads lists it, or its beginning.",
         autocompletion=complete_thread,
     ),
 ]

@@ -56,7 +56,7 @@ def send(
     ] = None,
     answers: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Id of the question to answer, as 'wakeloop ps' shows it."),
+        typer.Option(metavar="ID", help="Id of the question to answer, as wakeloop ps shows it."),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the session's run has ended.")] = False,
     db: Database = None,
