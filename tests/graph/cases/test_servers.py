@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from forms import Chat, Item
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from rig import Rig, close, marks, results, statuses, write
 from shared_tools import look
@@ -75,6 +75,13 @@ HISTORIES: dict[str, list[Any]] = {
         AIMessage("", tool_calls=[{"name": "x", "args": {}, "id": "1"}]),
         HumanMessage("go"),
     ],
+    "an answered call": [HumanMessage("q"), calls(("gone", {}, "1")), ToolMessage("r", tool_call_id="1")],
+    "no id, and one twice": [
+        HumanMessage("q"),
+        calls(("gone", {}, None), ("gone", {}, "1"), ("gone", {}, "1")),
+        HumanMessage("go"),
+    ],
+    "a stray result": [ToolMessage("stray", tool_call_id="9"), HumanMessage("go")],
     "an assistant alone": [AIMessage("I begin.")],
     "only a system message": [SystemMessage("s")],
     "a late system message": [HumanMessage("q"), SystemMessage("s"), AIMessage("a"), HumanMessage("go")],
@@ -188,6 +195,7 @@ def test_c23_a_partial_call_does_not_run(rig: Rig) -> None:
     rig.model.assert_done()
     assert [m.status for m in results(rig.messages)] == ["success", "error", "error", "success"]
     assert all("cut off" in str(m.content) for m in results(rig.messages)[1:3])
+    assert "smaller steps" in str(results(rig.messages)[1].content)
     assert "seen half" not in [m.content for m in results(rig.messages)]
     assert statuses(rig.model.requests and rig.todos) == ["completed"]
     assert rig.ending == ("dormant", "settled", 0)

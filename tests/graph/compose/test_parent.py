@@ -123,24 +123,6 @@ def test_c29_an_interrupt_is_resumed(schema: Any, saver: Any) -> None:
     assert wire_faults(model.requests) == []
 
 
-def test_c29_without_a_checkpointer_the_answer_finds_a_child_that_begins_anew() -> None:
-    """False: the question reaches the parent, but what was done before it is done again."""
-    model = ScriptedModel(
-        write("a"),
-        calls(("ask", {"question": "?"})),
-        write("a"),
-        calls(("ask", {"question": "?"})),
-        close(1),
-        "Done.",
-    )
-    parent = around(create_todo_agent(model, [ask], checkpointer=False), Talk, InMemorySaver())
-    parent.invoke(go(), THREAD)
-    assert len(model.requests) == 2
-    parent.invoke(Command(resume="yes"), THREAD)
-    assert len(model.requests) > 3  # asked from the beginning
-    assert [m.type for m in model.requests[2]] == ["system", "human"]
-
-
 @pytest.mark.parametrize("schema", [Talk, Listed, Shared])
 def test_c29_none_and_a_plain_message_lose_the_interrupted_run(schema: Any) -> None:
     model = ScriptedModel(write("a"), calls(("ask", {"question": "?"})), "Hello.")

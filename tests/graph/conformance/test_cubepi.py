@@ -125,17 +125,6 @@ def test_strict_blocked_is_set_while_the_explanation_is_awaited(stage: Make) -> 
     assert (s.ledger["todo_guard_blocked"], s.ending) == (None, ("idle", "guard_blocked"))
 
 
-def test_strict_suppressed_holds_until_a_valid_write(stage: Make) -> None:
-    s = stage(STRICT).run(write("a:i b:p"), "1", "2", "3", "I could not.")
-    assert s.ledger["todo_guard_suppressed"] is True
-    s.run("Still not.", given="and now?")  # no correction
-    assert (s.asked, s.ending) == (1, ("idle", "disabled"))
-    s.run(write("a:p b:p"), "Still not.", given="and now?")  # a rejected write lifts nothing
-    assert (s.asked, s.ledger["todo_guard_suppressed"]) == (2, True)
-    s.run(write("a:c b:i"), "1", "2", "3", "I could not.", given="and now?")
-    assert s.ending == ("idle", "guard_blocked")
-
-
 # -- the state -------------------------------------------------------------------------------------------
 
 KEYS = (

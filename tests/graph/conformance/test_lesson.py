@@ -135,12 +135,8 @@ def test_the_nag_is_a_reminder_tag_in_the_tool_result(stage: Make) -> None:
     assert text.startswith("saw 2\n\n<reminder>")
     assert text.endswith("</reminder>")
     assert text.count("<reminder>") == text.count("</reminder>") == 1
-    assert s.reminder(2) == text.removeprefix("saw 2")
-
-
-def test_of_several_results_the_last_one_carries_it(stage: Make) -> None:
-    s = stage(NAME).run(looks("1"), looks("2"), looks("3", "4"), "Bye.")
-    assert s.reminded == [3]
+    chars = s.results[2].additional_kwargs["wakeloop"]["chars"]
+    assert text[:-chars] == "saw 2"
 
 
 def test_it_comes_also_when_all_is_completed(stage: Make) -> None:

@@ -201,22 +201,6 @@ def test_a_goto_to_the_parent_ends_the_run_and_keeps_siblings_and_history(send: 
 # -- models ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("error", [OSError("no network"), KeyboardInterrupt()])
-@pytest.mark.parametrize("first", [0, 1])
-def test_a_models_exception_reaches_the_caller_once_and_the_thread_stays_usable(
-    first: int, error: BaseException, door: str, thread: Make
-) -> None:
-    if door == "async" and isinstance(error, KeyboardInterrupt):
-        pytest.skip("an event loop turns Ctrl-C into a cancellation")
-    agent = thread(*[write("a")][:first], error, *([done(1)] if first else []), "hi")
-    with pytest.raises(type(error)):
-        agent.run("go")
-    assert agent.asked == first + 1
-    assert agent.session["state"] == "running"
-    assert agent.walk("more") == [*START, *(TODO if first else []), *END]
-    assert agent.session == session("dormant", "settled", 0, budget=25 + first)
-
-
 async def test_a_cancellation_is_never_answered_with_another_request() -> None:
     reached = asyncio.Event()
 
@@ -238,14 +222,6 @@ async def test_a_cancellation_is_never_answered_with_another_request() -> None:
     assert output["todo_session"] == session("dormant", "settled", 0, budget=26)
     assert len(model.requests) == 4
     assert wire_faults(model.requests) == prompt_faults(model.requests) == []
-
-
-def test_after_a_models_exception_going_on_keeps_the_counters(thread: Make) -> None:
-    agent = thread(write("a"), ".", OSError("no network"), done(1), "bye", change={"max_wake_cycles": 3})
-    with pytest.raises(OSError, match="no network"):
-        agent.run("go")
-    assert agent.walk(None) == ["call_model", *TODO, *END]
-    assert agent.session == session("dormant", "settled", 0, 1, 4)
 
 
 # -- refused input ---------------------------------------------------------------------------------------

@@ -1,14 +1,13 @@
 """The loop's rules 1 to 8 as exact walks and call counts."""
 
 from itertools import chain, repeat
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from agents import (
     AGAIN,
     END,
     QUIET,
-    SLOW,
     START,
     TODO,
     WAKE,
@@ -19,13 +18,9 @@ from agents import (
     look,
     looks,
     session,
-    todo,
     update,
     write,
 )
-from langchain_core.messages import ToolMessage
-from langchain_core.tools import InjectedToolCallId, tool
-from langgraph.types import Command
 
 from wakeloop.testing import calls
 
@@ -39,89 +34,6 @@ def endless(*replies: Any, text: str = "still busy") -> Any:
 
 # -- main scripts ---------------------------------------------------------------------------------------
 
-MAIN: dict[str, tuple[Any, dict[str, Any], int, list[str], dict[str, Any]]] = {
-    "text": (lambda: ["hi"], {}, 1, [*START, *END], session("dormant", "settled", 0)),
-    "closed": (
-        lambda: [write("a"), done(1), "done"],
-        {},
-        3,
-        [*START, *TODO, *TODO, *END],
-        session("dormant", "settled", 0, budget=26),
-    ),
-    "woken": (
-        lambda: [write("a"), "stop", done(1), "bye"],
-        {},
-        4,
-        [*START, *TODO, *WAKE, *TODO, *END],
-        session("dormant", "settled", 0, 1, 26),
-    ),
-    "stalled": (
-        lambda: endless(write("a")),
-        {},
-        8,
-        [*START, *TODO, *WAKE * 5, *AGAIN, *END],
-        session("idle", "stalled", 1, 5),
-    ),
-    "budget": (
-        lambda: endless(write("a")),
-        {"max_idle_wakes": 0},
-        28,
-        [*START, *TODO, *WAKE * 25, *AGAIN, *END],
-        session("idle", "wake_budget", 1, 25),
-    ),
-    "agentparley": (
-        lambda: endless(write("a")),
-        SLOW,
-        27,
-        [*START, *TODO, *WAKE * 25, *END],
-        session("idle", "wake_budget", 1, 25),
-    ),
-    "repeated": (
-        lambda: endless(write("a")),
-        {**SLOW, "stop_on_repeat": True},
-        3,
-        [*START, *TODO, *WAKE, *END],
-        session("idle", "repeated_reply", 1, 1),
-    ),
-    "lesson": (
-        lambda: endless(write("a")),
-        {**SLOW, "max_wake_cycles": 0},
-        2,
-        [*START, *TODO, *END],
-        session("idle", "disabled", 1, 0, 0),
-    ),
-    "cubepi": (
-        lambda: endless(write("a")),
-        {"max_wake_cycles": 0},
-        3,
-        [*START, *TODO, *AGAIN, *END],
-        session("idle", "disabled", 1, 0, 0),
-    ),
-    "strict": (
-        lambda: endless(write("a")),
-        {"max_wake_cycles": 0, "guard_retries": 2, "on_guard_exhausted": "block"},
-        5,
-        [*START, *TODO, *AGAIN * 3, *END],
-        session("idle", "guard_blocked", 1, 0, 0),
-    ),
-    "off": (
-        lambda: endless(write("a")),
-        {"auto_continue": False},
-        2,
-        [*START, *TODO, *END],
-        session("idle", "disabled", 1),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MAIN)
-def test_main_scripts(name: str, thread: Make) -> None:
-    replies, change_, asked, walked, stands = MAIN[name]
-    agent = thread(replies(), left=True, change=change_)
-    assert agent.walk("go") == walked
-    assert (agent.asked, agent.session) == (asked, stands)
-
-
 # -- rule 1: trigger -------------------------------------------------------------------------------------
 
 
@@ -130,19 +42,6 @@ def test_a_reply_with_calls_ends_no_turn(thread: Make) -> None:
         write("a"), calls(("look", {"path": "x"}), text="and a text"), done(1), "bye", tools=[look]
     )
     assert agent.walk("go") == [*START, *TODO, *WORK, *TODO, *END]
-
-
-def test_held_items_do_not_wake(thread: Make) -> None:
-    agent = thread(
-        write("a", "b"), calls(change(1, "blocked", "no key"), change(2, "cancelled")), "that is all"
-    )
-    assert agent.walk("go") == [*START, *TODO, *TODO, *END]
-    assert agent.session == session("dormant", "settled", 0, budget=27)
-
-
-def test_an_item_in_progress_wakes(thread: Make) -> None:
-    agent = thread(write("a"), update(1, "in_progress"), "text", done(1), "bye")
-    assert agent.walk("go") == [*START, *TODO, *TODO, *WAKE, *TODO, *END]
 
 
 # -- rules 2 and 3: budget and reset ---------------------------------------------------------------------
@@ -160,31 +59,6 @@ def test_turns_are_one_and_the_budget_and_the_corrections(budget: int, thread: M
     assert agent.ledger["wake_cycles"] == budget
 
 
-def test_new_input_resets_the_budget_and_keeps_the_list(thread: Make) -> None:
-    agent = thread(endless(write("a")), left=True, change={"max_wake_cycles": 2, **QUIET})
-    assert agent.walk("go") == [*START, *TODO, *WAKE * 2, *END]
-    assert agent.walk("more") == [*START, *WAKE * 2, *END]
-    assert agent.todos == [todo(1, "a")]
-    assert agent.session == session("idle", "wake_budget", 1, 2, 2)
-
-
-def test_an_empty_kick_with_open_items_is_an_activation_of_its_own(thread: Make) -> None:
-    agent = thread(write("a"), "stop", "stop", "stop", "stop", change={"max_wake_cycles": 1, **QUIET})
-    agent.walk("go")
-    assert agent.walk({}) == [*START, *WAKE, *END]
-    assert agent.session == session("idle", "wake_budget", 1, 1, 1)
-    assert agent.kinds[-4:] == ["activate", "ai", "wake", "ai"]
-
-
-def test_an_empty_kick_on_a_settled_thread_asks_nothing(thread: Make) -> None:
-    agent = thread("hi")
-    agent.walk("go")
-    before = agent.messages
-    assert agent.walk({"messages": []}) == ["activate", "finalization_guard"]
-    assert agent.messages == before
-    assert agent.session == session("dormant", "settled", 0)
-
-
 def test_an_empty_kick_on_a_new_thread_asks_nothing(thread: Make) -> None:
     agent = thread()
     assert agent.walk({"messages": []}) == ["activate", "finalization_guard"]
@@ -195,49 +69,6 @@ def test_held_items_are_not_kicked_awake(thread: Make) -> None:
     agent = thread(write("a"), update(1, "blocked", "why"), "stop")
     agent.walk("go")
     assert agent.walk({}) == ["activate", "finalization_guard"]
-
-
-def test_a_fork_takes_the_counters_of_its_checkpoint(thread: Make) -> None:
-    agent = thread(endless(write("a")), checked=False, change={"max_wake_cycles": 3, **SLOW})
-    agent.run("go")
-    states = agent.graph.get_state_history(agent.at())
-    before_second_wake = next(
-        s for s in states if s.next == ("wake",) and s.values["todo_ledger"]["wake_cycles"] == 1
-    )
-    asked = agent.asked
-    assert agent.walk(None, config=before_second_wake.config) == ["wake", "call_model", *WAKE, *END]
-    assert agent.asked - asked == 2
-    assert agent.session == session("idle", "wake_budget", 1, 3, 3)
-
-
-def test_several_reasons_make_one_message_and_cost_one_cycle(thread: Make) -> None:
-
-    @tool
-    def hear(key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
-        """Hear a question."""
-        result = ToolMessage("a peer asks", tool_call_id=key)
-        return Command(update={"owed_replies": [{"id": "q1", "sender": "bob"}], "messages": [result]})
-
-    agent = thread(
-        calls(("hear", {}), ("todo_write", {"items": ["a"]})),
-        "stop",
-        "stop",
-        tools=[hear],
-        change={"max_wake_cycles": 1, **QUIET},
-    )
-    assert agent.walk("go") == [
-        "activate",
-        "call_model",
-        "run_tools",
-        "validate_todos",
-        "call_model",
-        *WAKE,
-        *END,
-    ]
-    nudge = agent.messages[-2].text
-    assert agent.kinds[-3:] == ["ai", "wake", "ai"]
-    assert nudge.index("bob") < nudge.index("[1] a")
-    assert agent.session == session("idle", "wake_budget", 1, 1, 1)
 
 
 def test_a_reply_owed_alone_wakes(thread: Make) -> None:
@@ -251,23 +82,6 @@ def test_a_reply_owed_alone_wakes(thread: Make) -> None:
 
 
 # -- rule 4: graceful stop -------------------------------------------------------------------------------
-
-
-def test_out_of_budget_nothing_is_lost_and_the_next_input_goes_on(thread: Make) -> None:
-    agent = thread(
-        write("a", "b"),
-        "stop",
-        done(1),
-        "stop",
-        "more?",
-        done(2),
-        "bye",
-        change={"max_wake_cycles": 1, "earn_wakes": 0, **QUIET},
-    )
-    assert agent.walk("go") == [*START, *TODO, *WAKE, *TODO, *END]
-    assert agent.session == session("idle", "wake_budget", 1, 1, 1)
-    assert agent.walk("go on") == [*START, *WAKE, *TODO, *END]
-    assert agent.todos == [todo(1, "a", "completed"), todo(2, "b", "completed")]
 
 
 # -- rule 5: progress ------------------------------------------------------------------------------------
@@ -332,12 +146,6 @@ def test_progress_begins_the_count_anew(thread: Make) -> None:
     assert agent.walk("go") == [*START, *TODO, *WAKE * 3, *WORK, *WAKE * 3, *END]
     assert agent.session == session("idle", "stalled", 2, 6)
     assert agent.ledger["idle_wakes"] == 3
-
-
-def test_idle_wakes_off_never_stalls(thread: Make) -> None:
-    agent = thread(endless(write("a")), left=True, change={"max_wake_cycles": 7, **SLOW})
-    assert agent.walk("go") == [*START, *TODO, *WAKE * 7, *END]
-    assert agent.session["reason"] == "wake_budget"
 
 
 def test_idle_wakes_begin_at_zero_in_each_activation(thread: Make) -> None:
@@ -471,27 +279,6 @@ def nagged(agent: Any) -> list[int]:
     return [place for place, found in enumerate(rounds, 1) if found]
 
 
-@pytest.mark.parametrize(
-    ("after", "every", "due"),
-    [
-        (5, 5, [6, 11]),
-        (3, 1, [4, 5, 6, 7, 8, 9, 10, 11, 12, 13]),
-        (2, 4, [3, 7, 11]),
-        (4, 0, [5]),
-        (0, 3, []),
-    ],
-)
-def test_a_nag_is_due_after_and_then_every(after: int, every: int, due: list[int], thread: Make) -> None:
-    work = [looks(str(n)) for n in range(12)]
-    agent = thread(
-        write("a"), *work, done(1), "bye", tools=[look], change={"nag_after": after, "nag_every": every}
-    )
-    walked = agent.walk("go")
-    assert nagged(agent) == due
-    assert walked.count("nag") == len(due)
-    assert agent.ledger["todo_stale_iterations"] == 0
-
-
 def test_the_nag_is_a_suffix_of_the_last_result_and_its_place_in_the_walk(thread: Make) -> None:
     agent = thread(write("a"), looks("x", "y"), done(1), "bye", tools=[look], change={"nag_after": 1})
     assert agent.walk("go") == [*START, *TODO, "run_tools", "nag", "call_model", *TODO, *END]
@@ -524,36 +311,6 @@ def test_only_a_write_begins_the_count_anew(thread: Make) -> None:
         6
     ]  # look 2, list, look 3 across a wake; the refused and the malformed write count
     assert agent.session == session("dormant", "settled", 0, 1, 26)
-
-
-def test_no_activation_begins_the_count_anew(thread: Make) -> None:
-    agent = thread(
-        write("a"),
-        looks("1"),
-        looks("2"),
-        ".",
-        ".",
-        looks("3"),
-        ".",
-        ".",
-        tools=[look],
-        change={"nag_after": 3, "max_wake_cycles": 1, **QUIET},
-    )
-    agent.run("go")
-    assert agent.ledger["todo_stale_iterations"] == 2
-    agent.run("more")
-    assert nagged(agent) == [4]
-    assert agent.ledger["todo_stale_iterations"] == 3
-
-
-@pytest.mark.parametrize(("when", "due"), [("open", []), ("always", [2])])
-def test_without_open_items_a_nag_comes_only_where_it_is_always_wanted(
-    when: str, due: list[int], thread: Make
-) -> None:
-    agent = thread(looks("1"), looks("2"), "bye", tools=[look], change={"nag_after": 2, "nag_when": when})
-    agent.run("go")
-    assert nagged(agent) == due
-    assert agent.ledger["todo_stale_iterations"] == (2 if when == "always" else 0)
 
 
 def test_the_count_stands_still_while_nothing_is_open(thread: Make) -> None:
@@ -607,26 +364,9 @@ def test_after_the_last_correction_no_other_gate_is_asked(thread: Make) -> None:
     assert agent.session == ended
 
 
-def test_a_correction_is_no_wake(thread: Make) -> None:
-    agent = thread(write("a"), *["."] * 7)
-    agent.run("go")
-    assert (agent.ledger["wake_cycles"], agent.ledger["idle_wakes"]) == (5, 5)
-
-
 def test_the_first_of_two_corrections_may_settle(thread: Make) -> None:
     agent = thread(write("a"), ".", done(1), ".", change={"max_wake_cycles": 0, "guard_retries": 2})
     assert agent.walk("go") == [*START, *TODO, *AGAIN, *TODO, *END]
-
-
-def test_corrections_reset_with_the_activation_only(thread: Make) -> None:
-    agent = thread(write("a"), ".", ".", ".", ".", change={"max_wake_cycles": 0})
-    assert agent.walk("go") == [*START, *TODO, *AGAIN, *END]
-    assert agent.walk("more") == [*START, *AGAIN, *END]
-
-
-def test_no_correction_where_auto_continue_is_off(thread: Make) -> None:
-    agent = thread(write("a"), ".", change={"auto_continue": False, "max_wake_cycles": 0})
-    assert agent.walk("go") == [*START, *TODO, *END]
 
 
 STRICT = {"max_wake_cycles": 0, "on_guard_exhausted": "block"}

@@ -211,27 +211,6 @@ def test_a_hook_that_takes_messages_away_hides_no_circle(thread: Make) -> None:
 # -- polling ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("changing", [True, False])
-def test_a_poller(changing: bool, thread: Make) -> None:
-    polled = count()
-
-    @tool
-    def poll() -> str:
-        """Ask how far it is."""
-        return f"{next(polled)} % done" if changing else "not yet"
-
-    wait = calls(("poll", {}))
-    agent = thread([write("a"), *[wait] * 60, done(1), "bye"], tools=[poll], left=not changing)
-    agent.run("go")
-    if changing:
-        assert agent.session == session("dormant", "settled", budget=26)
-        assert agent.asked == 63
-        assert not any("brought nothing new" in text for _, text in suffixes(agent))
-    else:
-        assert [n for n, text in suffixes(agent) if "brought nothing new" in text] == [7]
-        assert agent.asked == 13
-
-
 # -- what begins the count anew, and what does not -------------------------------------------------------
 
 

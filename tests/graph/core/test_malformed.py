@@ -111,16 +111,6 @@ def test_the_next_input_goes_on(thread: Make) -> None:
     assert agent.session == session("dormant", "settled", 0)
 
 
-@pytest.mark.parametrize(("rounds", "reason", "asked"), [(10, "looping", 10), (0, "step_limit", 28)])
-def test_a_refused_call_is_not_malformed_and_only_idle_rounds_and_the_steps_bound_it(
-    thread: Make, rounds: int, reason: str, asked: int
-) -> None:
-    agent = thread([update(9, "done")] * 40, left=True, change={"max_idle_rounds": rounds})
-    agent.run("go", limit=60)
-    assert agent.session["reason"] == reason
-    assert agent.asked == asked
-
-
 def test_malformed_rounds_within_a_correction_end_the_run(thread: Make) -> None:
     agent = thread(write("a"), ".", *[BAD] * 5, change={"max_wake_cycles": 0})
     assert agent.walk("go") == [*START, *TODO, *AGAIN, *WORK * 4, *OVER]
@@ -128,12 +118,6 @@ def test_malformed_rounds_within_a_correction_end_the_run(thread: Make) -> None:
 
 
 # -- empty replies ---------------------------------------------------------------------------------------
-
-
-def test_with_open_items_an_empty_reply_ends_a_turn_like_any_other(thread: Make) -> None:
-    agent = thread(write("a"), "", done(1), "bye")
-    assert agent.walk("go") == [*START, *TODO, *WAKE, *TODO, *END]
-    assert agent.session == session("dormant", "settled", 0, 1, 26)
 
 
 @pytest.mark.parametrize("empty", ["", " \n", calls(text="")])
@@ -184,31 +168,6 @@ def test_an_empty_reply_asked_again_spends_no_budget(thread: Make) -> None:
 
 
 # -- cut replies -----------------------------------------------------------------------------------------
-
-
-def test_no_call_of_a_cut_reply_runs(thread: Make) -> None:
-    ran: list[str] = []
-
-    def run(path: str) -> str:
-        """Run."""
-        ran.append(path)
-        return path
-
-    cut = calls(("run", {"path": "x"}), ("todo_write", {"items": ["a"]}), text="I", finish_reason="length")
-    agent = thread(cut, "bye", tools=[run])
-    assert agent.walk("go") == [*START, *BOTH, *END]
-    assert ran == []
-    assert agent.todos == []
-    assert [(status, text.startswith("Error: ")) for status, text in agent.results()] == [("error", True)] * 2
-    assert "smaller steps" in agent.results()[0][1]
-
-
-def test_a_cut_text_is_kept_and_asked_to_go_on(thread: Make) -> None:
-    agent = thread(CUT, " goes on")
-    assert agent.walk("go") == [*START, *AGAIN, *END]
-    assert agent.kinds == ["human", "ai", GO_ON, "ai"]
-    assert agent.messages[1].text == "a text that"
-    assert agent.session == session("dormant", "settled", 0)
 
 
 @pytest.mark.parametrize("retries", [0, 2])
@@ -275,19 +234,6 @@ def test_a_call_applies_whole_or_not_at_all_and_leaves_the_others(thread: Make) 
     assert not any("Traceback" in text or "wakeloop" in text for _, text in agent.results())
 
 
-def test_the_list_is_read_whole(thread: Make) -> None:
-    agent = thread(
-        write("a", "b", "c", "d"),
-        calls(change(1, "done"), change(2, "blocked", "no key"), change(3, "in_progress"), ("todo_list", {})),
-        calls(change(3, "done"), change(4, "cancelled")),
-        "bye",
-    )
-    agent.run("go")
-    assert agent.results()[4][1] == (
-        "  [1] a (done)\n  [2] b (blocked: no key)\n  [3] c (in progress)\n  [4] d\n1 of 4 closed, 2 open."
-    )
-
-
 def test_a_second_item_in_progress_is_refused_and_start_and_close_in_one_reply_is_not(thread: Make) -> None:
     agent = thread(
         write("alpha", "beta"),
@@ -302,34 +248,6 @@ def test_a_second_item_in_progress_is_refused_and_start_and_close_in_one_reply_i
     assert statuses == ["success", "success", "error", "success", "success", "success"]
     assert "alpha" in agent.results()[2][1]
     assert "beta" in agent.results()[2][1]
-
-
-def test_more_than_one_whole_list_in_a_round_is_refused_and_other_calls_run(thread: Make) -> None:
-    def whole(*contents: str) -> tuple[str, dict[str, Any]]:
-        rows = [
-            {"content": c, "status": "in_progress" if n == 0 else "pending"} for n, c in enumerate(contents)
-        ]
-        return "write_todos", {"todos": rows}
-
-    closed = ("write_todos", {"todos": [{"content": "a", "status": "completed"}]})
-    agent = thread(
-        calls(whole("a")),
-        calls(whole("b"), ("look", {"path": "x"}), whole("a", "c")),
-        calls(closed),
-        "bye",
-        settings="cubepi",
-        tools=[look],
-    )
-    assert agent.walk("go") == [*START, *TODO, *BOTH, *TODO, *END]
-    answered = [(m.name, m.status) for m in agent.messages if m.type == "tool"]
-    assert [status for name, status in answered if name == "write_todos"] == [
-        "success",
-        "error",
-        "error",
-        "success",
-    ]
-    assert [status for name, status in answered if name == "look"] == ["success"]
-    assert agent.todos == [todo(1, "a", "completed")]
 
 
 def test_no_message_of_a_bad_reply_is_marked_but_the_graphs_own(thread: Make) -> None:

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 import pytest
-from agents import END, START, TODO, WAKE, WORK, Make, done, kind, look, looks, session, update, write
+from agents import END, START, TODO, WAKE, WORK, Make, done, look, looks, session, update, write
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.types import Command
@@ -98,73 +98,12 @@ def test_every_message_has_an_id_of_its_own(thread: Make) -> None:
 # -- repairs (rule 13) -----------------------------------------------------------------------------------
 
 
-def breaking(*replies: Any) -> Any:
-    """A tool that raises what a run cannot answer, once."""
-    left = [KeyboardInterrupt()]
-
-    def work(path: str) -> str:
-        """Work."""
-        if left:
-            raise left.pop()
-        return path
-
-    return work
-
-
-def test_calls_that_a_broken_run_left_open_are_answered_and_closed_with_a_line(thread: Make) -> None:
-    agent = thread(
-        calls(
-            ("work", {"path": "x"}, "1"), ("todo_write", {"items": ["a"]}, "2"), ("look", {"path": "y"}, "3")
-        ),
-        "hi",
-        tools=[breaking(), look],
-        change={"max_wake_cycles": 0, "guard_retries": 0},
-    )
-    with pytest.raises(KeyboardInterrupt):
-        agent.run("go")
-    asked = agent.asked
-    assert agent.session["state"] == "running"
-    agent.walk("more")
-    assert agent.asked == asked + 1
-    assert agent.kinds[:2] == ["human", "ai"]
-    assert agent.kinds[-3:] == ["repair", "human", "ai"]
-    answered = {m.tool_call_id: m for m in agent.messages if m.type == "tool"}
-    assert set(answered) == {"1", "2", "3"}
-    assert (kind(answered["1"]), answered["1"].status) == ("repair", "error")
-    assert "may or may not have run" in answered["1"].text
-
-
 def test_after_a_break_a_kick_goes_on(thread: Make) -> None:
     agent = thread(write("a"), OSError("no network"), done(1), "bye")
     with pytest.raises(OSError, match="no network"):
         agent.run("go")
     assert agent.walk({}) == [*START, *TODO, *END]
     assert agent.kinds == ["human", "ai", "tool", "repair", "activate", "ai", "tool", "ai"]
-
-
-@pytest.mark.parametrize(
-    "history",
-    [
-        [AIMessage("earlier")],
-        [HumanMessage("a"), AIMessage("b")],
-        [HumanMessage("a"), calls(("gone", {}, "1"))],
-        [HumanMessage("a"), calls(("gone", {}, "1")), ToolMessage("r", tool_call_id="1")],
-        [HumanMessage("a"), calls(("gone", {}, "1")), ToolMessage("r", tool_call_id="1"), HumanMessage("b")],
-        [
-            HumanMessage("a"),
-            calls(("gone", {}, None), ("gone", {}, "1"), ("gone", {}, "1")),
-            HumanMessage("b"),
-        ],
-        [ToolMessage("stray", tool_call_id="9"), HumanMessage("b")],
-        [HumanMessage("a"), AIMessage(""), AIMessage("b"), AIMessage("c"), HumanMessage("d")],
-        [SystemMessage("s"), HumanMessage("a"), SystemMessage("t"), SystemMessage("s")],
-        [SystemMessage("s")],
-    ],
-)
-def test_an_inherited_history_is_legal_too(history: list[Any], thread: Make) -> None:
-    agent = thread(looks("x"), "hi", "hi", tools=[look])
-    agent.run({"messages": history})
-    agent.run("more")
 
 
 # -- the static prompt (rule 11) -------------------------------------------------------------------------

@@ -105,14 +105,6 @@ def test_for_every_limit_nothing_raises_and_the_reason_is_right(name: str, door:
         assert set(reasons[cut:]) == {last}  # once there are enough, there are always enough
 
 
-def test_the_limit_is_used_to_the_last_round(thread: Make) -> None:
-    """A round needs 6 left where the reply is stored: a nag may come, another round, and the end."""
-    for limit, rounds in ((5, 1), (6, 1), (7, 1), (8, 2), (9, 2), (10, 3), (11, 3)):
-        agent = thread(work(), tools=[look], left=True, change={"nag_after": 0})
-        agent.run("go", limit=limit)
-        assert (limit, agent.asked) == (limit, rounds)
-
-
 def test_after_a_round_cut_off_by_steps_the_reason_is_step_limit_whatever_the_gates_would_say(
     thread: Make,
 ) -> None:
