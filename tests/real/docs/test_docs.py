@@ -149,7 +149,7 @@ def run_console(block: Block, page: Path) -> None:
     ended = "printf '\\036%s\\036' $?"  # one shell for the whole block, so that `export` lasts
     script = "\n".join(f"{command}\n{ended}" for command, _ in steps)
     done = subprocess.run(
-        ["bash", "-c", script], check=False, env=environment, text=True, capture_output=True, timeout=100
+        ["bash", "-c", script], check=False, env=environment, text=True, capture_output=True, timeout=240
     )
     printed = done.stdout.split("\036")
     for (command, shown), output, status in zip(steps, printed[::2], printed[1::2], strict=False):
@@ -173,6 +173,7 @@ def check_note(block: Block, page: Path, where: str) -> None:
 
 
 @pytest.mark.loopback
+@pytest.mark.timeout(300)  # the page of the command line starts some forty commands
 @pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_block_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_server: Server
