@@ -38,7 +38,7 @@ ModelMaker = Callable[[str, Task, int], BaseChatModel]
 
 
 def claims_completion(text: str) -> bool:
-    """Return whether a text says that the work is done, without a word that denies it."""
+    """Return whether the text says that the work is done, without a word that denies it."""
     return bool(COMPLETION_WORDS.search(text)) and not DENIAL_WORDS.search(text)
 
 

@@ -248,7 +248,7 @@ def _draw_spoils(
 
 
 def _comparable(text: str, like: Comparison) -> object:
-    """Return the part of a text that is compared."""
+    """Return the part of the text that is compared."""
     if like == "json":
         try:
             return json.dumps(json.loads(text), sort_keys=True)

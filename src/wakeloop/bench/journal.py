@@ -97,7 +97,7 @@ class Journal:
 
 
 def read_journal(path: Path) -> tuple[dict[str, Any], list[Row]]:
-    """Return the first line and the rows of a journal. Raises `BenchError` if there is none."""
+    """Return the first line and the rows of a journal. Raises `BenchError` without one."""
     try:
         whole = path.read_bytes()
         if path.suffix == ".gz":

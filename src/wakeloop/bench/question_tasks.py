@@ -47,7 +47,7 @@ def family_of_questions(ask: Callable[[Random], tuple[str, str]]) -> Family:
 
 
 def _contains_word(text: str, answer: str) -> bool:
-    """Return whether a text contains an answer as a separate word."""
+    """Return whether the text contains an answer as a separate word."""
     said, wanted, at = f" {text.casefold()} ", answer.casefold(), 0
     while (at := said.find(wanted, at + 1)) > 0:
         before, after = said[at - 1], said[at + len(wanted)]

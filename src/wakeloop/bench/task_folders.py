@@ -140,7 +140,7 @@ def _refused_calls(calls: Sequence[Call], task: Task, world: Path) -> Iterator[s
 
 
 def _find_folders(root: Path) -> list[Path]:
-    """Return the folders of tasks: this one, or those in it. Raises `SettingsError` if there is none."""
+    """Return the folders of tasks: this one, or those in it. Raises `SettingsError` without any."""
     if (root / FILE).is_file():
         return [root]
     here = sorted(sheet.parent for sheet in root.glob(f"*/{FILE}"))

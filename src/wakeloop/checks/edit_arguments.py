@@ -1,4 +1,4 @@
-"""Arguments of a manual edit: texts, ids, mappings."""
+"""Arguments of a manual edit: strings, ids, mappings."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from wakeloop.text.characters import shorten
 
 
 def read_texts(given: Any, name: str) -> tuple[str, ...]:
-    """Return texts from a string or several, or from todos, of which it takes the contents."""
+    """Return strings from a string or several, or from todos, of which it takes the contents."""
     return tuple(_read_each(given, name, str, "content", "a string or strings, as in add=['buy milk']"))
 
 
@@ -18,7 +18,7 @@ def read_ids(given: Any, name: str) -> tuple[int | str, ...]:
 
 
 def read_texts_by_id(given: Any, name: str, what: str) -> dict[int | str, str]:
-    """Return a mapping of ids to texts. Raises `EditError` for anything else."""
+    """Return a mapping of ids to strings. Raises `EditError` for anything else."""
     if given is None:
         return {}
     if isinstance(given, Mapping) and all(isinstance(text, str) for text in given.values()):

@@ -159,7 +159,7 @@ def _find_fault(
     dialect: Dialect | None,
     tools: Collection[str],
 ) -> str | None:
-    """Return the error result of a call that cannot run, or None; `broken` says what is wrong with its arguments."""
+    """Return the error result of a call that cannot run, or None; `broken` names a fault of its arguments."""
     todo_names: Collection[str] = ()
     if dialect is not None:
         todo_names = dialect.tool_names

@@ -19,7 +19,7 @@ _EXCERPT = 20
 
 
 def prompt_faults(requests: Iterable[Request]) -> list[str]:
-    """Return every breach of the static prompt (rule 11 of docs/rules.md), `[]` if there is none.
+    """Return every breach of the static prompt (rule 11 of docs/rules.md), `[]` if all requests comply.
 
     A breach is a string such as `"request 3, message 5: …"`; both numbers are indices, counted from 0.
     `requests` are those of one thread, in order: lists of messages or of dicts in OpenAI's format.

@@ -32,7 +32,7 @@ class _Script:
         return self
 
     def next(self, number: int, request: list[BaseMessage]) -> Step:
-        """Return the step for request `number`, counted from 1. Raises ScriptError if there is none."""
+        """Return the step for request `number`, counted from 1. Raises ScriptError past the last one."""
         for step in self.coming:
             if not is_step(step):
                 raise step_error(step, f"Reply {number} of the script")

@@ -147,7 +147,7 @@ class WeakPolicy:
         return None
 
     def _answer_push(self) -> PlannedReply | None:
-        """Return a text that ignores a push, if the model ignores it."""
+        """Return a reply that ignores a push, if the model ignores it."""
         if self.knobs.marks == "disobeyed" and self.was_marked:
             return PlannedReply("end", ANSWER)
         return PlannedReply("end", DONE) if self.dice.tosses("deaf") else None
@@ -161,7 +161,7 @@ class WeakPolicy:
         return chance
 
     def _plan(self) -> list[str]:
-        """Return the texts of a new list."""
+        """Return the items of a new list."""
         return [self.labels[number] for number in self._known_steps() if number not in self.progress.done]
 
     def _known_steps(self) -> list[int]:

@@ -17,7 +17,7 @@ from wakeloop.testing.captured_requests import (
 
 
 def wire_faults(requests: Iterable[Request]) -> list[str]:
-    """Return every breach of the wire order (rule 13 of docs/rules.md), `[]` if there is none.
+    """Return every breach of the wire order (rule 13 of docs/rules.md), `[]` for a legal history.
 
     A breach is a string such as `"request 3, message 5: …"`; both numbers are indices, counted from 0.
     `requests` are lists of messages, such as `ScriptedModel.requests`, or of dicts in OpenAI's format.

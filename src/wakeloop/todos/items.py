@@ -151,7 +151,7 @@ def is_id(key: object) -> bool:
 
 
 def clip_text(text: str, limit: int = TEXT_SHOWN) -> str:
-    """Put a text on one line, as a nudge shows it. Beyond the limit it ends with a count of the rest."""
+    """Put text on one line, as a nudge shows it. Beyond the limit it ends with a count of the rest."""
     line = to_one_line(text)
     if len(line) <= limit:
         return line
