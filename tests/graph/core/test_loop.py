@@ -417,7 +417,7 @@ def test_an_explanation_after_no_correction_at_all_is_not_demanded(thread: Make)
 
 
 @pytest.mark.parametrize("reason", ["wake_budget", "stalled", "repeated_reply"])
-def test_the_guard_is_called_by_gates_six_to_eight(reason: str, thread: Make) -> None:
+def test_which_gates_call_the_guard(reason: str, thread: Make) -> None:
     limits: dict[str, dict[str, Any]] = {
         "wake_budget": {"max_wake_cycles": 1},
         "stalled": {"max_idle_wakes": 1},
