@@ -78,17 +78,6 @@ def test_a_key_is_named_and_never_shown(here: Path, monkeypatch: pytest.MonkeyPa
     assert "secret" not in out
 
 
-def test_a_server_tells_its_models(here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any) -> None:
-    server = served(monkeypatch, serve)
-    code, out, _ = wakeloop("init")
-    assert code == 0
-    assert out.splitlines()[1] == f"server: Ollama at {server.url}: loopback:1b"
-    assert out.splitlines()[3] == (
-        'To start: wakeloop run "Say what is in this folder" --model openai:loopback:1b '
-        f"--base-url {server.url}"
-    )
-
-
 @pytest.mark.parametrize(
     "told",
     ["[]", "{}", '{"data": 1}', '{"data": [1, {"id": 2}, {"id": "\\u001b[31m"}]}', "<html>", "[" * 100_000],

@@ -443,15 +443,10 @@ def test_a_chat_in_vain_leaves_no_thread(shell: Shell, serve: Any) -> None:
     assert [one["thread"] for one in json.loads(shell("threads", "--json").stdout)] == ["kept"]
 
 
-def test_a_reply_that_cannot_be_read_is_told_without_a_programs_words() -> None:
+def test_two_runs_at_once_are_told_without_a_programs_words() -> None:
     from wakeloop.cli.failures import FAILED, error_exit_code, format_error
     from wakeloop.errors import ConcurrentRunError
-    from wakeloop.model.reply_watcher import unreadable_reply_error
 
-    assert format_error(unreadable_reply_error("its role is 'user'")) == (
-        "The model's reply could not be read (its role is 'user'), so nothing of it was stored: "
-        "try again. If it happens again, check the model's address and any proxy in front of its server."
-    )
     assert format_error(ConcurrentRunError("t", "1", "2")) == (
         "Two runs wrote to the thread 't' at the same time: this one, up to checkpoint 1, and another "
         "run or a manual edit, which wrote checkpoint 2. Let only one program use a thread at a time, "

@@ -174,18 +174,6 @@ def test_over_http_and_a_server_that_was_started_again(held: Held, over_http) ->
     assert held("pid") == str(process.pid)
 
 
-class Refusing(BaseHTTPRequestHandler):
-    code = 401
-
-    def do_POST(self) -> None:
-        self.send_response(self.code)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *args: object) -> None:
-        return
-
-
 def sleeping(held: Held) -> dict[str, Any]:
     code = f"import os, time; open({str(held.folder / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     return {"command": sys.executable, "args": ["-c", code]}
@@ -194,10 +182,6 @@ def sleeping(held: Held) -> dict[str, Any]:
 def ending(held: Held) -> dict[str, Any]:
     words = "raise SystemExit('no licence for ' + __import__('os').environ['THE_TOKEN'])"
     return {**LOCAL, "args": ["-c", words]}
-
-
-class Elsewhere(Refusing):
-    code = 404
 
 
 class Odd(BaseHTTPRequestHandler):
@@ -217,21 +201,12 @@ class Odd(BaseHTTPRequestHandler):
         return
 
 
-def odd(code: int, kind: str, said: bytes = b"") -> Callable[[Held], dict[str, Any]]:
+def odd(code: int, kind: str, said: bytes = b"", user: str = "") -> Callable[[Held], dict[str, Any]]:
     handler = type("Saying", (Odd,), {"code": code, "kind": kind, "said": said})
-    return lambda _: {"url": f"http://127.0.0.1:{Loopback(handler).server_port}/mcp"}
+    return lambda _: {"url": f"http://{user}127.0.0.1:{Loopback(handler).server_port}/mcp"}
 
 
 SILENT = odd(202, "")
-
-
-def elsewhere(held: Held) -> dict[str, Any]:
-    return {"url": f"http://127.0.0.1:{Loopback(Elsewhere).server_port}/mcp"}
-
-
-def refusing(held: Held) -> dict[str, Any]:
-    server = Loopback(Refusing)
-    return {"url": f"http://me:{TOKEN}@127.0.0.1:{server.server_port}/mcp"}
 
 
 @pytest.mark.parametrize(
@@ -248,8 +223,8 @@ def refusing(held: Held) -> dict[str, Any]:
         (lambda held: {"command": str(held.folder)}, "'{folder}' cannot be started: Permission denied."),
         (ending, "it ended right after its start. Its last output: no licence for …"),
         (sleeping, "it did not answer within 1 s."),
-        (refusing, "http://127.0.0.1:{port}/mcp answered 401."),
-        (elsewhere, "http://127.0.0.1:{port}/mcp answered 404."),
+        (odd(401, "", user=f"me:{TOKEN}@"), "http://127.0.0.1:{port}/mcp answered 401."),
+        (odd(404, ""), "http://127.0.0.1:{port}/mcp answered 404."),
         (odd(500, "text/plain", b"no"), "http://127.0.0.1:{port}/mcp answered 500 with text/plain."),
         (
             odd(200, "text/html; charset=utf-8", b"<html>"),

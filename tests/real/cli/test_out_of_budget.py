@@ -65,14 +65,6 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]
     return leave
 
 
-@pytest.mark.parametrize("command", ["run", "resume", "chat", "serve"])
-def test_help_names_every_budget(command: str) -> None:
-    code, out, _ = wakeloop(command, "--help")
-    assert code == 0
-    for option in ("--max-requests N", "--max-tokens N", "--max-cost SUM", "--max-seconds N"):
-        assert len(lines(out, f"  {option} ")) == 1
-
-
 PRICES = ['prices={"m": {"input": 1, "output": 2}}']
 WAYS = [
     ("request_budget", {"max_requests": "20"}, "--max-requests 40"),

@@ -67,16 +67,6 @@ def test_what_cannot_be_done_is_one_sentence(db: Path, words: list[str], code: i
     assert list(Path().iterdir()) == []
 
 
-def test_what_the_environment_holds_of_secrets_is_not_in_the_page(
-    db: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert wakeloop("report", "a", "-o", "before.html")[0] == 0
-    monkeypatch.setenv("OTHER_TOKEN", "Stored 1 item")
-    assert wakeloop("report", "a", "-o", "after.html")[0] == 0
-    assert "Stored 1 item" in Path("before.html").read_text()
-    assert "Stored 1 item" not in Path("after.html").read_text()
-
-
 def test_the_demo_writes_its_own_page_and_writes_it_anew(shell: Shell, files) -> None:
     files(shell.folder, 1)
     page = shell.folder / "wakeloop-report.html"

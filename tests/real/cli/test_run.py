@@ -298,14 +298,6 @@ def test_several_questions_are_answered_one_by_one(shell: Shell, serve) -> None:
     assert len(server.requests) == 2
 
 
-def test_no_is_no_and_its_words_reach_the_model(shell: Shell, serve) -> None:
-    server = serve(*SHELL)
-    asked = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "shell")
-    assert shell("resume", thread_of(asked.stdout), "not like that").returncode == 0
-    assert "not like that" in server.requests[-1]["messages"][-1]["content"]
-    assert not (shell.folder / "ran.txt").exists()
-
-
 def test_a_message_instead_of_an_answer(shell: Shell, serve) -> None:
     server = serve(*SHELL)
     asked = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "shell")

@@ -194,10 +194,6 @@ def test_a_job_sent_from_elsewhere_settles(shared: World) -> None:
     ]
 
 
-def test_send_waits_for_an_answer(shared: World) -> None:
-    assert shared.here("send", "answer", "hello", "--wait") == (0, "m: hello\n", "")
-
-
 def test_send_says_in_a_terminal_that_it_waits(shared: World) -> None:
     ours, theirs = pty.openpty()
     command = [*COMMAND, "send", "told", "hello", "--wait"]
@@ -593,6 +589,7 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (["cron", "remove", "no"], "Unknown schedule 'no'; list them with wakeloop cron list."),
         (["cron", "add", "x", "every day", "Hello"], f"Invalid cron line 'every day': {NO_LINE}"),
         (["cron", "add", "x", "61 * * * *", "Hello"], f"Invalid cron line '61 * * * *': {NO_LINE}"),
+        (["cron", "add", "x", "* * * * * *", "Hello"], f"Invalid cron line '* * * * * *': {NO_LINE}"),
         (["cron", "add", "x y", "* * * * *", "Hello"], ODD),
         (["cron", "add", "x", "* * * * *", " "], "The text is empty: write what the session should read."),
         (["send", " ", "Hello"], ODD),

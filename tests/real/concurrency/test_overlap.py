@@ -10,7 +10,7 @@ from keeping import DURABILITIES, SAVERS, THREAD, Stage, long, played
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from wakeloop import ConcurrentRunError, WakeloopError, create_todo_agent, session_of, update_todos
+from wakeloop import ConcurrentRunError, WakeloopError, create_todo_agent, session_of
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.thread.concurrent_runs import READ_ATTEMPTS, WINDOW
 
@@ -354,11 +354,3 @@ def test_the_error_is_a_sentence_that_names_both_and_survives_pickling() -> None
     for part in ("'t'", "mine", "other", "lock", "checkpoint_id"):
         assert part in str(error)
     assert str(error).endswith(".")
-
-
-def test_a_hand_edit_of_the_list_between_runs_is_none() -> None:
-    agent = create_todo_agent(ScriptedModel([says("a"), says("b")]), checkpointer=InMemorySaver())
-    agent.invoke({"messages": [("user", "go")]}, THREAD)
-    update_todos(agent, THREAD, add=["x"], done=[])
-    update_todos(agent, THREAD, cancel=[1])
-    assert agent.invoke({"messages": [("user", "go")]}, THREAD)["todo_session"]["reason"] == "settled"

@@ -2,10 +2,7 @@
 
 import itertools
 import os
-import pickle
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,8 +16,6 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command, interrupt
 
 from wakeloop import DamagedError, WakeloopError, create_todo_agent, session_of
-from wakeloop.cli.store import DatabaseFile, open_to_write
-from wakeloop.cli.thread_list import list_threads
 from wakeloop.testing import ScriptedModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -201,12 +196,6 @@ def test_no_row_runs_code(db: sqlite3.Connection, kind: str, blob: bytes, tmp_pa
         saver(db).get_tuple(THREAD).checkpoint["channel_values"]["todo_ledger"]  # type: ignore[union-attr]
 
 
-def test_the_pickle_would_have_run(tmp_path: Path) -> None:
-    blob = next(row for row in BLOBS if row[0] == "pickle")[2].replace(b"{}", str(tmp_path).encode())
-    pickle.loads(blob)
-    assert [path.name for path in tmp_path.iterdir()] == ["ran"]
-
-
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
 def test_a_blob_that_was_cut_short(db: sqlite3.Connection, share: float) -> None:
     start_thread(db, parked=True)
@@ -215,31 +204,3 @@ def test_a_blob_that_was_cut_short(db: sqlite3.Connection, share: float) -> None
     for _, requests, result in try_every_way(db):
         assert requests == 0
         assert isinstance(result, Exception)
-
-
-def test_the_command_line_reads_strictly_whatever_the_environment_says(tmp_path: Path) -> None:
-    """In the library's own default the row would run: in a process of its own, to see that it is not."""
-    path, ran = tmp_path / "db", tmp_path / "ran"
-    with open_to_write(DatabaseFile(path, named=True)) as store:
-        assert store.connection is not None
-        start_thread(store.connection, parked=False)
-        evil = ormsgpack.Ext(0, ormsgpack.packb(["os", "system", f"touch {ran}"]))
-        change_checkpoint(store.connection, lambda values: values.update(todo_goal=evil))
-    environment = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": "false"}
-    for command in (["threads"], ["show", "t"], ["show", "t", "--json", "--history"], ["todo", "t", "list"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "wakeloop.cli.commands.app", *command, "--db", str(path)],
-            env=environment, capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
-        assert "Traceback" not in done.stderr
-    assert not ran.exists()
-
-
-def test_a_damaged_thread_does_not_hide_the_others(tmp_path: Path) -> None:
-    database = DatabaseFile(tmp_path / "db", named=True)
-    with open_to_write(database) as store:
-        assert store.connection is not None
-        start_thread(store.connection, parked=False)
-        change_checkpoint(store.connection, lambda values: values["todo_ledger"].update(wake_cycles=-1))
-    lines = list(list_threads(database, everything=True, json=False))
-    assert [line.split()[:2] for line in lines[1:]] == [["t", "damaged"]]

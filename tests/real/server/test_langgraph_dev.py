@@ -291,12 +291,3 @@ def test_the_run_of_a_host_that_died_is_seen_to_its_end_by_the_next(
         assert texts(other, asker)[0].startswith("[peer_reply from ")
         assert [t.startswith("[peer_message ") for t in texts(other, name)].count(True) == 1
         quiet(other, asker)
-
-
-def test_another_host_does_what_this_one_left(url: str, host: ServerHost, name: str) -> None:
-    host.background.draining.set()
-    host.send(name, {"kind": "human", "text": "left"})
-    assert host.status(name).queued == 1
-    with ServerHost(url, {"main": "main"}) as other:
-        quiet(other, name)
-    assert texts(host, name) == ["left", "read: left"]

@@ -89,6 +89,7 @@ def test_an_answer_whose_run_was_given_up_waits_as_a_text(
         raising.append(KeyError("gone"))
         host.send("t", {**YES, "id": "yes", "correlation_id": host.status("t").asks[0]})
         assert host.wait("t", timeout=30)
+        assert host.status("t").error == "KeyError: 'gone'"
         [stored] = host.mailbox.list_waiting("t")
         assert (stored.id, stored.event.get("correlation_id")) == ("yes", None)
         host.send("t", {"kind": "kick"})

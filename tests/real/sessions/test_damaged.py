@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.types import interrupt
 from waiting import until
 
 from wakeloop import create_todo_agent
@@ -62,20 +61,6 @@ def mend(connection: sqlite3.Connection, row: list[Any]) -> None:
     connection.commit()
 
 
-def test_a_damaged_thread_has_a_row_of_its_own(connection: sqlite3.Connection, url: str) -> None:
-    agent = agent_on(connection, says("one"), says("two"))
-    with DbosHost(url, {"main": agent}, polling=0.05) as host:
-        for thread in ("a", "b"):
-            host.send(thread, {"kind": "human", "text": "go"})
-            assert host.wait(thread, timeout=30)
-        damage(connection, "a")
-        first, second = host.list()
-        assert (first.thread, first.state, first.reason) == ("a", "damaged", None)
-        assert (first.error or "").startswith("Its stored state cannot be read: ")
-        assert (second.thread, second.state, second.error) == ("b", "dormant", None)
-        assert host.status("a") == first
-
-
 def test_a_thread_whose_agent_is_gone_has_a_row_of_its_own(connection: sqlite3.Connection, url: str) -> None:
     agent = agent_on(connection)
     with closing(SessionClient(url, {"old": agent, "new": agent})) as client:
@@ -97,6 +82,11 @@ def test_ps_shows_the_others_and_send_waits_no_longer_than_it_must(
             host.send(thread, {"kind": "human", "text": "go"})
             assert host.wait(thread, timeout=30)
         damage(connection, "a")
+        first, second = host.list()
+        assert (first.thread, first.state, first.reason) == ("a", "damaged", None)
+        assert (first.error or "").startswith("Its stored state cannot be read: ")
+        assert (second.thread, second.state, second.error) == ("b", "dormant", None)
+        assert host.status("a") == first
         host.send("a", {"kind": "human", "id": "e", "text": "again"})
         assert host.wait(timeout=30)
     where = SessionStorage(str(tmp_path / "threads.db"))
@@ -132,27 +122,6 @@ def test_an_event_for_a_damaged_thread_is_kept_and_tried_again_by_hand(
         assert host.wait("a", timeout=30)
         assert (host.status("a").queued, host.status("a").error) == (0, None)
     assert ["Well?" in text for text in texts(agent, "a")][:4] == [False, False, True, False]
-
-
-def test_a_person_s_answer_is_in_the_thread_or_waits(
-    connection: sqlite3.Connection, url: str, raising: list[Exception]
-) -> None:
-    def ask() -> str:
-        """Ask."""
-        return str(interrupt("which?"))
-
-    agent = agent_on(connection, calls(("ask", {})), says("I read it."), tools=[ask])
-    with DbosHost(url, {"main": agent}, polling=0.05) as host:
-        host.send("a", {"kind": "human", "text": "go"})
-        until(lambda: host.status("a").reason == "interrupted")
-        raising.append(KeyError("gone"))
-        host.send("a", {"kind": "human", "id": "answer", "text": "the blue one"})
-        assert host.wait("a", timeout=30)
-        assert host.status("a").error == "KeyError: 'gone'"
-        assert [stored.id for stored in host.mailbox.list_waiting("a")] == ["answer"]
-        host.send("a", {"kind": "kick"})
-        assert host.wait("a", timeout=30)
-    assert texts(agent, "a")[-2:] == ["the blue one", "I read it."]
 
 
 def test_an_input_that_was_never_stored_waits(connection: sqlite3.Connection, url: str) -> None:

@@ -96,18 +96,6 @@ def test_events_wake_a_session_in_their_order_and_once(url: str, saver: SqliteSa
     model.assert_done()
 
 
-def test_what_is_sent_while_no_host_is_up_waits_for_one_batch(url: str, saver: SqliteSaver) -> None:
-    model = ScriptedModel([says("both")])
-    agent = create_todo_agent(model, checkpointer=saver)
-    with closing(SessionClient(url, {"main": agent})) as client:
-        client.send("x", {"kind": "human", "text": "first"})
-        client.send("x", {"kind": "human", "text": "second"})
-        assert client.status("x").queued == 2
-    with host_on(url, main=agent) as host:
-        quiet(host)
-    assert said(agent, "x") == [("human", "first"), ("human", "second"), ("ai", "both")]
-
-
 def test_a_turn_that_fails_is_given_up_with_its_reason(url: str, saver: SqliteSaver) -> None:
     model = ScriptedModel([ValueError("no such thing, key sk-abcdefghijklmnop"), says("fine")])
     agent = create_todo_agent(model, checkpointer=saver)
@@ -139,15 +127,6 @@ def test_a_schedule_fires_when_due_and_a_past_one_at_once_and_once(url: str, sav
         assert host.cancel(key) is False
         assert host.schedules() == []
     assert [kind for kind, _ in said(agent, "x")] == ["human", "ai"]
-
-
-@pytest.mark.parametrize("line", ["", "* * * *", "* * * * * *", "61 * * * *", "soon"])
-def test_a_bad_cron_line_is_refused(url: str, line: str) -> None:
-    with (
-        closing(SessionClient(url, {"main": None})) as client,
-        pytest.raises(SessionError, match="Invalid cron line"),
-    ):  # type: ignore[dict-item]
-        client.schedule("x", line, "text")
 
 
 def test_what_cannot_be_sent_is_refused_with_a_sentence(url: str) -> None:

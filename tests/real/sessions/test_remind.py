@@ -25,17 +25,6 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.REMIND_CHECKS", 2)
 
 
-def test_an_event_for_which_nobody_rang_is_taken(tmp_path: Path) -> None:
-    model = ScriptedModel([says("here I am")])
-    with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
-        agent = create_todo_agent(model, checkpointer=SqliteSaver(connection))
-        with DbosHost(f"sqlite:///{tmp_path / 'sessions.db'}", {"main": agent}, polling=0.05) as host:
-            host.mailbox.add_event("main", {"kind": "human", "id": "e", "text": "anybody?"})
-            assert host.wait("main", timeout=30)
-            assert host.status("main").reason == "settled"
-    model.assert_done()
-
-
 def test_what_waits_is_rung_for_once_and_not_before_the_second_look(tmp_path: Path) -> None:
     host = DbosHost(f"sqlite:///{tmp_path / 'sessions.db'}", {"main": None})  # type: ignore[dict-item]
     rung: list[tuple[str, str]] = []

@@ -405,24 +405,6 @@ def test_results_that_come_one_by_one_wake_once_when_all_are_in(memory: MemoryHo
     memory.done()
 
 
-def test_without_waiting_each_result_wakes_and_spends_one_cycle(memory: MemoryHost) -> None:
-    memory.batch = False
-    memory.agent("main", spawn("a", "c"), "Started.", "Fine.", "Fine, too.").agent("worker", *[work] * 2)
-    memory.say("main", "go")
-    assert memory.status("main").wakes == 2
-    assert memory.ending("main") == ("dormant", "settled")
-    memory.done()
-
-
-def test_with_the_budget_spent_a_result_is_stored_and_parks(memory: MemoryHost) -> None:
-    memory.batch = False
-    memory.agent("main", spawn("a", "c"), "Started.", "Fine.", max_wake_cycles=1).agent("worker", *[work] * 2)
-    memory.say("main", "go")
-    assert memory.ending("main") == ("dormant", "wake_budget")
-    assert memory.values("main")["messages"][-1].text.startswith("[subagent_done from worker:sub1-")
-    memory.done()
-
-
 @pytest.mark.parametrize("change", [{"auto_continue": False}, {"max_wake_cycles": 0}])
 def test_without_re_entries_a_result_is_stored_and_parks_as_disabled(change: Any, host: Stage) -> None:
     host.agent("main", spawn("a"), wait_all, "I wait.", "I see it now.", **change).agent("worker", work)
