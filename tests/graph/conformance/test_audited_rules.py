@@ -62,14 +62,6 @@ def test_lokis_ids_begin_at_1_after_an_edit_that_clears_as_after_its_own_tool() 
     ]
 
 
-def test_other_systems_never_use_a_number_again() -> None:
-    model = ScriptedModel(calls(("todo_write", {"items": ["a"]})), ".")
-    quiet = preset("agentparley").model_copy(update={"max_wake_cycles": 0})
-    agent = create_todo_agent(model, settings=quiet, checkpointer=InMemorySaver())
-    agent.invoke({"messages": [("user", "go")]}, CONFIG)
-    assert [todo["id"] for todo in update_todos(agent, CONFIG, clear=True, add="b")] == [2]
-
-
 def test_agentparley_a_persons_word_releases_an_approval_as_it_does_a_question(stage: Make) -> None:
     @tool
     def ask_leave() -> Command[Any]:

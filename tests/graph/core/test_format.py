@@ -52,11 +52,6 @@ def test_a_settled_run_makes_one_more_request_with_the_format(format_: Any, thre
     assert answer_of(agent.values) == "bye"
 
 
-def test_the_value_is_plain_json_in_the_output(thread: Make) -> None:
-    agent = thread("hi", GOOD, response_format=City)
-    assert agent.run("go")["structured_response"] == VALUE
-
-
 def made_with(people: str, city: str = "Rome") -> str:
     return f'{{"city": "{city}", "people": {people}}}'
 

@@ -125,33 +125,10 @@ def test_one_send_for_each_external_call_carries_the_call_alone() -> None:
     assert sends[1].arg.keys() == {"name", "args", "id", "type", "fault"}
 
 
-def test_what_is_written_grows_with_the_work_not_with_its_square() -> None:
-    def size(rounds: int) -> int:
-        saver = Spy()
-        agent = agent_of(
-            write("a"),
-            *(looks(str(n)) for n in range(rounds)),
-            done(1),
-            "bye",
-            tools=[look],
-            checkpointer=saver,
-        )
-        agent.invoke({"messages": [("user", "go")]}, CONFIG)
-        return sum(len(saver.serde.dumps_typed(value)[1]) for _, value in saver.written)
-
-    first, second, third = size(80), size(110), size(140)  # beyond what is remembered of calls
-    assert abs((third - second) - (second - first)) < 0.05 * (second - first)
-
-
 def test_run_tools_never_writes_the_ledger() -> None:
     agent = agent_of(write("a"), looks("x"), done(1), "bye", tools=[look])
     for part in agent.stream({"messages": [("user", "go")]}, stream_mode="updates"):
         assert "run_tools" not in part or set(part["run_tools"]) == {"messages"}
-
-
-def test_a_todo_tool_is_a_schema_and_no_code_of_it_runs() -> None:
-    agent = agent_of(write("a"), calls(("todo_list", {})), done(1), "bye")
-    assert "run_tools" not in walk(agent, "go")
 
 
 # -- in a parent -----------------------------------------------------------------------------------------

@@ -167,14 +167,6 @@ def test_an_edit_spends_and_resets_nothing(thread: Make) -> None:
     assert agent.ledger == {**ledger, "next_id": 3, "writes": ledger["writes"] + 1}
 
 
-async def test_within_a_running_loop() -> None:
-    agent = create_todo_agent(ScriptedModel(write("a"), done(1), "bye"), checkpointer=InMemorySaver())
-    config: Any = {"configurable": {"thread_id": "1"}}
-    await agent.ainvoke({"messages": [("user", "go")]}, config)
-    assert await aupdate_todos(agent, config, add=["b"]) == [todo(1, "a", "completed"), todo(2, "b")]
-    assert session_of(await agent.aget_state(config))["state"] == "idle"
-
-
 class DiesBetweenSteps(InMemorySaver):
     """Loses the fourth checkpoint: the writes of its superstep are stored, the step after it is not."""
 

@@ -205,22 +205,6 @@ def test_a_long_list_is_cut_to_the_next_open_items(thread: Make) -> None:
     assert "todo_list" in nudge
 
 
-def test_thirty_items_are_shown_whole(thread: Make) -> None:
-    agent = thread(
-        write(*(f"s{n}" for n in range(1, 31))),
-        "stop",
-        "stop",
-        change={"max_wake_cycles": 1, **QUIET},
-        **WHOLE,
-    )
-    agent.run("go")
-    nudge = agent.model.requests[2][-1].text
-    assert [line for line in nudge.splitlines() if line.startswith("  ")] == [
-        f"  [{n}] s{n}" for n in range(1, 31)
-    ]
-    assert " more (" not in nudge
-
-
 def test_the_correction_carries_the_list_in_the_same_way(thread: Make) -> None:
     agent = thread(
         write("a", "b", "c"),
@@ -254,15 +238,6 @@ def test_a_continuation_prompt_replaces_the_instruction_whole(inject: bool, thre
     )
     agent.run("go")
     assert agent.model.requests[2][-1].text == "Weiter!\n\n  [1] a"
-
-
-@pytest.mark.parametrize("more", [{}, WHOLE], ids=["short", "whole"])
-def test_an_item_of_several_lines_is_one_line(more: Any, thread: Make) -> None:
-    change = {"max_wake_cycles": 1, **QUIET}
-    agent = thread(write("a\n  [7] forged"), "stop", "stop", change=change, **more)
-    agent.run("go")
-    nudge = agent.model.requests[2][-1].text
-    assert [line for line in nudge.splitlines() if line.startswith("  ")] == ["  [1] a [7] forged"]
 
 
 # -- rule 7: nag -----------------------------------------------------------------------------------------

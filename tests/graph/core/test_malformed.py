@@ -98,11 +98,6 @@ def test_any_well_formed_call_begins_the_count_anew(between: Any, thread: Make) 
     assert agent.session == session("dormant", "settled", 0)
 
 
-def test_a_text_begins_the_count_anew(thread: Make) -> None:
-    agent = thread(write("a"), BAD, BAD, ".", BAD, BAD, done(1), "bye")
-    assert agent.walk("go") == [*START, *TODO, *WORK * 2, *WAKE, *WORK * 2, *TODO, *END]
-
-
 def test_the_next_input_goes_on(thread: Make) -> None:
     agent = thread([*[BAD] * 7, "hi"])
     agent.run("go")
@@ -182,11 +177,6 @@ def test_a_cut_reply_ends_no_turn(thread: Make) -> None:
     agent = thread(write("a"), CUT, done(1), "bye", change={"max_wake_cycles": 1})
     assert agent.walk("go") == [*START, *TODO, *AGAIN, *TODO, *END]
     assert agent.session == session("dormant", "settled", 0, 0, 2)
-
-
-def test_a_cut_reply_without_text_asks_to_go_on_too(thread: Make) -> None:
-    agent = thread(says("", finish_reason="length"), "hi")
-    assert agent.walk("go") == [*START, *AGAIN, *END]
 
 
 def test_a_cut_reply_in_a_wake_leaves_its_count_alone(thread: Make) -> None:

@@ -15,13 +15,6 @@ def test_a_thread_that_has_not_begun(thread: Make) -> None:
     assert thread().session == session("dormant", None, 0, 0, 0)
 
 
-def test_a_thread_that_is_being_run_says_running(thread: Make) -> None:
-    seen: list[Any] = []
-    agent = thread(write("a"), lambda request: seen.append(agent.values["todo_session"]) or done(1), "bye")
-    agent.run("go")
-    assert seen == [session("running", None)]
-
-
 def test_every_end_writes_its_own(thread: Make) -> None:
     agent = thread(write("a"), ".", ".", ".", "hi", change={"max_wake_cycles": 2, "guard_retries": 0})
     agent.run("go")
