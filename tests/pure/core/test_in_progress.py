@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from levels import examples
+from test_todos import playing
 
-from wakeloop.todos import rounds
 from wakeloop.todos.in_progress import keeps_progress_rule
 from wakeloop.todos.items import count_running
 from wakeloop.todos.operations import Add, Board, Change, Draft, Replace, Reset, Rules, Show
@@ -25,12 +25,7 @@ def listed(statuses: str) -> Board:
 
 
 def played(board: Board, calls: Any, rules: Rules, verdict: Any = lambda _: None) -> Any:
-    play, answer = rounds.play_round(board, calls, rules), None
-    try:
-        while True:
-            answer = verdict(play.send(answer).todo)
-    except StopIteration as done:
-        return done.value
+    return playing(board, *calls, rules=rules, verify=verdict)[:2]
 
 
 def to(key: Any, status: str) -> Change:

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
+from test_todos import playing
 
 from wakeloop.dialects import get_dialect
 from wakeloop.loop.idle_rounds import count_idle_rounds
 from wakeloop.loop.progress import has_progressed
 from wakeloop.presets import preset
 from wakeloop.testing import calls
-from wakeloop.todos import operations, rounds, rows
+from wakeloop.todos import operations, rows
 from wakeloop.todos.items import Todo
 from wakeloop.todos.operations import Add, Board, Change, Draft, Outcome, Replace, Rules
 from wakeloop.todos.verification import Refusals
@@ -26,17 +27,10 @@ def items(count: int, status: Any = "pending") -> list[Any]:
 
 
 def played(
-    board: Board, calls: Any, rules: Rules, verdict: Callable[[Todo], str | None] = lambda _: None
+    board: Board, calls: Any, rules: Rules, verdict: Callable[[Any], str | None] = lambda _: None
 ) -> Any:
-    """A round, with a verifier's answers: the board, the outcomes, and which items were asked about."""
-    play, asked, answer = rounds.play_round(board, calls, rules), [], None
-    try:
-        while True:
-            question = play.send(answer)
-            asked.append(question.todo["id"])
-            answer = verdict(question.todo)
-    except StopIteration as done:
-        return (*done.value, asked)
+    """A round, with a verifier's answers: the board, the outcomes, and the items that were asked about."""
+    return playing(board, *calls, rules=rules, verify=verdict)
 
 
 @contextmanager

@@ -251,15 +251,6 @@ def test_every_door_says_once_what_did_not_answer_and_what_to_try(
     assert failed.returncode == 1
 
 
-def test_a_reply_cut_again_and_again(shell: Shell, serve) -> None:
-    server = serve(Reply("half an ans", finish="length"))
-    done = shell("run", "x", "--model", "m", "--base-url", server.url)
-    assert done.returncode == 1
-    assert len(server.requests) == 5
-    assert lines(done.stdout, "The model's replies kept hitting the length limit")
-    assert len(lines(done.stdout, "graph retry:")) == 4
-
-
 # -- questions -------------------------------------------------------------------------------------------
 
 SHELL = [Reply(calls=[("run_shell", {"command": "echo it ran > ran.txt"})]), BYE]

@@ -21,7 +21,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from wakeloop import create_todo_agent
-from wakeloop.testing import calls, says, wire_faults
+from wakeloop.testing import calls, prompt_faults, says, wire_faults
 
 NAME = re.compile(r"#\d+#")
 REQUESTS = 5  # plan, work, one item done, a stop that the graph wakes from, the rest done and the end below
@@ -112,6 +112,12 @@ def check(agent: Any, model: Planner, seen: dict[str, list[Any]], states: dict[s
         ]
         assert values["todo_session"]["reason"] == "settled"
     assert wire_faults(model.requests) == []
+    by_thread: dict[str, list[Any]] = {name: [] for name in seen}
+    for request in model.requests:
+        (name,) = NAME.findall(request[1].text)
+        by_thread[name].append(request)
+    for requests in by_thread.values():
+        assert prompt_faults(requests) == []
 
 
 def config_of(name: str) -> Any:

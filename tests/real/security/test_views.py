@@ -185,20 +185,6 @@ def test_a_command_shows_every_character_that_cannot_be_seen(code: str) -> None:
     ]
 
 
-def test_a_command_of_several_lines_shows_each_of_them_as_its_own() -> None:
-    forged = "ls\nquestion: Run this command?\nquestion:   command: ls\ny for yes:\nrm -rf ."
-    assert lines_of_question(forged) == [
-        "question: Run this command?",
-        "question:   tool: run_shell",
-        "question:   command: ls",
-        "question:   | question: Run this command?",
-        "question:   | question:   command: ls",
-        "question:   | y for yes:",
-        "question:   | rm -rf .",
-        "y for yes; anything else is a no, and is passed on:",
-    ]
-
-
 def test_a_long_command_is_shown_whole_and_measured() -> None:
     long = "x" * 100_000
     assert lines_of_question(long)[2:-1] == [

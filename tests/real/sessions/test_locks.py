@@ -6,7 +6,6 @@ import threading
 from contextlib import closing
 
 import psycopg
-from waiting import until
 
 from wakeloop.sessions.postgres_locks import Locks, lock_number
 
@@ -29,17 +28,6 @@ def test_a_thread_is_held_by_one_at_a_time(postgres: str) -> None:
         assert entered.wait(60) is True
         other.join()
         assert (here.held, there.held) == (set(), set())
-
-
-def test_a_worker_that_is_gone_leaves_its_name_free(postgres: str) -> None:
-    number = lock_number("wakeloop worker one")
-    with closing(Locks(postgres)) as there:
-        with closing(Locks(postgres)) as here:
-            assert here.acquire(number) is True
-            with there.hold_worker("one") as free:
-                assert free is False
-        # closed, as when its process dies: the server notices in its own time
-        until(lambda: there.acquire(number))
 
 
 def test_a_connection_that_broke_is_made_anew_and_takes_its_locks_again(postgres: str) -> None:
