@@ -193,7 +193,7 @@ def test_a_long_command_is_shown_whole_and_measured() -> None:
     ]
     many = "\n".join("ls" for _ in range(500))
     lines = lines_of_question(many)
-    assert len(lines) == 503
+    assert len(lines) == 504
     assert lines[-2] == "question:   | (500 lines, 1,499 characters; all above)"
     out = io.StringIO()
     live = LiveView(Screen(), out)
