@@ -1,4 +1,4 @@
-"""What a run has spent: its words, what the screen makes of events, the status in three widths."""
+"""What a run has spent: its words, what the screen makes of events, the status in two widths."""
 
 from __future__ import annotations
 
@@ -171,12 +171,6 @@ WHOLE = "1/26 wakes, 12 requests, 12,345 tokens (80% cached), cost 0.1234"
             [
                 f"{WHOLE}, 12% of",
                 "max_tokens, 5.0 s  t-1",
-            ],
-        ),
-        (
-            120,
-            [
-                f"{WHOLE}, 12% of max_tokens, 5.0 s  t-1",
             ],
         ),
     ],

@@ -264,15 +264,6 @@ def test_the_first_budget_that_is_reached_is_the_reason(first: int) -> None:
     assert find_spent_budget(TWO, priced(**limits)) == [*REASONS, None][first]
 
 
-@pytest.mark.parametrize("name", AT)
-def test_a_budget_is_spent_when_it_is_reached(name: str) -> None:
-    assert (
-        find_spent_budget(TWO, priced(**{"max_requests": None, name: AT[name]}))
-        == REASONS[list(AT).index(name)]
-    )
-    assert find_spent_budget(TWO, priced(**{"max_requests": None, name: MORE[name]})) is None
-
-
 @pytest.mark.parametrize(
     ("limits", "nearest", "share"),
     [

@@ -11,7 +11,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -468,24 +468,6 @@ def test_a_server_says_that_it_switches_auto_continue_on(world: World) -> None:
     said = "auto_continue is on. The preset loki leaves it off; set auto_continue=false to switch it off."
     assert server.stdout.readline() == f"main: {said}\n"
     assert server.stdout.readline().startswith("Serving main, ada; ")
-
-
-def test_the_offline_stand_in_is_served(shell: Shell, files: Callable[[Path, int], None]) -> None:
-    files(shell.folder, 1)
-    server = shell.start("serve", "--demo", ".", "--set", "max_wake_cycles=4")
-    try:
-        assert server.stdout is not None
-        assert server.stdout.readline().startswith("Serving main; ")
-        code, out, err = wakeloop(
-            "send", "audit", "Audit the files", "--wait", env={"WAKELOOP_DB": str(shell.db)}
-        )
-        assert (code, err) == (0, "")
-        assert "All done." in out
-        assert "1 file, 2 lines." in (shell.folder / "wakeloop-report.md").read_text()
-        assert server.stdout.readline() == "audit: dormant, settled; 0 open, 4/6 wakes\n"
-    finally:
-        server.kill()
-        server.communicate()
 
 
 @pytest.mark.slow
