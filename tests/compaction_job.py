@@ -1,6 +1,5 @@
 """A long job, run with and without a hook that shortens its conversation."""
 
-import asyncio
 from collections.abc import Iterator
 from itertools import repeat
 from typing import Any
@@ -78,13 +77,10 @@ def sent(request: list[BaseMessage]) -> str:
     return "\n".join(f"{message.type}: {message.content}" for message in request[1:])
 
 
-def play(hook: Any, door: str = "invoke", saver: Any = None) -> tuple[ScriptedModel, dict[str, Any]]:
+def play(hook: Any) -> tuple[ScriptedModel, dict[str, Any]]:
     """The whole job; the state that it ends in."""
     model = ScriptedModel(job())
-    built = agent(model, hook, saver)
-    state = (
-        built.invoke(started(), THREAD) if door == "invoke" else asyncio.run(built.ainvoke(started(), THREAD))
-    )
+    state = agent(model, hook).invoke(started(), THREAD)
     model.assert_done()
     return model, state
 

@@ -154,17 +154,6 @@ def test_idle_wakes_begin_at_zero_in_each_activation(thread: Make) -> None:
     assert agent.walk("go") == [*START, *WAKE * 2, *END]
 
 
-def test_what_is_remembered_is_bounded(thread: Make) -> None:
-    rounds = [looks(*(f"{r}-{n}" for n in range(40))) for r in range(6)]
-    agent = thread(write("a"), "stop", *rounds, done(1), "bye", tools=[look])
-    agent.run("go")
-    seen = [
-        len(s.values.get("todo_ledger", {}).get("seen", ""))
-        for s in agent.graph.get_state_history(agent.at())
-    ]
-    assert max(seen) == 64 * 3
-
-
 # -- rule 6: nudge ---------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from compaction_job import (
+    ITEMS,
     REQUESTS,
     SUMMARIES,
     THREAD,
@@ -73,3 +74,14 @@ def test_a_thread_goes_on_in_the_midst(
     # A summary is stored beside the reply that it was made for: what got none is summarised again.
     again = after > 0 and undisturbed[after][: len(undisturbed[after - 1])] != undisturbed[after - 1]
     assert len(summariser.requests) == SUMMARIES + again
+
+
+def test_the_bytes_of_a_request_behind_a_summary(undisturbed: list[list[BaseMessage]]) -> None:
+    """Where the list's last showing went into the summary with its nudge, it is shown once more."""
+    at = next(n for n, request in enumerate(undisturbed) if "current todo list" in sent(request))
+    items = "".join(f"\n  [{number}] step {number}" for number in range(at // 2 + 1, ITEMS + 1))
+    assert sent(undisturbed[at]) == (
+        "human: Summary of the conversation so far: Some steps are behind us.\n"
+        f"human: [The current todo list:]\n{items}"
+    )
+    assert undisturbed[at + 1][: len(undisturbed[at])] == undisturbed[at]
