@@ -177,7 +177,7 @@ def test_with_exit_a_killed_run_begins_anew(crashes: Crashes, saver: str) -> Non
 
 @pytest.mark.timeout(300)
 @pytest.mark.rotating("durability")
-@pytest.mark.parametrize("durability", ["sync", "async"])
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 @pytest.mark.parametrize(
     ("form", "preset"),
     [
