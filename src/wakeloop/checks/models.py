@@ -64,12 +64,12 @@ def check_model(model: object) -> None:
         raise ModelError(f"`model` is the class {model.__name__}. Pass an instance: {model.__name__}(…).")
     elif hasattr(model, "fallbacks"):
         raise ModelError(
-            "`model` is a runnable with_fallbacks, but the loop needs a chat model. Write one whose "
+            "`model` was wrapped by with_fallbacks, but the loop needs a chat model. Write one whose "
             "_generate tries the next model; the page Coming from LangChain shows how."
         )
     elif isinstance(model, RunnableRetry):
         raise ModelError(
-            "`model` is a runnable with_retry, but the loop needs a chat model. "
+            "`model` was wrapped by with_retry, but the loop needs a chat model. "
             "Let the client retry instead: max_retries=N."
         )
     elif isinstance(model, Runnable) and isinstance(getattr(model, "bound", None), BaseChatModel):

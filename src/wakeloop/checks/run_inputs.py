@@ -69,7 +69,7 @@ def _check_keys(given: Mapping[Any, Any], channels: Collection[str]) -> None:
             raise InputError(f"Unknown input key {key!r}. Did you mean {meant!r}? Example: {EXAMPLE_CALL}.")
     if given and not has_known:
         names = ", ".join(map(repr, list(given)[:5]))
-        raise InputError(f"The agent takes none of the input keys {names}. It takes: {', '.join(channels)}.")
+        raise InputError(f"The agent knows none of the input keys {names}. Available: {', '.join(channels)}.")
 
 
 def _is_nested_run(where: object) -> bool:

@@ -163,7 +163,7 @@ def parse_tools(text: str) -> tuple[str, ...]:
 def parse_verify(text: str) -> str:
     """Check the command of `--verify`; `none` means no command."""
     if not text.strip() or "\0" in text:
-        raise usage_error("--verify expects a command, or none; it is empty.")
+        raise usage_error("--verify expects a command or 'none', got an empty string.")
     if text.strip() == "none":
         return ""
     from wakeloop.tools.command_verifier import find_missing_program

@@ -82,7 +82,7 @@ def prepare_chat(
 ) -> tuple[str, ThreadRecord | None, AgentSpec]:
     """Return id, record and spec of the thread that a chat starts with: new, by id, or the latest."""
     if last and thread is not None:
-        raise usage_error("--continue takes the latest thread, so it excludes --thread. Drop one of them.")
+        raise usage_error("--continue takes the latest thread, --thread names one. Use only one of them.")
     known: ThreadRecord | None
     if last:
         known = find_thread(database, None)

@@ -142,7 +142,7 @@ def refuse_ignored_options(run: RunSpec, before: StateSnapshot) -> None:
     own = resolve_aliases(before.values.get("todo_settings") or {})
     if continues and (ignored := [key for key in run.typed_settings if key in own]):
         raise usage_error(
-            f"The thread overrides {', '.join(ignored)} and its run has not ended. Leave the option out."
+            f"The unfinished run keeps this thread's own {', '.join(ignored)}. Leave the option out."
         )
 
 

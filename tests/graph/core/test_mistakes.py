@@ -192,7 +192,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (run({"input": "go"}), f"Unknown input key 'input'. Did you mean 'messages'? {EXAMPLE}"),
     (run({**GO, "todo": []}), "Unknown input key 'todo'. Did you mean 'todos'?"),
     (run({"settings": {}}), "Unknown input key 'settings'. Did you mean 'todo_settings'?"),
-    (run({"zzz": 1}), "The agent takes none of the input keys 'zzz'. It takes: messages, todos"),
+    (run({"zzz": 1}), "The agent knows none of the input keys 'zzz'. Available: messages, todos"),
     (run("go"), f"The input must be a mapping, got 'go'. {EXAMPLE}"),
     (run({"messages": 5}), f"'messages' must be a message or a list of them, got 5. {EXAMPLE}"),
     (run({"messages": ["a", None]}), "Item 2 of 'messages' is not a message ("),

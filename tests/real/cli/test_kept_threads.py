@@ -92,7 +92,7 @@ def test_resume_and_chat_take_the_last_thread(shell: Shell, serve: Any) -> None:
     both = shell("chat", "-c", "--thread", "one")
     assert (both.returncode, both.stderr) == (
         2,
-        "wakeloop: --continue takes the latest thread, so it excludes --thread. Drop one of them.\n",
+        "wakeloop: --continue takes the latest thread, --thread names one. Use only one of them.\n",
     )
 
 

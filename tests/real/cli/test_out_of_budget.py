@@ -318,7 +318,7 @@ def test_a_run_that_goes_on_hears_no_option_over_the_threads_own(
     ended("stalled", own={"max_requests": 7}, url=server.url, tools="shell")
     assert does("resume", "mine", "more")[0] == 4
     refused = does("resume", "mine", "n", "--max-requests", "40")
-    told = "The thread overrides max_requests and its run has not ended. Leave the option out."
+    told = "The unfinished run keeps this thread's own max_requests. Leave the option out."
     assert refused == (2, "", f"wakeloop: {told}\n")
     assert does("resume", "mine", "n")[0] == 3
 

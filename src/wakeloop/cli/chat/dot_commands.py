@@ -61,7 +61,7 @@ def clear_todos(talk: Conversation, command: Command) -> Iterable[str]:
         raise usage_error(".clear takes one argument: .clear todo clears the list and its goal.")
     if not talk.settings.auto_continue:
         raise usage_error(
-            "auto_continue is off, so no chain of wakes can be ended. Use .todo remove to remove items."
+            "auto_continue is off, so there are no wakes to end. Remove items with .todo remove."
         )
     if talk.stop():
         yield "Run ended."

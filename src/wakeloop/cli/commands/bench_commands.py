@@ -69,7 +69,9 @@ def run(
     ] = None,
     timeout: Annotated[
         float,
-        typer.Option(min=1, metavar="SECONDS", help="Longest request; its cell is retried later."),
+        typer.Option(
+            min=1, metavar="SECONDS", help="Time limit per request; a cell that exceeds it is retried later."
+        ),
     ] = 180,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Estimate requests, tokens and time without running anything.")
@@ -111,7 +113,7 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="File with text to put below the title.")
     ] = None,
 ) -> None:
-    """Print the results of runs as Markdown, where wakeloop loses first."""
+    """Print the results of runs as Markdown, beginning with where wakeloop loses."""
     from wakeloop.cli.agent_spec import read_option_file
     from wakeloop.cli.bench_study import build_report
 
@@ -129,10 +131,10 @@ def report(
 def profile(
     run: Run,
     file: Annotated[
-        Path, typer.Option(metavar="FILE", help="Profile to write; its entries for other models stay.")
+        Path, typer.Option(metavar="FILE", help="Profile to write; entries for other models are kept.")
     ] = Path("wakeloop-profile.json"),
 ) -> None:
-    """Write for which models and lengths the list pays off; settings="auto" reads it."""
+    """Write a profile of when a list pays off for a model, for settings="auto"."""
     from wakeloop.cli.bench_study import write_model_profile
 
     print_lines(write_model_profile(run, file))

@@ -83,7 +83,9 @@ System = Annotated[
 Preset = Annotated[str | None, typer.Option(metavar="NAME", help="Preset to start from.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, as max_wake_cycles=5. Repeatable."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override a setting, such as max_wake_cycles=5. Repeatable."
+    ),
 ]
 Root = Annotated[
     Path | None,

@@ -32,7 +32,7 @@ def serve(
         typer.Option(
             min=1,
             metavar="SECONDS",
-            help="Seconds without a heartbeat before another server takes over on Postgres. Default: 10.",
+            help="On Postgres: seconds without a heartbeat before another server takes over. Default: 10.",
         ),
     ] = None,
     db: Database = None,

@@ -165,7 +165,7 @@ def todo(
     ] = None,
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT|ID", help="Items to add; ids; or an id and its reason or text."),
+        typer.Argument(metavar="TEXT|ID", help="Items to add, ids, or one id with its reason or new text."),
     ] = None,
     db: Db = None,
 ) -> None:
