@@ -316,7 +316,7 @@ def test_long_lists_make_no_long_nudges(dialect: str) -> None:
         assert long[100][kind] - at[100][kind] < 30 * shown + 200  # and how to see all of it
         assert 0 < long[1000][kind] - long[100][kind] <= 4
         if dialect == "parley" and kind == "wake":  # thirty were shown whole just before
-            assert long[30][kind] == at[30][kind] + 322  # the next one, and how to see all of it
+            assert long[30][kind] == at[30][kind] + 314  # the next one, and how to see all of it
         else:
             assert 0 < long[1000][kind] - long[30][kind] < 150  # the counts, and how to see all items
 
