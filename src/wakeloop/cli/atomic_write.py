@@ -4,6 +4,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from stat import S_IMODE
 
 from wakeloop.cli.failures import CommandError, usage_error
@@ -32,9 +33,10 @@ def write_atomically(text: str, file: Path, *, force: bool = False) -> list[str]
                 f"The file {str(file)!r} already exists. Name another one with -o, or add --force."
             )
         target = file.resolve()  # a link stays, and the file that it points to is replaced
-        temporary = target.with_name(f".wakeloop-{os.getpid()}")
+        temporary = target.with_name(f".wakeloop-{token_hex(8)}")
         try:
-            temporary.write_bytes(data)
+            with temporary.open("xb") as new:  # a file or link that is already there is never written through
+                new.write(data)
             if target.exists():
                 copy_owner_and_mode(target.stat(), temporary)
             temporary.replace(target)

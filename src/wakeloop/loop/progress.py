@@ -130,12 +130,16 @@ def remember_fingerprints(seen: str, fingerprints: Sequence[str]) -> tuple[str, 
     return "".join((known + new)[-REMEMBERED:]), set(new)
 
 
-def fingerprint_reply(text: str, todos: Sequence[Todo]) -> str:
-    """Return a fingerprint of a reply together with the list, to see whether the next one repeats both."""
+def fingerprint_reply(messages: Sequence[AnyMessage], todos: Sequence[Todo]) -> str:
+    """Return a fingerprint of the last message together with the list, to see whether both come again.
+
+    The history may be empty: a reducer or a parent may have replaced it by nothing since the reply.
+    """
+    text = text_of(messages[-1]) if messages else ""
     return _digest(text, {"todos": list(todos)}, 6).hex()
 
 
 def is_repeated(notes: Ledger, messages: Sequence[AnyMessage], todos: Sequence[Todo]) -> bool:
     """Tell whether reply and list are both the same as at the last wake."""
     last = notes.get("last_wake")
-    return bool(last) and fingerprint_reply(text_of(messages[-1]), todos) == last
+    return bool(last) and fingerprint_reply(messages, todos) == last

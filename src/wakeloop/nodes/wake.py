@@ -53,7 +53,7 @@ class Wake(Node):
         if left and dialect is self.dialect:  # a shortened nudge does not show the whole list
             after["shown"] = message.id or ""
         if settings.stop_on_repeat:
-            after["last_wake"] = fingerprint_reply(text_of(state["messages"][-1]), todos)
+            after["last_wake"] = fingerprint_reply(state["messages"], todos)
         closed = close_round(state["messages"], self.dialect, settings)
         update: dict[str, Any] = {"messages": [*closed, message], "todo_ledger": after}
         if written is not None:

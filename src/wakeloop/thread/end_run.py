@@ -60,7 +60,8 @@ async def aend_run(graph: Graph, config: RunnableConfig) -> bool:
 def build_drained_update(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the update that leaves a thread as a drained run leaves it."""
     notes: Ledger = {**read_notes(values)}
-    add_round(notes, values.get("messages") or ())
+    messages = values.get("messages") or ()
+    add_round(notes, messages)
     rest = drop_run_notes(notes)
     rest.pop("refused", None)
     rest["ruling"] = "drained"
@@ -78,5 +79,6 @@ def build_drained_update(before: StateSnapshot, values: Mapping[str, Any]) -> di
     }
     session.pop("on", None)
     update["todo_session"] = session
-    rest["tail"] = values["messages"][-1].id or ""
+    if messages:
+        rest["tail"] = messages[-1].id or ""
     return update

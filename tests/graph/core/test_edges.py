@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from agents import Make, session, settings, write
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
 from wakeloop import create_todo_agent
@@ -111,3 +113,23 @@ def test_blocks_of_malformed_calls_are_not_kept_in_the_content(thread: Make) -> 
 def looking(path: str) -> str:
     """Look."""
     return path
+
+
+NODES = ("activate", "call_model", "validate_todos", "run_tools", "nag", "finalization_guard", "wake")
+EMPTIED = [("an emptied history", node) for node in NODES]
+NEW = [("a new thread", node) for node in NODES if node != "finalization_guard"]  # it would have no ruling
+
+
+@pytest.mark.parametrize(("before", "node"), [*EMPTIED, *NEW])
+def test_a_thread_without_a_message_continues_from_every_node(before: str, node: str) -> None:
+    quiet = {"stop_on_repeat": True, "max_wake_cycles": 2, "guard_retries": 0}
+    model = ScriptedModel(*(f"Reply {n}." for n in range(6)))
+    agent = create_todo_agent(model, checkpointer=InMemorySaver(), settings=quiet)
+    config: Any = {"configurable": {"thread_id": "1"}}
+    update: dict[str, Any] = {"todos": [{"id": 1, "content": "a", "status": "pending"}]}
+    if before == "an emptied history":
+        agent.invoke({"messages": [("user", "go")], **update}, config)
+        update["messages"] = [RemoveMessage(REMOVE_ALL_MESSAGES)]
+    agent.invoke(None, agent.update_state(config, update, as_node=node))
+    ended = agent.get_state(config).values["todo_session"]
+    assert (ended["state"], ended["reason"], ended["open"]) == ("idle", "wake_budget", 1)

@@ -6,6 +6,7 @@ import pytest
 from agents import settings, todo
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
 
 from wakeloop.loop.case import Case
 from wakeloop.loop.gates import ENDINGS, GATES, LIMITS, find_first_gate
@@ -165,6 +166,8 @@ def test_what_was_seen_is_bounded() -> None:
 
 
 def test_a_reply_is_the_same_over_the_same_list_only() -> None:
-    assert fingerprint_reply("x", [todo(1, "a")]) == fingerprint_reply("x", [todo(1, "a")])
-    assert fingerprint_reply("x", [todo(1, "a")]) != fingerprint_reply("x", [todo(1, "a", "completed")])
-    assert fingerprint_reply("x", [todo(1, "a")]) != fingerprint_reply("y", [todo(1, "a")])
+    said, other = [AIMessage("x")], [AIMessage("y")]
+    assert fingerprint_reply(said, [todo(1, "a")]) == fingerprint_reply(said, [todo(1, "a")])
+    assert fingerprint_reply(said, [todo(1, "a")]) != fingerprint_reply(said, [todo(1, "a", "completed")])
+    assert fingerprint_reply(said, [todo(1, "a")]) != fingerprint_reply(other, [todo(1, "a")])
+    assert fingerprint_reply([], [todo(1, "a")]) != fingerprint_reply(said, [todo(1, "a")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,20 @@ def test_a_file_that_is_there_is_kept_unless_it_is_meant(db: Path) -> None:
     assert Path("report-a.html").read_text() == "mine"
     assert wakeloop("report", "a", "--force")[0] == 0
     assert title("report-a.html") == "a – wakeloop"
+
+
+def test_nothing_is_written_through_a_link_at_the_name_of_a_temporary_file(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = Path("mine.txt")
+    mine.write_text("mine")
+    for name in (f".wakeloop-{os.getpid()}", ".wakeloop-taken"):
+        Path(name).symlink_to(mine)
+    assert wakeloop("report", "a")[0] == 0
+    monkeypatch.setattr("wakeloop.cli.atomic_write.token_hex", lambda _: "taken")
+    code, _, err = wakeloop("report", "b")
+    assert (code, err) == (1, "wakeloop: Cannot write the file 'report-b.html': File exists.\n")
+    assert mine.read_text() == "mine"
 
 
 @pytest.mark.parametrize(
