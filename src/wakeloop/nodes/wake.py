@@ -16,7 +16,7 @@ from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, adopt_list, copy_ledger
-from wakeloop.text.marks import make_user_message, text_of
+from wakeloop.text.marks import make_user_message
 from wakeloop.todos.items import count_open
 
 
