@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from wakeloop.errors import ArgumentError as ArgumentError
     from wakeloop.errors import ConcurrentRunError as ConcurrentRunError
     from wakeloop.errors import DamagedError as DamagedError
+    from wakeloop.errors import DialectError as DialectError
     from wakeloop.errors import EditError as EditError
+    from wakeloop.errors import GoalError as GoalError
+    from wakeloop.errors import HookError as HookError
     from wakeloop.errors import InputError as InputError
     from wakeloop.errors import ModelError as ModelError
     from wakeloop.errors import ReplyError as ReplyError
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from wakeloop.errors import SettingsError as SettingsError
     from wakeloop.errors import ToolError as ToolError
     from wakeloop.errors import ToolNameError as ToolNameError
+    from wakeloop.errors import UserCodeError as UserCodeError
     from wakeloop.errors import VerifyError as VerifyError
     from wakeloop.errors import WakeloopError as WakeloopError
     from wakeloop.loop.inbox import WakeEvent as WakeEvent
@@ -46,7 +50,10 @@ _FROM = {
         "ArgumentError",
         "ConcurrentRunError",
         "DamagedError",
+        "DialectError",
         "EditError",
+        "GoalError",
+        "HookError",
         "InputError",
         "ModelError",
         "ReplyError",
@@ -54,6 +61,7 @@ _FROM = {
         "SettingsError",
         "ToolError",
         "ToolNameError",
+        "UserCodeError",
         "VerifyError",
         "WakeloopError",
     ),

@@ -1,5 +1,7 @@
 """The exceptions that wakeloop raises."""
 
+from typing import Self
+
 # Part of several messages. The command line replaces it, since its users have no input to pass.
 RESUME_HINT = "run the thread again with the input None"
 
@@ -88,10 +90,39 @@ class DamagedError(WakeloopError):
         )
 
 
-class VerifyError(WakeloopError):
-    """A synchronous run has an asynchronous `verify`, or `verify` returned neither None nor a string."""
+class UserCodeError(WakeloopError):
+    """Your own code raised an exception, which is the cause of this one; nothing is stored of the step.
+
+    Fix the code, then run the thread again with the input None.
+    """
+
+    @classmethod
+    def from_error(cls, name: str, text: str) -> Self:
+        """Return the error for a function, named as its argument is, and what it raised."""
+        return cls(f"{name} raised {text.rstrip('.')}. Fix it, then {RESUME_HINT}.")
+
+
+class VerifyError(UserCodeError):
+    """`verify` raised an exception, returned neither None nor a string, or is async in a synchronous run."""
 
     def __init__(
         self, sentence: str = "This agent's verify is asynchronous. Run it with ainvoke or astream."
     ) -> None:
         super().__init__(sentence)
+
+
+class GoalError(UserCodeError):
+    """`done_when` raised an exception, returned no verdict, or is async in a synchronous run."""
+
+    def __init__(
+        self, sentence: str = "This agent's done_when is asynchronous. Run it with ainvoke or astream."
+    ) -> None:
+        super().__init__(sentence)
+
+
+class HookError(UserCodeError):
+    """`pre_model_hook` raised an exception."""
+
+
+class DialectError(UserCodeError):
+    """A method of your own dialect raised an exception."""

@@ -1,20 +1,25 @@
 """The base class of dialects: todo tools and their results."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Self
+from functools import wraps
+from inspect import isfunction
+from typing import Annotated, Any, Self, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from wakeloop.dialects.invalid_arguments import explain_validation_error
 from wakeloop.dialects.schemas import tool_name, tool_schema
+from wakeloop.errors import DialectError, WakeloopError
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import fix_surrogates
-from wakeloop.todos.items import Todo, clip_item, count_open, select_for_nudge
+from wakeloop.todos.items import OperationRefused, Todo, clip_item, count_open, select_for_nudge
 from wakeloop.todos.operations import Board, Operation, Outcome
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class InvalidArguments(Exception):  # noqa: N818 - a finding about a call, not an error of the program
@@ -29,6 +34,21 @@ def parse_json_list(value: Any) -> Any:
         return fix_surrogates(json.loads(value))
     except (ValueError, RecursionError):
         raise ValueError("must be a list, and this string is not JSON") from None
+
+
+def _raise_dialect_errors(method: Method) -> Method:
+    """Return a method whose exceptions are raised as `DialectError`; findings about a call pass."""
+
+    @wraps(method)
+    def call(*args: Any, **values: Any) -> Any:
+        try:
+            return method(*args, **values)
+        except (InvalidArguments, OperationRefused, WakeloopError):
+            raise
+        except Exception as error:
+            raise DialectError.from_error(method.__qualname__, f"{type(error).__name__}: {error}") from error
+
+    return cast(Method, call)
 
 
 JsonList = BeforeValidator(parse_json_list)
@@ -62,6 +82,14 @@ class Dialect:
     variant: str = ""
     next_items: int = 0
 
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Name the method in what a method of the user's own dialect raises."""
+        super().__init_subclass__(**more)
+        if not cls.__module__.startswith(__package__):
+            for name, value in list(vars(cls).items()):
+                if isfunction(value) and not name.startswith("_"):
+                    setattr(cls, name, _raise_dialect_errors(value))
+
     @property
     def prompt_folder(self) -> str:
         """The folder of its prompts. A prompt that is missing there is taken from the parent folder."""
@@ -93,6 +121,7 @@ class Dialect:
             return ""
         return fill_prompt("instructions", self.prompt_folder, settings.prompts)
 
+    @_raise_dialect_errors  # its tools are pydantic models, whose validators may be the user's own
     def parse_call(self, name: str, args: Mapping[str, Any]) -> Operation:
         """Return the operation of a call.
 

@@ -112,8 +112,12 @@ def _redact_value(value: Any, secrets: Sequence[str], room: int = DEEPEST) -> An
 
 
 def _shows_secret(error: BaseException, secrets: Sequence[str]) -> bool:
-    forms = (repr(error), str(error))
-    return any(redact_text(form, secrets) != form for form in forms)
+    for read in (repr, str):
+        with suppress(Exception):  # other people's code; an error without words shows nothing
+            form = read(error)
+            if redact_text(form, secrets) != form:
+                return True
+    return False
 
 
 class RedactingNode(Node):

@@ -9,12 +9,14 @@ from langchain_core.messages import SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from wakeloop.dialects.base import Dialect
+from wakeloop.errors import HookError
 from wakeloop.loop.case import Costs
 from wakeloop.model.bindings import BoundModel, ModelBindings
 from wakeloop.model.invocation import ainvoke_model, invoke_model
 from wakeloop.model.redaction import RedactingNode
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.request import Systems
+from wakeloop.model.user_code import raised_as
 from wakeloop.settings import LoopSettings
 from wakeloop.thread.concurrent_runs import find_current_checkpoint
 from wakeloop.thread.exchange import Exchange
@@ -53,7 +55,9 @@ class CallModel(RedactingNode):
         if (update := exchange.end_without_request()) is not None:
             return update
         if self.hook is not None:
-            given = self.hook.invoke(exchange.request.hook_state(), exchange.hook_usage.attach_to(config))
+            seen, listening = exchange.request.hook_state(), exchange.hook_usage.attach_to(config)
+            with raised_as(HookError, "pre_model_hook", *self.models):
+                given = self.hook.invoke(seen, listening)
             exchange.request.apply_hook_result(given, self.channels)
         wire, heard = exchange.wire, self.bindings.watch(config, exchange.asking, exchange.settings)
         way = self.choose_binding(exchange)
@@ -65,9 +69,9 @@ class CallModel(RedactingNode):
         if (update := exchange.end_without_request()) is not None:
             return update
         if self.hook is not None:
-            given = await self.hook.ainvoke(
-                exchange.request.hook_state(), exchange.hook_usage.attach_to(config)
-            )
+            seen, listening = exchange.request.hook_state(), exchange.hook_usage.attach_to(config)
+            with raised_as(HookError, "pre_model_hook", *self.models):
+                given = await self.hook.ainvoke(seen, listening)
             exchange.request.apply_hook_result(given, self.channels)
         wire, heard = exchange.wire, self.bindings.watch(config, exchange.asking, exchange.settings)
         way = self.choose_binding(exchange)

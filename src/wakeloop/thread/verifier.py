@@ -5,14 +5,10 @@ from dataclasses import dataclass
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any
 
-from langgraph.errors import GraphBubbleUp
-
 from wakeloop.checks.argument_values import read_verdict
 from wakeloop.errors import VerifyError
-from wakeloop.model.redaction import collect_secrets
-from wakeloop.model.tool_results import error_text
+from wakeloop.model.user_code import raised_as
 from wakeloop.stream import VerifyEvent
-from wakeloop.text.secrets import redact_text
 from wakeloop.todos.items import Todo
 from wakeloop.todos.operations import Board, Outcome, Question
 
@@ -26,21 +22,17 @@ def is_asynchronous(verify: Verify | None) -> bool:
 
 @dataclass(frozen=True)
 class Verifier:
-    """The caller's `verify`, if there is one. An exception in it counts as a refusal."""
+    """The caller's `verify`, if there is one. What it raises is raised as a `VerifyError`."""
 
     verify: Verify | None = None
-    model: object = None  # its keys are redacted in what a refusal says
+    model: object = None  # its keys are redacted in errors
 
     def ask(self, question: Question, state: Any) -> str | None:
         """Ask about an item. None accepts it; a string is the reason for a refusal."""
         if self.verify is None:
             return None
-        try:
+        with raised_as(VerifyError, "verify", self.model):
             verdict = self.verify(question.todo, state)
-        except GraphBubbleUp:  # the verifier interrupts to ask a person
-            raise
-        except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
-            return self.format_failure(error)
         if isawaitable(verdict):
             if hasattr(verdict, "close"):
                 verdict.close()
@@ -51,19 +43,10 @@ class Verifier:
         """Ask like `ask`, and await the verdict if it is awaitable."""
         if self.verify is None:
             return None
-        try:
+        with raised_as(VerifyError, "verify", self.model):
             verdict = self.verify(question.todo, state)
             verdict = await verdict if isawaitable(verdict) else verdict
-        except GraphBubbleUp:
-            raise
-        except Exception as error:  # noqa: BLE001 - a verifier that fails has not accepted
-            return self.format_failure(error)
         return read_verdict(verdict)
-
-    def format_failure(self, error: Exception) -> str:
-        """Format what a verifier raised. It may have called a model, and the error may quote the key."""
-        said = f"the verifier failed: {type(error).__name__}: {error_text(error)}"
-        return redact_text(said, collect_secrets(self.model))
 
     def make_events(self, outcomes: Sequence[Outcome], after: Board) -> Iterator[VerifyEvent]:
         """Yield an event for each item that was asked about."""

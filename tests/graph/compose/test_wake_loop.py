@@ -122,6 +122,25 @@ def test_the_verifier_is_asked_in_between() -> None:
     assert ended(agent) == ("dormant", "settled", 4)
 
 
+@pytest.mark.parametrize("door", ["sync", "async"])
+async def test_c70_a_verifier_that_raises_is_not_heard_by_the_model(door: str) -> None:
+    answers: list[Any] = [KeyError("owner"), None]
+
+    def verify(todo: Any, state: Any) -> None:
+        if isinstance(answer := answers.pop(0), Exception):
+            raise answer
+
+    model = ScriptedModel(*settled())
+    agent = over(model, WakeLoopMiddleware(verify=verify))
+    with pytest.raises(VerifyError, match="verify raised KeyError: 'owner'") as raised:
+        agent.invoke(GO, THREAD) if door == "sync" else await agent.ainvoke(GO, THREAD)
+    assert isinstance(raised.value.__cause__, KeyError)
+    asked = len(model.requests)
+    agent.invoke(None, THREAD) if door == "sync" else await agent.ainvoke(None, THREAD)
+    assert len(model.requests) == asked + 1
+    assert ended(agent) == ("dormant", "settled", 4)
+
+
 def test_a_verifier_that_asks_a_person_resumes_without_another_request() -> None:
     def verify(todo: Any, state: Any) -> str | None:
         return None if interrupt("is it done?") == "yes" else "it is not"

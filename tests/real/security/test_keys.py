@@ -15,6 +15,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from loopback import Loopback
@@ -22,7 +23,7 @@ from openai import APIError, APIStatusError
 from pydantic import SecretStr
 from tracing import OPENINFERENCE, OTEL, LangSmith, instrumented
 
-from wakeloop import ModelError, create_todo_agent
+from wakeloop import ModelError, VerifyError, create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.failures import format_error
 from wakeloop.middleware import WakeLoopMiddleware
@@ -222,10 +223,11 @@ def test_a_tool_and_a_verifier_that_fail_tell_no_key() -> None:
 
     write = calls(("todo_write", {"items": ["a"]}), ("fetch", {}))
     done = calls(("todo_update", {"id": 1, "status": "done"}))
-    scripted = Carrier([write, done, done, done, says("no")])
-    output = create_todo_agent(scripted, [fetch], verify=verify).invoke({"messages": [("user", "go")]})
-    assert secrets_in(repr(output)) == []
-    assert [t["reason"] for t in output["todos"]] == ["the verifier failed: ValueError: judge: …"]
+    agent = create_todo_agent(Carrier([write, done]), [fetch], verify=verify, checkpointer=InMemorySaver())
+    with pytest.raises(VerifyError, match="verify raised ValueError: judge: …") as raised:
+        agent.invoke({"messages": [("user", "go")]}, THREAD)
+    assert secrets_in("".join(traceback.format_exception(raised.value))) == []
+    assert secrets_in(repr(agent.get_state(THREAD))) == []
 
 
 def test_a_recipe_and_a_models_failure_keep_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
