@@ -10,7 +10,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten, to_one_line
-from wakeloop.text.marks import kind_of, make_assistant_message, make_user_message, text_of
+from wakeloop.text.marks import kind_of, make_assistant_message, text_of
 from wakeloop.todos.items import Todo, clip_item, count_open, open_items
 
 RECENT_MESSAGES = 20  # messages
@@ -82,28 +82,23 @@ def _may_show_list(dialect: Dialect, message: BaseMessage) -> bool:
     return _is_todo_result(dialect, message) or kind_of(message) in ("wake", "guard", "activate")
 
 
-def show_list_once(
+def render_given_list(
     dialect: Dialect,
     settings: LoopSettings,
     todos: Sequence[Todo],
     goal: str,
     messages: Sequence[BaseMessage],
-) -> list[BaseMessage]:
-    """Return the message that shows a list from outside once; none if nothing is open.
+) -> str:
+    """Return the text that shows a list from outside once; "" if nothing is open.
 
     A history that came with it may already show a list, which is then not shown again: an agent without a
     thread of its own gets both back with every call.
     """
     if any(_may_show_list(dialect, message) for message in messages) or not count_open(todos):
-        return []
+        return ""
     counts = {"open": count_open(todos), "total": len(todos)}
     listing = dialect.render_list(todos, goal, settings)
-    return [
-        make_user_message(
-            "activate",
-            fill_prompt("given_list", dialect.prompt_folder, settings.prompts, list=listing, **counts),
-        )
-    ]
+    return fill_prompt("given_list", dialect.prompt_folder, settings.prompts, list=listing, **counts)
 
 
 def _is_todo_result(dialect: Dialect, message: BaseMessage) -> bool:

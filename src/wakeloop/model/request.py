@@ -15,6 +15,7 @@ from langchain_core.messages import (
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
+from wakeloop.loop.before_request import Notices
 from wakeloop.loop.idle_rounds import describe_repeats, needs_idle_reminder, note_pairs
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import find_unseen_lines
@@ -109,7 +110,7 @@ class Request:
             return
         text = self.fill_prompt("repeating", **describe_repeats(self.messages, idle))
         last = next(message for message in reversed(self.messages) if isinstance(message, ToolMessage))
-        self.writes.append(append_to_result(last, text))
+        self.writes.append(append_to_result(last, Notices(reminder=text).compose()))
         self.messages = self.kept = merge_messages(self.messages, [self.writes])
         self.state = {**self.state, "messages": self.messages}
 

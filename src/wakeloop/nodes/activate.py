@@ -15,10 +15,11 @@ from wakeloop.channels.stored_values import check_channels
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.loop.activation import begin_activation, continue_activation
+from wakeloop.loop.before_request import Notices, place_notices
 from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger, read_notes
-from wakeloop.loop.nudge import build_nudge, show_list_once
+from wakeloop.loop.nudge import build_nudge, render_given_list
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.prices import check_price
 from wakeloop.platform.runnables import Node
@@ -178,9 +179,10 @@ class Activate(Node):
         shows_list = wakes and listed is not None
         if not wakes:
             reasons = []
-            shown = self.show_new_list(found, arrived)
-            arrived += shown
-            shows_list = bool(shown)
+            notices = Notices(changes=self.render_new_list(found, arrived))
+            filler = self.fill_prompt(settings, "continued")
+            arrived += place_notices(arrived, notices, "activate", filler=filler)
+            shows_list = bool(notices.changes)
         if shows_list:
             notes["shown"] = arrived[-1].id or ""
         say = partial(self.fill_prompt, settings)
@@ -188,15 +190,15 @@ class Activate(Node):
         notes["injected"] = mended.injected_ids
         return mended.build_writes(state["messages"]), reasons
 
-    def show_new_list(self, found: Input, arrived: list[BaseMessage]) -> list[BaseMessage]:
-        """Return the message that shows a list from outside, once, after somebody's words."""
+    def render_new_list(self, found: Input, arrived: list[BaseMessage]) -> str:
+        """Return the text that shows a list from outside, once, after somebody's words; else ""."""
         last = next(reversed(found.state["messages"]), None)
         if not (found.has_new_list and self.uses_list(found.settings)):
-            return []
+            return ""
         if not arrived and not isinstance(last, HumanMessage):
-            return []  # the nudge that is added in their place shows the list
+            return ""  # the nudge that is added in their place shows the list
         earlier = () if found.old else found.state["messages"]  # a history that came with the list
-        return show_list_once(self.dialect, found.settings, found.todos, found.state["todo_goal"], earlier)
+        return render_given_list(self.dialect, found.settings, found.todos, found.state["todo_goal"], earlier)
 
     def uses_list(self, settings: LoopSettings) -> bool:
         """Tell whether the model has the tools of the list."""

@@ -7,6 +7,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
+from wakeloop.loop.before_request import Notices
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event
@@ -36,4 +37,4 @@ class Nag(Node):
         text = fill_prompt("nag", self.dialect.prompt_folder, settings.prompts, rounds=rounds, open=left)
         emit_event({"type": "nag", "rounds": rounds, "open": left}, ledger)
         # Part of a result, so that the order of the messages stays one that every server accepts.
-        return {"messages": [append_to_result(last, text)]}
+        return {"messages": [append_to_result(last, Notices(reminder=text).compose())]}

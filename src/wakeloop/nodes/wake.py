@@ -7,6 +7,7 @@ from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.activation import begin_wake
+from wakeloop.loop.before_request import Notices
 from wakeloop.loop.earned_wakes import count_earned_wakes, note_list
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.nudge import build_nudge, close_round, shorten_nudge
@@ -40,7 +41,7 @@ class Wake(Node):
         if not self.whole:
             dialect, few = shorten_nudge(dialect, settings, state["messages"], todos)
         text, reasons = build_nudge(dialect, few, todos, state["todo_goal"], owed)
-        message = make_user_message("wake", text)
+        message = make_user_message("wake", Notices(nudge=text).compose())
         event = {
             "cycle": cycle,
             "budget": settings.max_wake_cycles + count_earned_wakes(ledger, settings),

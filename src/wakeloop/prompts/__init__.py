@@ -37,6 +37,7 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "unanswered_todo": frozenset(),
     "not_run": frozenset(),
     "run_interrupted": frozenset(),
+    "continued": frozenset(),
     "empty_reply": frozenset(),
     "plan_edited": frozenset(("list",)),
     "plan_rejected": frozenset(("words",)),

@@ -1,0 +1,59 @@
+"""The message before a request: its parts, order and place.
+
+Whatever has to be said before a request is a part of `Notices`. A node that writes such a message fills the
+parts that it knows of and calls `compose`; nobody else joins texts for the model, so the order is the same
+everywhere, and what one part shows no other has to repeat. `place_notices` puts the text where every server
+accepts it:
+
+- after words of a user, or after a reply that ended a turn: as a user message
+- after results that were not sent yet: at the end of the last one
+- after results that were sent already: as a user message after one short line of the assistant
+
+What is placed is stored, so that each request begins with the whole request before it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+from langchain_core.messages import BaseMessage, ToolMessage
+
+from wakeloop.text.marks import Kind, append_to_result, make_assistant_message, make_user_message
+
+
+@dataclass(frozen=True)
+class Notices:
+    """What has to be said before a request, in this order; an empty part says nothing.
+
+    `changes` says what changed in the list since the model last saw it (rule 23), `earlier` what is still
+    open from before (rule 26), `missing` why the goal is not met (rule 24). `nudge` is the message of a wake
+    (rule 6), `reminder` that of a round without progress (rules 7 and 18).
+    """
+
+    changes: str = ""
+    earlier: str = ""
+    missing: str = ""
+    nudge: str = ""
+    reminder: str = ""
+
+    def compose(self) -> str:
+        """Return one text of all parts, a blank line between them; "" if there is nothing to say."""
+        return "\n\n".join(filter(None, astuple(self)))
+
+
+def place_notices(
+    messages: Sequence[BaseMessage], notices: Notices, kind: Kind, *, filler: str, sent: bool = False
+) -> list[BaseMessage]:
+    """Return the writes that say the notices in a legal place; none if there is nothing to say.
+
+    `sent` says that the last message was part of a request already, as before words after an empty reply; if
+    it is a result, the `filler` is the assistant's line between it and the new message.
+    """
+    text = notices.compose()
+    if not text:
+        return []
+    last = messages[-1] if messages else None
+    if not isinstance(last, ToolMessage):
+        return [make_user_message(kind, text)]
+    if sent:  # a longer result would change the prefix of the next request
+        return [make_assistant_message("repair", filler), make_user_message(kind, text)]
+    return [append_to_result(last, text)]
