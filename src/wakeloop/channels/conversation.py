@@ -111,7 +111,7 @@ def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[A
     """
     merged = copy(state) if isinstance(state, Messages) else Messages(_load_messages(state))
     for write in writes:
-        items = write if isinstance(write, list) else [write]
+        items = [_to_message(item) for item in (write if isinstance(write, list) else [write])]
         if any(isinstance(item, RemoveMessage) for item in items):
             merged = _remove_messages(merged, items)
         else:
@@ -130,20 +130,27 @@ def _load_messages(state: Any) -> list[Any]:
         raise DamagedError(f"an item of messages is not a message ({type(error).__name__})") from None
 
 
-def _remove_messages(merged: Messages, items: Sequence[Any]) -> Messages:
+def _to_message(item: Any) -> BaseMessage:
+    """Return an update's item as a message: a server sends dicts, those that remove a message included."""
+    message = item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
+    return message_chunk_to_message(message) if isinstance(message, BaseMessageChunk) else message
+
+
+def _remove_messages(merged: Messages, items: Sequence[BaseMessage]) -> Messages:
     """Apply an update that removes messages. Those that it adds again come last."""
     kept: list[Any] = list(merged)
     where: dict[str | None, int] = {}
     for place, message in enumerate(kept):
         where.setdefault(message.id, place)
     for item in items:
-        message = item if isinstance(item, RemoveMessage) else _ensure_id(item, len(where))
-        if isinstance(message, RemoveMessage):
-            if message.id == REMOVE_ALL_MESSAGES:
+        if isinstance(item, RemoveMessage):
+            if item.id == REMOVE_ALL_MESSAGES:
                 kept, where = [], {}
-            elif message.id in where:
-                kept[where.pop(message.id)] = None  # a gap, so that the other places stay right
-        elif message.id in where:
+            elif item.id in where:
+                kept[where.pop(item.id)] = None  # a gap, so that the other places stay right
+            continue
+        message = _ensure_id(item, len(where))
+        if message.id in where:
             kept[where[message.id]] = message
         else:
             where[message.id] = len(kept)
@@ -151,11 +158,8 @@ def _remove_messages(merged: Messages, items: Sequence[Any]) -> Messages:
     return Messages(message for message in kept if message is not None)
 
 
-def _ensure_id(item: Any, place: int) -> BaseMessage:
+def _ensure_id(message: BaseMessage, place: int) -> BaseMessage:
     """Return a message with an id. The caller's message is not changed: it may use it elsewhere."""
-    message = item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
-    if isinstance(message, BaseMessageChunk):
-        message = message_chunk_to_message(message)
     if message.id:
         return message
     content = message.content if isinstance(message.content, str) else repr(message.content)

@@ -8,7 +8,14 @@ import pytest
 from agents import Make, done, todo, write
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
@@ -88,6 +95,24 @@ def test_messages_as_a_plain_list_would_have_them(writes: Any) -> None:
             else:
                 plain[place] = item
     assert shown(merge_messages([], writes)) == shown(plain)
+
+
+def as_dict(item: Any) -> Any:
+    """The same item as a server sends it."""
+    return {"type": item.type, **item.model_dump()} if isinstance(item, BaseMessage) else item
+
+
+@given(WRITES)
+def test_messages_as_dicts_do_what_the_objects_do(writes: Any) -> None:
+    sent = [[as_dict(item) for item in items] for items in writes]
+    assert shown(merge_messages([], sent)) == shown(merge_messages([], writes))
+
+
+def test_a_dict_with_the_role_remove_removes() -> None:
+    start = merge_messages([], [[HumanMessage("1", id="a"), HumanMessage("2", id="b")]])
+    remove = {"role": "remove", "content": "", "id": "a"}
+    assert [m.id for m in merge_messages(start, [remove])] == ["b"]
+    assert merge_messages(start, [[{**remove, "id": REMOVE_ALL_MESSAGES}]]) == []
 
 
 def test_removed_and_added_again_a_message_moves_to_the_end() -> None:

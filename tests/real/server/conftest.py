@@ -57,8 +57,25 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                     break
                 time.sleep(0.25)
             yield address
+            check_that_every_reader_sees_one_conversation(address)
         finally:
             server.kill()
+
+
+def check_that_every_reader_sees_one_conversation(address: str) -> None:
+    """For the threads of all tests: a run's values, the state and its history have the same messages."""
+    from langgraph_sdk import get_sync_client
+
+    apart = []
+    with get_sync_client(url=address) as client:
+        for thread in client.threads.search(status="idle", limit=1000):
+            kept = [message["id"] for message in (thread["values"] or {}).get("messages", ())]
+            views = [client.threads.get_state(thread["thread_id"])]
+            views += client.threads.get_history(thread["thread_id"], limit=1)
+            for view in (snapshot["values"] for snapshot in views):
+                if [message["id"] for message in view.get("messages", ())] != kept:
+                    apart.append((thread["metadata"], kept, view))
+    assert not apart
 
 
 def answers(address: str) -> bool:
