@@ -87,8 +87,15 @@ def count_characters(message: BaseMessage) -> int:
     count = len(content if isinstance(content, str) else str(message.text))
     if isinstance(message, AIMessage):
         for call in message.tool_calls:
-            count += len(call["name"]) + len(str(call["args"]))
+            count += len(call["name"]) + _count_in_arguments(call["args"])
     return count
+
+
+def _count_in_arguments(args: Any) -> int:
+    try:
+        return len(str(args))
+    except RecursionError:  # such a call is refused before anything else reads its arguments
+        return 0
 
 
 def _read_count(usage: Mapping[str, Any], key: str) -> int:

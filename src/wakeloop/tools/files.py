@@ -1,8 +1,9 @@
 """Tools that list, read, write and search files."""
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,8 @@ FilePath = Annotated[str, "Path of a file, relative to the root folder."]
 FolderPath = Annotated[str, "Path of a folder, relative to the root folder."]
 Pattern = Annotated[str, "Names to include, such as *.py; separate several with commas."]
 Start = Annotated[int, "Number of the first one to show, from 1; use it to continue where a result was cut."]
+
+MAX_PATTERN = 1_000  # characters
 
 
 @dataclass(frozen=True)
@@ -86,14 +89,15 @@ class FileTools:
         "List the files below a folder, one path per line, without version control, environments, caches."
     )
     def list_files(self, path: FolderPath = ".", pattern: Pattern = "*", start: Start = 1) -> str:
+        matches = compile_patterns(pattern)
         names, whole = self.folder.walk(path)
-        names = [name for name in names if matches_pattern(name, pattern)]
+        names = [name for name in names if matches(name)]
         more = ""
         if not whole:
             more = f" (only the first {self.limits.scanned} entries were looked at; name a deeper folder)"
         if not names:
             return f"No files in {quote_path(path)} match {quote_path(pattern)}{more}."
-        lines = [name if is_visible(name) else ascii(name) for name in names]
+        lines = [show_name(name) for name in names]
         page = self.cut_page(lines, start, self.limits.entries, f"the {pluralize(len(names), 'file')}")
         last = start + len(page) - 1
         head = f"Files {start} to {last} of {len(names)} in {quote_path(path)}{more}:"
@@ -149,12 +153,13 @@ class FileTools:
     ) -> str:
         if not query or "\n" in query:
             raise ToolException("query must be one line of text and not empty.")
+        matches = compile_patterns(pattern)
         names, whole = self.search_candidates(path)
         hits: list[str] = []
         unread = 0
         wanted = max(start, 1) - 1 + self.limits.hits
         for name in names:
-            if not matches_pattern(name, pattern):
+            if not matches(name):
                 continue
             try:
                 text, _ = self.read_text(name)
@@ -214,23 +219,36 @@ class FileTools:
         return page
 
 
-def matches_pattern(name: str, pattern: str) -> bool:
-    """Tell whether a file's name or path matches one of the patterns."""
-    candidates = (name.rsplit("/", 1)[-1], name, f"./{name}")
-    for one in pattern.split(","):
-        if any(fnmatchcase(candidate, one.strip()) for candidate in candidates):
-            return True
-    return False
+def compile_patterns(pattern: str) -> Callable[[str], bool]:
+    """Return a test whether a file's name or path matches one of the patterns.
+
+    Raises `ToolException` for a pattern of more than 1,000 characters, which would take minutes.
+    """
+    if len(pattern) > MAX_PATTERN:
+        raise ToolException(f"pattern has {len(pattern):,} characters; at most {MAX_PATTERN:,} are allowed.")
+    tests = [re.compile(translate(one.strip())).match for one in pattern.split(",")]
+
+    def matches(name: str) -> bool:
+        candidates = (name.rsplit("/", 1)[-1], name, f"./{name}")
+        return any(test(candidate) for test in tests for candidate in candidates)
+
+    return matches
+
+
+def show_name(name: str) -> str:
+    """Return a file's name for a line of its own: escaped if it has characters that steer a terminal."""
+    return name if is_visible(name) else ascii(name)
 
 
 def find_hits(name: str, text: str, query: str, most: int) -> list[str]:
     """Return the lines of a file that contain the query, as `path:line: text`."""
     hits: list[str] = []
+    shown = show_name(name)
     for number, line in enumerate(text.split("\n"), 1):
         if len(hits) >= most:
             break
         if query in line.lower():
-            hits.append(f"{name}:{number}: {line.strip()[:200]}")
+            hits.append(f"{shown}:{number}: {line.strip()[:200]}")
     return hits
 
 

@@ -11,6 +11,7 @@ from wakeloop.dialects.parley import Parley
 from wakeloop.loop.replies import is_malformed
 from wakeloop.model.finish_reasons import reply_problem
 from wakeloop.model.reply import Reply, read_reply
+from wakeloop.model.usage import measure_usage
 from wakeloop.testing import calls, malformed_call, says
 
 CUT = "Error: cut off"
@@ -264,11 +265,13 @@ def test_a_number_that_json_does_not_know_is_malformed(number: float) -> None:
     assert is_malformed(reply)
 
 
-@pytest.mark.parametrize("depth", [100, 300, 3000])
+@pytest.mark.parametrize("depth", [100, 300, 3000, 100_000])
 def test_arguments_nested_too_deep_for_a_checkpoint_are_malformed(depth: int) -> None:
     nested: list[Any] = []
     for _ in range(depth):
         nested = [nested]
+    call = {"name": "look", "args": {"path": nested}, "id": "1"}
+    assert measure_usage(AIMessage("", tool_calls=[call]), lambda: 4).estimated
     reply = read(calls(("look", {"path": nested}, "1"), ("todo_write", {"items": nested}, "2")))
     assert [call["args"] for call in reply.message.tool_calls] == [{}, {}]
     assert all("nested more than 64 levels deep" in fault for fault in reply.faults.values())
