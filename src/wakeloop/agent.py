@@ -98,7 +98,9 @@ def build_todo_graph(
         "run_tools": RunTools.sort_tools(runnable, chat, todo_tools=dialect.tool_names, reviews=reviews),
         "validate_todos": ValidateTodos(dialect, base, verify, chat),
         "nag": Nag(dialect, base),
-        "finalization_guard": FinalizationGuard(dialect, base, formats=response_format is not None),
+        "finalization_guard": FinalizationGuard(
+            dialect, base, formats=response_format is not None, needs_proof=verify is not None
+        ),
         "wake": Wake(dialect, base, whole=pre_model_hook is not None),
     }
     return draw_graph(nodes, schemas)

@@ -102,4 +102,5 @@ def adopt_list(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
         before = ()  # it was stored before it had ids
     numbered, ledger["next_id"] = assign_ids(todos, next_free_number(before, ledger.get("next_id", 1)))
     ledger["writes"] = ledger.get("writes", 0) + 1
+    ledger["wrote"] = True
     return numbered

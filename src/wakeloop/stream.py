@@ -13,7 +13,9 @@ Budget = Literal["request_budget", "token_budget", "cost_budget", "time_budget"]
 """The budgets of an activation; if several are spent, the first of these is the reason."""
 StopReason = Literal[
     "waiting",
+    "blocked",
     "settled",
+    "answered",
     "disabled",
     "drained",
     "step_limit",
@@ -32,8 +34,17 @@ EndReason = Literal[
     "refused",
     "handed_over",
     "ended_elsewhere",
+    "goal_met",
+    "context_full",
+    "failed",
+    "interrupted",
+    "cancelled",
 ]
 """How a run ends: a gate, or something else. Each has its record in `loop/gates.py`; a test compares."""
+
+
+State = Literal["running", "idle", "dormant", "waiting", "failed", "cancelled"]
+"""The state of a thread."""
 
 
 class RequestSpending(TypedDict):
@@ -64,27 +75,33 @@ class ActivationSpending(RequestSpending):
 class Session(TypedDict, total=False):
     """The state of a thread: the value of the channel `todo_session`.
 
-    `state` is `running`, `idle`, `dormant` or `waiting`. `reason` names the gate or ending, and is None while
-    running. `open`, `items`, `wakes` and `budget` are counts; `list` is the number of the list, which rises
-    with every write of it; none of them is there while running. `spent` is what the activation has spent.
-    `on` is there only while waiting (`human`, `peer`, `approval`, `subagent`), `error` only if `session_of`
-    reads a thread whose last input was refused.
+    `state` is `running`, `idle`, `dormant`, `waiting`, `failed` or `cancelled`. `reason` names the gate or
+    ending, and is None while running. `items` counts the list, `open`, `completed`, `cancelled` and `blocked`
+    its items of these kinds; `wakes` and `budget` are counts, too. `list` is the number of the list, which
+    rises with every write of it. None of them is there while running. `spent` is what the activation has
+    spent. `verified` is there only where a verifier was given: whether an item of the list passed it. `on` is
+    there only while waiting (`human`, `peer`, `approval`, `subagent`), `error` only if `session_of` reads a
+    thread whose last input was refused, or whose last run raised.
 
     >>> from wakeloop import create_todo_agent
     >>> from wakeloop.testing import ScriptedModel
     >>> out = create_todo_agent(ScriptedModel(["Hello."])).invoke({"messages": [("user", "Hi.")]})
     >>> out["todo_session"]["state"], out["todo_session"]["reason"]
-    ('dormant', 'settled')
+    ('dormant', 'answered')
     """
 
-    state: Literal["running", "idle", "dormant", "waiting"]
+    state: State
     reason: str | None
     open: int
+    completed: int
+    cancelled: int
+    blocked: int
     wakes: int
     budget: int
     list: int
     items: int
     spent: ActivationSpending
+    verified: bool
     on: str
     error: str
 

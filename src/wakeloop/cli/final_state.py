@@ -7,7 +7,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wakeloop.cli.failures import FAILED, INTERRUPTED, OPEN, SETTLED, TERMINATED, WAITING
+from wakeloop.cli.failures import FAILED, INTERRUPTED, TERMINATED, WAITING
 from wakeloop.cli.store import DatabaseFile
 from wakeloop.display.formatting import (
     APPROVAL_HELP,
@@ -20,7 +20,7 @@ from wakeloop.display.formatting import (
     wants_approval,
 )
 from wakeloop.display.screen import Line
-from wakeloop.loop.gates import ENDINGS
+from wakeloop.loop.gates import choose_exit_code
 from wakeloop.thread.thread_status import answer_of, read_session, session_of
 from wakeloop.todos.items import is_open
 
@@ -40,12 +40,7 @@ def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
         return WAITING
     if session["state"] == "running":
         return FAILED
-    if session["reason"] is None:
-        return OPEN if session["open"] else SETTLED
-    ended = ENDINGS.get(session["reason"])
-    if ended is None:  # a damaged thread
-        return OPEN if session["open"] else FAILED
-    return ended.exit_code_open if session["open"] else ended.exit_code
+    return choose_exit_code(session)
 
 
 def resume_command(thread: str, database: DatabaseFile, *more: str) -> str:

@@ -10,11 +10,10 @@ from wakeloop.loop.gates import ENDINGS
 from wakeloop.stream import ActivationSpending
 from wakeloop.text.characters import escape_invisible, is_visible, pluralize
 from wakeloop.text.secrets import redact_json, redact_text
-from wakeloop.todos.items import Todo, is_closed, is_open
+from wakeloop.todos.items import Todo, count_items, is_closed, is_open
 
 SENTENCES = {
     **{name: one.sentence for name, one in ENDINGS.items()},
-    "interrupted": "Waiting for your answer to a tool's question.",
     "damaged": "The stored thread is damaged; this is what could be read, {open} open.",
 }
 UNFINISHED = "The run has not finished; {open} open."
@@ -28,7 +27,7 @@ MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled"
 def format_ending(session: Mapping[str, Any]) -> str:
     """Say in a sentence how a thread's last run ended; another package's reason is quoted as it is."""
     reason = session.get("reason")
-    blanks = {"open": 0, "budget": 0, "on": "a peer"} | dict(session)
+    blanks: dict[str, Any] = {**count_items(()), "budget": 0, "on": "a peer", **session}
     budget = blanks["budget"]
     if session.get("state") == "running" and reason is None:
         sentence = UNFINISHED

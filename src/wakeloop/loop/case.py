@@ -46,7 +46,9 @@ class Case:
     """Everything that a ruling reads, as plain values.
 
     Counts of this activation: `wakes`, `idle_wakes` (in a row), `retries` (corrections), and `earned`, the
-    wakes beyond `max_wake_cycles`. `steps_left` counts supersteps, `open` items of `items` in all.
+    wakes beyond `max_wake_cycles`. `steps_left` counts supersteps, `open` items.
+
+    In this activation a write of the list was accepted (`wrote`), and the model `gave_up` an item (rule 21).
 
     The progress of the run: `end` has ended it already; `again` says why the reply is requested again;
     `bad_reply_end` is what a turn ended as whose last reply was one bad reply too many; `asking` is what an
@@ -77,7 +79,8 @@ class Case:
     costs: Costs = GRAPH
     earned: int = 0
     lacks_list: bool = False
-    items: int = 0
+    wrote: bool = False
+    gave_up: bool = False
 
     @property
     def budget(self) -> int:

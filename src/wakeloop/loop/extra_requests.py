@@ -1,8 +1,9 @@
-"""Which extra requests may follow a turn or a run's end."""
+"""Extra requests that may follow a turn or precede an end."""
 
 from typing import Literal
 
 from wakeloop.loop.case import Case
+from wakeloop.loop.gates import DONE, GUARDED
 from wakeloop.stream import EndReason, StopReason
 
 
@@ -14,8 +15,8 @@ def find_obstacle(case: Case, steps: int) -> StopReason | None:
 
 
 def format_or_end(case: Case, reason: EndReason) -> Literal["format", EndReason]:
-    """Ask for the answer in the caller's format where a run is settled."""
-    if reason == "settled" and case.unformatted:
+    """Ask for the answer in the caller's format where the run ends with one."""
+    if reason in DONE and case.unformatted:
         return find_obstacle(case, case.costs.request) or "format"
     return reason
 
@@ -23,7 +24,7 @@ def format_or_end(case: Case, reason: EndReason) -> Literal["format", EndReason]
 def may_ask_for_list(case: Case) -> bool:
     """Tell whether the model is asked what is left, after a turn that worked without any list.
 
-    This comes before `settled` is decided: without a list nothing is open, and nobody knows what is missing.
+    This comes before the gates: without a list nothing is open, and nobody knows what is missing.
     """
     quiet = case.suppressed or case.waiting or not case.settings.auto_continue
     return case.lacks_list and not quiet and not find_obstacle(case, case.costs.correction)
@@ -44,3 +45,22 @@ def may_report(case: Case) -> bool:
     if not case.open or case.reported or case.drained or not case.settings.auto_continue:
         return False
     return case.settings.on_budget == "report" and case.steps_left >= case.costs.request
+
+
+def is_guarded(case: Case, reason: EndReason) -> bool:
+    """Tell whether the guard has a say in this end."""
+    if case.called_by is not None:
+        return reason == case.called_by
+    if case.suppressed or not case.open:
+        return False
+    return reason in GUARDED and case.settings.auto_continue
+
+
+def correct_or_end(case: Case, reason: EndReason) -> Literal["correct", "explain", EndReason]:
+    """Ask the model to update its list while retries last, then end or demand an explanation."""
+    allowed = case.settings.guard_retries
+    if case.retries < allowed:
+        return find_obstacle(case, case.costs.correction) or "correct"
+    if not allowed or case.settings.on_guard_exhausted == "proceed" or case.drained:
+        return reason
+    return find_obstacle(case, case.costs.request) or "explain"

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
-from wakeloop.stream import Budget, EndReason, StopReason
+from wakeloop.stream import Budget, EndReason, State, StopReason
 
 if TYPE_CHECKING:  # at run time it would import pydantic, which the command's help does without
     from wakeloop.loop.case import Case
@@ -28,17 +28,22 @@ class ExitCode(IntEnum):
 class Ending:
     """Everything that is declared about one way in which a run ends.
 
-    `sentence` is for people; its blanks are `open`, `budget`, `are` and `on`. `meaning` says in the
-    docs when it happens. `state` is the session's; an idle session with nothing open is dormant. The two
-    exit codes are for a list with open items, and for one without.
+    `sentence` is for people; its blanks are `open`, `completed`, `cancelled`, `blocked`,
+    `budget`, `are` and `on`. `meaning` says in the docs when it happens. `state` is the session's; an
+    idle session with nothing open is dormant. The two exit codes are for a list with open items, and for one
+    without. `done`: there is nothing left to do, so
+    the answer is asked for in the caller's format. `needs_proof`: where a verifier was given and accepted no
+    item of the list, the exit code is that of an open list.
     """
 
     name: EndReason
     sentence: str
     meaning: str
-    state: Literal["waiting", "idle", "dormant"] = "idle"
+    state: State = "idle"
     exit_code_open: ExitCode = ExitCode.OPEN
     exit_code: ExitCode = ExitCode.FAILED
+    done: bool = False
+    needs_proof: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,14 +51,15 @@ class Gate(Ending):
     """An ending decided at the end of a turn, where `stops` holds.
 
     `guarded`: with items open the guard may first ask for a correction. `bears_bad_reply`: where the turn
-    ended with one bad reply too many, the run ends with that reply's reason instead. `limit` names the
-    setting that limits a budget.
+    ended with one bad reply too many, the run ends with that reply's reason instead. `asked_again`: it is
+    asked after a correction's turn, too (rule 8). `limit` names the setting that limits a budget.
     """
 
     name: StopReason
     stops: "Callable[[Case], bool]"
     guarded: bool = False
     bears_bad_reply: bool = False
+    asked_again: bool = False
     limit: str | None = None
 
 
@@ -65,9 +71,19 @@ def is_waiting(case: "Case") -> bool:
     return case.waiting
 
 
-def is_settled(case: "Case") -> bool:
+def is_done(case: "Case") -> bool:
     """Tell whether nothing is open and no reply is owed."""
     return not (case.open or case.owed)
+
+
+def is_blocked(case: "Case") -> bool:
+    """Tell whether nothing is open because the model gave something up in this activation."""
+    return is_done(case) and case.gave_up
+
+
+def is_settled(case: "Case") -> bool:
+    """Tell whether nothing is open and the list was written in this activation."""
+    return is_done(case) and case.wrote
 
 
 def is_disabled(case: "Case") -> bool:
@@ -120,17 +136,43 @@ GATES = (  # in the order in which they are asked
         stops=is_waiting,
         sentence="Waiting for {on}.",
         meaning="`waiting_on` is not empty",
+        asked_again=True,
         state="waiting",
         exit_code_open=ExitCode.WAITING,
         exit_code=ExitCode.WAITING,
     ),
     Gate(
+        name="blocked",
+        stops=is_blocked,
+        sentence="Blocked: {open} open, {completed} completed, {blocked} blocked, {cancelled} cancelled.",
+        meaning="nothing is open, but the model blocked an item in this activation, or gave up one that the "
+        "verifier had refused (rule 21)",
+        state="dormant",
+        exit_code=ExitCode.OPEN,
+        done=True,
+        asked_again=True,
+    ),
+    Gate(
         name="settled",
         stops=is_settled,
         sentence="Settled: nothing on the list is open.",
-        meaning="nothing is open, and no reply is owed",
+        meaning="nothing is open, and the list was written in this activation (rule 21)",
         state="dormant",
         exit_code=ExitCode.SETTLED,
+        done=True,
+        asked_again=True,
+        needs_proof=True,
+    ),
+    Gate(
+        name="answered",
+        stops=is_done,
+        sentence="Answered: nothing is open, and nothing was written to the list.",
+        meaning="nothing is open, and nothing was written to the list in this activation (rule 21)",
+        state="dormant",
+        exit_code=ExitCode.SETTLED,
+        done=True,
+        asked_again=True,
+        needs_proof=True,
     ),
     Gate(
         name="disabled",
@@ -227,18 +269,82 @@ OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by 
         meaning="another middleware ended the run: a call limit, a guardrail "
         "([next to others](middleware.md#next-to-other-middleware))",
     ),
+    Ending(
+        name="goal_met",
+        sentence="Done: the goal is met, {open} open.",
+        meaning="code said that the goal is met, whatever is open (rule 24)",
+        state="dormant",
+        exit_code_open=ExitCode.SETTLED,
+        exit_code=ExitCode.SETTLED,
+        done=True,
+    ),
+    Ending(
+        name="context_full",
+        sentence="The next request does not fit the model's context, {open} open.",
+        meaning="the request does not fit, whatever was cleared (rule 28)",
+    ),
+    Ending(
+        name="failed",
+        sentence="The last run failed, {open} open.",
+        meaning="the last run raised, or its reply was written by no model (rules 21, 22)",
+        state="failed",
+        exit_code_open=ExitCode.FAILED,
+    ),
+    Ending(
+        name="interrupted",
+        sentence="Waiting for your answer to a tool's question.",
+        meaning="parked at an interrupt (rule 21)",
+        state="waiting",
+        exit_code_open=ExitCode.WAITING,
+        exit_code=ExitCode.WAITING,
+    ),
+    Ending(
+        name="cancelled",
+        sentence="A server or host cancelled the run, {open} open.",
+        meaning="a server or host cancelled the run (rule 21)",
+        state="cancelled",
+        exit_code_open=ExitCode.FAILED,
+    ),
 )
 
 ENDINGS: Mapping[str, Ending] = MappingProxyType({one.name: one for one in (*GATES, *OTHER_ENDINGS)})
 GUARDED = frozenset(gate.name for gate in GATES if gate.guarded)
 BEARS_BAD_REPLY = frozenset(gate.name for gate in GATES if gate.bears_bad_reply)
+DONE = frozenset(one.name for one in ENDINGS.values() if one.done)
+"""The endings of a run that had nothing left to do; the answer in the caller's format is asked for there."""
 LIMITS: Mapping[str, str] = MappingProxyType({gate.name: gate.limit for gate in GATES if gate.limit})
 """The setting that limits each budget."""
 
 
-def find_first_gate(case: "Case") -> StopReason | None:
-    """Return the name of the first gate that stops the run; None where the graph wakes the model."""
+def choose_exit_code(session: Mapping[str, Any]) -> ExitCode:
+    """Return the exit code for the session of a thread at rest."""
+    if session["reason"] is None:
+        return ExitCode.OPEN if session["open"] else ExitCode.SETTLED
+    ending = ENDINGS.get(session["reason"])
+    if ending is None:  # a damaged thread
+        return ExitCode.OPEN if session["open"] else ExitCode.FAILED
+    if ending.needs_proof and session.get("verified") is False:
+        return ExitCode.OPEN
+    return ending.exit_code_open if session["open"] else ending.exit_code
+
+
+def find_first_gate(case: "Case", *, after_correction: bool = False) -> StopReason | None:
+    """Return the name of the first gate that stops the run; None where the graph wakes the model.
+
+    Of all gates, or of those that are asked again after a correction's turn.
+    """
     for gate in GATES:
-        if gate.stops(case):
+        if (gate.asked_again or not after_correction) and gate.stops(case):
             return gate.name
     return None
+
+
+def find_stop(case: "Case") -> EndReason | None:
+    """Return why the run would end without the guard; None if it would wake.
+
+    After a correction's turn only the gates that say so and a spent budget are asked again: else the gate
+    that called the guard has answered already.
+    """
+    if case.called_by is None:
+        return find_first_gate(case)
+    return find_first_gate(case, after_correction=True) or case.spent_budget or case.called_by

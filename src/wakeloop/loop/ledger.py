@@ -21,6 +21,8 @@ Run = Annotated[T, "run"]
 Round = Annotated[T, "round"]
 """Until the next reply."""
 
+GivenUp = Literal["blocked", "cancelled", "dropped", "reset"]
+"""How an item was given up; `reset`: with its whole list."""
 COST = 6  # its place in what is spent
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 
@@ -103,6 +105,10 @@ class Ledger(TypedDict, total=False):
     peak: Activation[Count]
     last_wake: Activation[str]
     spoke: Activation[bool]
+    # what the model's writes came to (rule 21)
+    wrote: Activation[bool]  # one was accepted
+    given_up: Activation[dict[str, GivenUp]]  # by id
+    passed: Thread[list[int | str]]  # the completed items that the verifier accepted
     # the list and the conversation
     next_id: Thread[Count]
     writes: Thread[Count]  # of the list; a session carries the number

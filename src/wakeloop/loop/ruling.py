@@ -5,17 +5,21 @@ answers, the run ends with its name, once the guard has had its say; if none doe
 which spends one of the activation's `max_wake_cycles`: `wake_budget` is the gate that bounds the loop.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 from wakeloop.loop.case import Case
 from wakeloop.loop.extra_requests import (
+    correct_or_end,
     find_obstacle,
     format_or_end,
+    is_guarded,
     may_ask_for_list,
     may_correct_loop,
     may_report,
 )
-from wakeloop.loop.gates import BEARS_BAD_REPLY, GUARDED, LIMITS, find_first_gate, is_settled
+from wakeloop.loop.gates import BEARS_BAD_REPLY, LIMITS, find_first_gate, find_stop
 from wakeloop.stream import EndReason
 
 Ruling = Literal["wake", "correct", "explain", "report", "format", "retry", "ask", EndReason]
@@ -43,15 +47,40 @@ def rule_without_report(case: Case) -> Ruling:
 
 
 def rule_on_turn(case: Case) -> Ruling:
-    """Say what follows a turn that ended with a sound reply."""
-    if case.asking == "format":
-        return "settled"
-    if may_ask_for_list(case):
-        return "ask"
+    """Say what follows a turn that ended with a sound reply: the first step that answers decides."""
+    for step in STEPS:
+        ruling = step(case)
+        if ruling is not None:
+            return ruling
+    return "wake"
+
+
+def end_formatted(case: Case) -> Ruling | None:
+    """End the run once its answer has been given in the caller's format.
+
+    It was asked for where nothing was left to do, and its reply changes nothing about that.
+    """
+    if case.asking != "format":
+        return None
+    return find_first_gate(replace(case, open=0, owed=False, waiting=False))
+
+
+def ask_for_list(case: Case) -> Ruling | None:
+    """Ask what is left, after a turn that worked without any list."""
+    return "ask" if may_ask_for_list(case) else None
+
+
+def stop(case: Case) -> Ruling | None:
+    """Ask the gates. Where one answers, the guard may have its say before the run ends."""
     reason = find_stop(case)
     if reason is None:
-        return "wake"
+        return None
     return correct_or_end(case, reason) if is_guarded(case, reason) else format_or_end(case, reason)
+
+
+STEPS: tuple[Callable[[Case], Ruling | None], ...] = (end_formatted, ask_for_list, stop)
+"""What is asked at a turn's end, in this order. A step that spends a request or a cycle comes before `stop`,
+and says by itself where a gate would answer first."""
 
 
 def find_earlier_end(case: Case) -> EndReason | None:
@@ -64,35 +93,3 @@ def find_earlier_end(case: Case) -> EndReason | None:
     reason = case.spent_budget if asks_again else case.end
     in_mid_turn = reason in LIMITS or reason == "looping"
     return "waiting" if in_mid_turn and case.waiting else reason
-
-
-def find_stop(case: Case) -> EndReason | None:
-    """Return why the run would end without the guard; None if it would wake.
-
-    After a correction's turn only the first two gates and a spent budget are asked again: else the gate that
-    called the guard has answered already.
-    """
-    if case.called_by is None:
-        return find_first_gate(case)
-    if case.waiting:
-        return "waiting"
-    return "settled" if is_settled(case) else case.spent_budget or case.called_by
-
-
-def is_guarded(case: Case, reason: EndReason) -> bool:
-    """Tell whether the guard has a say in this end."""
-    if case.called_by is not None:
-        return reason == case.called_by
-    if case.suppressed or not case.open:
-        return False
-    return reason in GUARDED and case.settings.auto_continue
-
-
-def correct_or_end(case: Case, reason: EndReason) -> Ruling:
-    """Ask the model to update its list while retries last, then end or demand an explanation."""
-    allowed = case.settings.guard_retries
-    if case.retries < allowed:
-        return find_obstacle(case, case.costs.correction) or "correct"
-    if not allowed or case.settings.on_guard_exhausted == "proceed" or case.drained:
-        return reason
-    return find_obstacle(case, case.costs.request) or "explain"

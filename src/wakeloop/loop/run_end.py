@@ -1,59 +1,55 @@
 """How a run ends: its session, and what remains of its notes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from wakeloop.loop.case import Case
 from wakeloop.loop.earned_wakes import count_earned_wakes
 from wakeloop.loop.gates import ENDINGS
 from wakeloop.loop.ledger import RUN_KEYS, Ledger, drop_keys
+from wakeloop.loop.list_writes import has_verified_item
 from wakeloop.loop.spending import report_spent
 from wakeloop.settings import LoopSettings
-from wakeloop.stream import EndReason, Session
-from wakeloop.todos.items import Todo, count_open
+from wakeloop.stream import EndReason, Session, State
+from wakeloop.todos.items import Todo, count_items
 
 
-def choose_state(reason: EndReason, open_count: int) -> Literal["waiting", "dormant", "idle"]:
+def choose_state(reason: EndReason, open_count: int) -> State:
     """Return the state in which an ending leaves the session."""
-    if ENDINGS[reason].state == "waiting":
-        return "waiting"
-    return "idle" if open_count else "dormant"
+    state = ENDINGS[reason].state
+    return "dormant" if state == "idle" and not open_count else state
 
 
-def build_session(case: Case, reason: EndReason, waiting_on: Sequence[Any] = (), writes: int = 0) -> Session:
-    """Return the session of a run that ends for this reason.
-
-    `waiting_on` is the channel's value; `writes` is the number of the list.
-    """
-    session: Session = {
-        "state": choose_state(reason, case.open),
-        "reason": reason,
-        "open": case.open,
-        "wakes": case.wakes,
-        "budget": case.budget,
-        "list": writes,
-        "items": case.items,
-    }
-    if session["state"] == "waiting":
-        session["on"] = find_waiting_party(waiting_on)
-    return session
-
-
-def build_session_from_notes(
+def build_session(
     notes: Ledger,
     todos: Sequence[Todo],
     settings: LoopSettings,
     reason: EndReason,
     waiting_on: Sequence[Any] = (),
+    *,
+    needs_proof: bool = False,
 ) -> Session:
-    """Return the same from an activation's notes, with what it has spent."""
-    wakes = notes.get("wake_cycles", 0)
-    case = Case(
-        count_open(todos), settings, wakes, earned=count_earned_wakes(notes, settings), items=len(todos)
-    )
-    return {**build_session(case, reason, waiting_on, notes.get("writes", 0)), "spent": report_spent(notes)}
+    """Return the session of a run that ends for this reason.
+
+    `waiting_on` is the channel's value. With `needs_proof` the session says whether an item of the list
+    passed the verifier.
+    """
+    counts = count_items(todos)
+    session: Session = {
+        "state": choose_state(reason, counts["open"]),
+        "reason": reason,
+        **counts,  # type: ignore[typeddict-item]
+        "wakes": notes.get("wake_cycles", 0),
+        "budget": settings.max_wake_cycles + count_earned_wakes(notes, settings),
+        "list": notes.get("writes", 0),
+        "spent": report_spent(notes),
+    }
+    if needs_proof:
+        session["verified"] = has_verified_item(notes, todos)
+    if session["state"] == "waiting":
+        session["on"] = find_waiting_party(waiting_on)
+    return session
 
 
 def find_waiting_party(waiting_on: Sequence[Any]) -> str:

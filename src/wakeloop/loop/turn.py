@@ -8,6 +8,7 @@ from langchain_core.messages import AnyMessage
 from wakeloop.loop.case import Case, choose_costs
 from wakeloop.loop.earned_wakes import count_earned_wakes, note_list
 from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.list_writes import has_given_up
 from wakeloop.loop.progress import count_settled, is_repeated, judge_wake
 from wakeloop.loop.replies import take_bad_reply_end
 from wakeloop.loop.spending import find_spent_budget
@@ -34,7 +35,8 @@ def build_case(
         notes["peak"] = peak
     return Case(
         open=count_open(todos),
-        items=len(todos),
+        wrote=notes.get("wrote", False),
+        gave_up=has_given_up(notes, todos),
         settings=settings,
         wakes=notes.get("wake_cycles", 0),
         earned=count_earned_wakes(notes, settings),

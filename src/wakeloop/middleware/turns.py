@@ -12,7 +12,7 @@ from wakeloop.loop.case import Case, Costs, compute_hook_costs
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.replies import note_step_limit
-from wakeloop.loop.run_end import build_session_from_notes, drop_run_notes
+from wakeloop.loop.run_end import build_session, drop_run_notes
 from wakeloop.loop.spending import add_round
 from wakeloop.middleware.draft import Draft, remove_placeholder, with_message_ids
 from wakeloop.model.reply import misfit_error
@@ -50,7 +50,7 @@ class Turns:
             tuple(dialect.tool_schemas(settings)),
             Activate(dialect, settings, is_asynchronous(verify), todo_tools=True, model=None),
             ValidateTodos(dialect, settings, verify),
-            FinalizationGuard(dialect, settings),
+            FinalizationGuard(dialect, settings, needs_proof=verify is not None),
             Wake(dialect, settings),
         )
 
@@ -149,7 +149,9 @@ class Turns:
         if reason is None or after_guard({"todo_ledger": ledger}) != "stop":
             reason = "ended_elsewhere"
         waiting_on = state.get("waiting_on") or ()
-        session = build_session_from_notes(ledger, state["todos"], settings, reason, waiting_on)
+        session = build_session(
+            ledger, state["todos"], settings, reason, waiting_on, needs_proof=self.guard.needs_proof
+        )
         rest = drop_run_notes(ledger, state["messages"])
         rest["ruling"] = reason
         emit_event({"type": "parked", "session": session}, ledger)

@@ -39,7 +39,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     >>> from wakeloop.testing import ScriptedModel
     >>> agent = create_agent(ScriptedModel(["Hello."]), middleware=[WakeLoopMiddleware()])
     >>> agent.invoke({"messages": [("user", "Hi.")]})["todo_session"]["reason"]
-    'settled'
+    'answered'
     """
 
     state_schema = WakeLoopState

@@ -12,14 +12,15 @@ from langgraph.types import Command
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.case import Case, Costs, choose_costs
+from wakeloop.loop.gates import find_stop
 from wakeloop.loop.idle_rounds import describe_repeats
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import close_round
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import begin_measuring
-from wakeloop.loop.ruling import find_stop, rule, rule_without_report
-from wakeloop.loop.run_end import build_session_from_notes, drop_run_notes
+from wakeloop.loop.ruling import rule, rule_without_report
+from wakeloop.loop.run_end import build_session, drop_run_notes
 from wakeloop.loop.spending import add_round
 from wakeloop.loop.turn import GUARD, build_case
 from wakeloop.platform.runnables import Node
@@ -46,6 +47,7 @@ class FinalizationGuard(Node):
     dialect: Dialect
     settings: LoopSettings
     formats: bool = False
+    needs_proof: bool = False  # a verifier is given, so an item has to pass it (rule 21)
     saver: BaseCheckpointSaver[Any] | None = None  # the one that the graph was compiled with
     costs: Costs | None = None  # where they are not the graph's own
 
@@ -151,7 +153,7 @@ class FinalizationGuard(Node):
         """Ask for the answer in its format, or, if there never was a list, for what is left."""
         if ruling == "format":
             return self.inject({**ledger, "asking": "format"}, case, "format", "format")
-        _send_event("ask", case.retries, case, "settled", ledger)
+        _send_event("ask", case.retries, case, find_stop(case), ledger)
         return self.inject({**ledger, "unlisted": "asked"}, case, "no_list", "guard")
 
     def inject_with_list(
@@ -175,8 +177,13 @@ class FinalizationGuard(Node):
 
     def end_run(self, state: Any, ledger: Ledger, case: Case, reason: EndReason) -> Any:
         """End the run; hand over to the parent if a tool asked for that."""
-        session = build_session_from_notes(
-            ledger, state["todos"], case.settings, reason, state.get("waiting_on") or ()
+        session = build_session(
+            ledger,
+            state["todos"],
+            case.settings,
+            reason,
+            state.get("waiting_on") or (),
+            needs_proof=self.needs_proof,
         )
         if reason == "handed_over":
             return build_handoff(state, session)

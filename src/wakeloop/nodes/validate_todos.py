@@ -10,6 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.idle_rounds import reach_unless_grown
 from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.list_writes import note_writes
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.replies import find_external_calls
 from wakeloop.model.tool_results import (
@@ -126,6 +127,7 @@ class ValidateTodos(ToolAnsweringNode):
         if after.refusals:
             ledger["refusals"] = prune_refusals(after)
         outcomes = self.mark_rejected(judged, settings)
+        note_writes(ledger, before, outcomes, verified=self.verify is not None)
         results = self.render_results(state, calls, outcomes, ledger)
         if results and settings.max_idle_rounds:
             # Idle rounds are counted from the messages alone; this notes how far the list had come before.

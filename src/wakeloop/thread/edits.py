@@ -12,13 +12,14 @@ from langgraph.types import StateSnapshot
 from wakeloop.checks.argument_names import EDIT_HINTS, reject_unknown_arguments
 from wakeloop.checks.edit_arguments import check_goal_and_clear, read_ids, read_texts, read_texts_by_id
 from wakeloop.errors import EditError
+from wakeloop.loop.gates import DONE
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.text.characters import is_blank
 from wakeloop.thread.edit_target import EditTarget, refuse_unfinished
 from wakeloop.thread.thread_status import read_session
 from wakeloop.todos.changes import diff_lists
-from wakeloop.todos.items import Status, Todo, assign_ids, count_open
+from wakeloop.todos.items import Status, Todo, assign_ids, count_items
 from wakeloop.todos.operations import Add, Board, Change, Operation, Rules
 from wakeloop.todos.rounds import play_round
 
@@ -228,12 +229,12 @@ class _Edit:
     def build_session(snapshot: StateSnapshot, todos: list[Todo], writes: int) -> dict[str, Any]:
         """Return the session that fits the new list: open items decide whether the thread is idle."""
         before = read_session(snapshot)
-        session: dict[str, Any] = {**before, "open": count_open(todos), "list": writes}
+        session: dict[str, Any] = {**before, **count_items(todos), "list": writes}
         if session["state"] in ("idle", "dormant"):
             session["state"] = "idle" if session["open"] else "dormant"
             if before["open"] and not session["open"]:
                 session["reason"] = "settled"
-            elif session["open"] and session["reason"] == "settled":
+            elif session["open"] and session["reason"] in DONE:
                 session["reason"] = None
         return session
 

@@ -12,7 +12,7 @@ from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.run_end import choose_state, drop_run_notes
 from wakeloop.loop.spending import add_round, report_spent
 from wakeloop.thread.thread_status import find_resting_node, is_unfinished, read_session
-from wakeloop.todos.items import count_open
+from wakeloop.todos.items import count_items
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -68,12 +68,12 @@ def build_drained_update(before: StateSnapshot, values: Mapping[str, Any]) -> di
     update: dict[str, Any] = {"todo_ledger": rest}
     if (values.get("todo_session") or {}).get("state") != "running":
         return update  # `activate` had not run yet, so the session is still that of the run before
-    open_count = count_open(values.get("todos") or ())
+    counts = count_items(values.get("todos") or ())
     session: dict[str, Any] = {
         **read_session(before),
-        "open": open_count,
+        **counts,
         "reason": "drained",
-        "state": choose_state("drained", open_count),
+        "state": choose_state("drained", counts["open"]),
         "list": rest.get("writes", 0),
         "spent": report_spent(rest),
     }

@@ -11,7 +11,7 @@ from wakeloop.loop.spending import report_spent
 from wakeloop.stream import Session
 from wakeloop.text.marks import is_model_reply, is_user_message, opens_activation, text_of
 from wakeloop.thread.thread_views import ThreadView, read_messages, read_thread
-from wakeloop.todos.items import count_open
+from wakeloop.todos.items import ItemCounts, count_items
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 LAST_NODE = "finalization_guard"
 AFTER_AGENT_SUFFIX = ".after_agent"
-NUMBER_KEYS = ("open", "wakes", "budget", "list", "items", "spent")
-SESSION_KEYS = frozenset(("state", "reason", "on", "error", *NUMBER_KEYS))
+ITEM_KEYS = tuple(ItemCounts.__annotations__)
+NUMBER_KEYS = (*ITEM_KEYS, "wakes", "budget", "list", "spent", "verified")
+SESSION_KEYS = frozenset(Session.__annotations__)
 
 
 def session_of(given: object) -> Session:
@@ -62,7 +63,7 @@ def session_of(given: object) -> Session:
     if session["state"] == "running" or not view.is_agent:
         dropped = NUMBER_KEYS
     elif session["reason"] == "interrupted" and "todo_ledger" not in view.values:
-        dropped = NUMBER_KEYS[1:]  # the counters are in the ledger, which a result leaves out
+        dropped = NUMBER_KEYS[len(ITEM_KEYS) :]  # they are in the ledger, which a result leaves out
     return cast(Session, {key: session[key] for key in session if key not in dropped})
 
 
@@ -71,18 +72,17 @@ def read_session(given: "ThreadView | StateSnapshot") -> Session:
     view = given if isinstance(given, ThreadView) else read_thread(given)
     todos, ledger = view.values.get("todos") or [], read_notes(view.values)
     stored: Mapping[str, Any] = view.values.get("todo_session") or {}
-    open_count = count_open(todos)
+    counts = count_items(todos)
     fresh: Session = {
-        "state": "idle" if open_count else "dormant",
+        "state": "idle" if counts["open"] else "dormant",
         "reason": None,
-        "open": 0,
+        **counts,  # type: ignore[typeddict-item]
         "wakes": ledger.get("wake_cycles", 0),
         "budget": ledger.get("budget", 0),
         "list": ledger.get("writes", 0),
-        "items": 0,
         "spent": report_spent(ledger),
     }
-    session: Session = {**fresh, **stored, "open": open_count, "items": len(todos)}  # type: ignore[typeddict-item]
+    session: Session = {**fresh, **stored, **counts}  # type: ignore[typeddict-item]
     refused = ledger.get("refused")  # a refused input leaves the session as it was
     if (view.mid_run and not refused) or session["state"] == "running":
         session |= {"state": "running", "reason": None, "wakes": fresh["wakes"], "list": fresh["list"]}

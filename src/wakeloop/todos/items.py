@@ -3,6 +3,7 @@
 A list is a sequence of plain dicts. Nothing here depends on a framework.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, cast, get_args
 
@@ -56,6 +57,28 @@ def open_items(todos: Sequence[Todo]) -> list[Todo]:
 def count_open(todos: Sequence[Todo]) -> int:
     """Count the open items."""
     return _count(todos, OPEN)
+
+
+class ItemCounts(TypedDict):
+    """The counts of a list that a session shows."""
+
+    open: int
+    items: int
+    completed: int
+    cancelled: int
+    blocked: int
+
+
+def count_items(todos: Sequence[Todo]) -> ItemCounts:
+    """Count the items of a list by what became of them."""
+    tally = Counter([todo["status"] for todo in todos])
+    return {
+        "open": tally["pending"] + tally["in_progress"],
+        "items": len(todos),
+        "completed": tally["completed"],
+        "cancelled": tally["cancelled"],
+        "blocked": tally["blocked"],
+    }
 
 
 def count_closed(todos: Sequence[Todo]) -> int:

@@ -91,7 +91,8 @@ def session(
     if state == "running":
         return {"state": state, "reason": reason}
     counts = {"open": open, "wakes": wakes, "budget": budget, "list": writes, "items": items}
-    return {"state": state, "reason": reason, **counts, "spent": ANY}
+    became = dict.fromkeys(("completed", "cancelled", "blocked"), ANY)
+    return {"state": state, "reason": reason, **counts, **became, "spent": ANY}
 
 
 def settings(**changes: Any) -> Any:

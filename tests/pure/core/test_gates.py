@@ -18,7 +18,9 @@ from wakeloop.stream import Budget, EndReason, StopReason
 
 STOPS: dict[str, dict[str, Any]] = {  # what alone makes each gate stop the run, in their order
     "waiting": {"waiting": True},
-    "settled": {"open": 0},
+    "blocked": {"open": 0, "gave_up": True},
+    "settled": {"open": 0, "wrote": True},
+    "answered": {"open": 0},
     "disabled": {"settings": settings(auto_continue=False, stop_on_repeat=True)},
     "drained": {"drained": True},
     "step_limit": {"steps_left": 4},
@@ -60,7 +62,10 @@ def test_the_first_gate_that_answers_ends_the_run() -> None:
     ("change", "reason"),
     [
         ({"open": 0, "owed": True}, None),
-        ({"open": 0, "owed": False}, "settled"),
+        ({"open": 0, "owed": False}, "answered"),
+        ({"open": 0, "owed": True, "wrote": True, "gave_up": True}, None),
+        ({"open": 0, "wrote": True, "gave_up": True}, "blocked"),
+        ({"wrote": True, "gave_up": True}, None),
         ({"settings": settings(max_wake_cycles=0)}, "disabled"),
         ({"settings": settings(auto_continue=False, max_wake_cycles=0)}, "disabled"),
         ({"steps_left": 5}, None),
@@ -93,9 +98,14 @@ def test_no_correction_where_auto_continue_is_off() -> None:
 
 
 def test_what_a_session_yields_as() -> None:
+    same = dict.fromkeys(("waiting", "interrupted"), "waiting") | {
+        "failed": "failed",
+        "cancelled": "cancelled",
+    }
+    done = dict.fromkeys(("blocked", "settled", "answered", "goal_met"), "dormant")
     for reason in get_args(EndReason):
-        assert choose_state(reason, 0) == ("waiting" if reason == "waiting" else "dormant")
-        assert choose_state(reason, 2) == ("waiting" if reason == "waiting" else "idle")
+        assert choose_state(reason, 0) == same.get(reason, "dormant")
+        assert choose_state(reason, 2) == (same | done).get(reason, "idle")
 
 
 @pytest.mark.parametrize(

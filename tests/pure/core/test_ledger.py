@@ -60,6 +60,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
             "listed",
             "planned",
             "formats",
+            "wrote",
         ),
         True,
     ),
@@ -86,6 +87,8 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "plan": "due",
     "verdicts": [[1, "x", ""]],
     "held": [{"x": 1}],
+    "given_up": {"x": "blocked"},
+    "passed": [1, "x"],
 }
 TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right value is another
     "todo_finalization_correction": [True, None],
@@ -109,6 +112,7 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
             "held",
         )
     },
+    "passed": [[5], ["x"]],
     "open_at_wake": [[5], ["x"]],
     "settings": [{}, {"x": None}],
 }
@@ -127,8 +131,8 @@ def test_a_key_has_one_life() -> None:
 
 def test_what_is_dropped_when() -> None:
     assert sorted(THREAD_KEYS) == [
-        "events", "listed", "next_id", "refusals", "shown", "summaries", "tail", "todo_guard_suppressed",
-        "todo_stale_iterations", "writes",
+        "events", "listed", "next_id", "passed", "refusals", "shown", "summaries", "tail",
+        "todo_guard_suppressed", "todo_stale_iterations", "writes",
     ]  # fmt: skip
     assert sorted(ROUND_KEYS) == [
         "faults", "held", "nag", "plan", "reviewed", "todo_calls", "verdicts",

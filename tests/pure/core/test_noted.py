@@ -8,10 +8,11 @@ from agents import settings, todo
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from wakeloop.loop.activation import begin_activation, begin_wake, continue_activation
-from wakeloop.loop.case import Case, Costs
+from wakeloop.loop.case import Costs
 from wakeloop.loop.progress import count_settled, fingerprint_call, judge_wake, note_progress
 from wakeloop.loop.replies import drop_round_notes, is_malformed, note_format_reply, note_reply, note_retry
 from wakeloop.loop.run_end import build_session, drop_run_notes, find_waiting_party
+from wakeloop.loop.spending import report_spent
 from wakeloop.testing import calls
 
 
@@ -311,13 +312,17 @@ def test_behind_a_turns_end_nothing_is_noted() -> None:
 
 
 def test_the_session_at_an_end() -> None:
-    case = Case(open=2, items=4, settings=settings(max_wake_cycles=7), wakes=3)
-    assert build_session(case, "stalled") == {
-        "state": "idle", "reason": "stalled", "open": 2, "wakes": 3, "budget": 7, "list": 0, "items": 4,
+    statuses = ("pending", "in_progress", "completed", "completed", "blocked", "cancelled")
+    items: Any = [todo(number, "x", status) for number, status in enumerate(statuses)]
+    given: Any = ({"wake_cycles": 3}, items, settings(max_wake_cycles=7))
+    assert build_session(*given, "stalled") == {
+        "state": "idle", "reason": "stalled", "open": 2, "items": 6, "completed": 2, "cancelled": 1,
+        "blocked": 1, "wakes": 3, "budget": 7, "list": 0, "spent": report_spent({}),
     }  # fmt: skip
-    waits = build_session(case, "waiting", [{"id": "q", "on": "human"}, {"id": "r", "on": "subagent"}])
+    waits = build_session(*given, "waiting", [{"id": "q", "on": "human"}, {"id": "r", "on": "subagent"}])
     assert (waits["state"], waits["on"]) == ("waiting", "human")
-    assert build_session(case, "waiting")["on"] == "peer"
+    assert build_session(*given, "waiting")["on"] == "peer"
+    assert build_session(*given, "stalled", needs_proof=True)["verified"] is False
 
 
 @pytest.mark.parametrize(
