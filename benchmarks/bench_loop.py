@@ -59,7 +59,7 @@ def variants(n: int, stack: ExitStack) -> list[Variant]:
 
 
 def measure(n: int, repeat: int) -> None:
-    """Print a row for each variant: CPU ms a model step, and the ratio to the hand-written graph."""
+    """Print a row for each variant: CPU ms per model step, and the ratio to the hand-written graph."""
     with ExitStack() as stack:
         compared = variants(n, stack)
         for variant in compared:  # once for warmth, and to see that all do the same work
@@ -73,7 +73,7 @@ def measure(n: int, repeat: int) -> None:
         sizes = {v.name: v.kept.bytes / 1e6 / (repeat + 1) for v in compared if v.kept.bytes}
 
     print(f"\n{n} items, {steps(n)} model steps, median of {repeat}\n")
-    print(f"{'':20}{'ms a step':>10}{'ratio':>8}{'MB a run':>10}")
+    print(f"{'':20}{'ms per step':>10}{'ratio':>8}{'MB a run':>10}")
     for variant in compared:
         taken = times[variant.name]
         ratio = statistics.median(map(operator.truediv, taken, times[variant.base]))

@@ -1,4 +1,4 @@
-"""Many rounds on one thread in one process: memory and CPU a round, in blocks.
+"""Many rounds on one thread in one process: memory and CPU per round, in blocks.
 
     python benchmarks/endurance.py [ROUNDS]        20000 where none is given
 
@@ -182,7 +182,7 @@ def measured(number: int, rounds: int) -> str:
         traced = Blocks(rounds // 4, traced=True)
         run(rounds // 4, traced)
     return f"""{name}: {rounds} rounds in {BLOCKS} blocks
-  CPU ms a round: {" ".join(quick.cpu)}
+  CPU ms per round: {" ".join(quick.cpu)}
   MB of the process: {" ".join(quick.memory)}
   kB of own lines, {rounds // 4} rounds: {" ".join(traced.memory)} ({traced.most})"""
 

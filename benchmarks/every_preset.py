@@ -1,4 +1,4 @@
-"""Requests, walks, wire and stored bytes, CPU a step of every preset: to hold two checkouts together.
+"""Requests, walks, wire and stored bytes, CPU per step of every preset: to hold two checkouts together.
 
 `PYTHONPATH=OTHER/src python benchmarks/every_preset.py > before.json`, then here `--against before.json`.
 Two jobs: one item is written and the same text comes for ever; thirty items with a call and an update each.
@@ -103,7 +103,7 @@ def measured(name: str, times: int) -> dict[str, Any]:
         "long": len(long.requests),
         "wire": sum(map(len, sent)),
         "stored": min(stored),
-        "ms a step": round(min(spent), 3),
+        "ms per step": round(min(spent), 3),
     }
 
 
@@ -119,7 +119,7 @@ def main() -> None:
         return
     for name, before in json.loads(asked.against.read_text()).items():
         now = figures[name]
-        ratios = [f"{key} {now[key] / before[key]:.3f}" for key in ("wire", "stored", "ms a step")]
+        ratios = [f"{key} {now[key] / before[key]:.3f}" for key in ("wire", "stored", "ms per step")]
         same = "the same walk" if now["walk"] == before["walk"] else "ANOTHER WALK"
         print(f"{name}: {before['requests']} -> {now['requests']} requests, {same}, {', '.join(ratios)}")
 

@@ -100,8 +100,8 @@ def main() -> None:
             },
             "events sent a second": round(a.sessions / sending),
             "turns a second (2 model steps, 1 tool call each)": round(a.sessions / seconds, 1),
-            "worker CPU ms a turn": round(1000 * busy / a.sessions, 1),
-            "Postgres CPU ms a turn": round(1000 * busy_server / a.sessions, 1),
+            "worker CPU ms per turn": round(1000 * busy / a.sessions, 1),
+            "Postgres CPU ms per turn": round(1000 * busy_server / a.sessions, 1),
             "turns a second a core": round(a.sessions / busy, 1),
             "an idle worker": {
                 "CPU ms a second": round(1000 * (cpu(worker) - used) / quiet, 1),

@@ -60,14 +60,14 @@ class Run:
 
 
 def simulated(stop: float, stick: float, runs: int) -> tuple[float, float]:
-    """The share of jobs that are done, and requests a run."""
+    """The share of jobs that are done, and requests per run."""
     every = [Run(Random(seed), stop, stick) for seed in range(runs)]
     done = sum(run.played() for run in every)
     return done / runs, sum(run.requests for run in every) / runs
 
 
 def in_the_graph(stop: float, stick: float, runs: int) -> tuple[int, float]:
-    """The jobs that the weak model completes in the graph, and requests a run."""
+    """The jobs that the weak model completes in the graph, and requests per run."""
     settings = preset("wakeloop").model_copy(update=SETTINGS)
     knobs = Knobs(stop=stop, stick=stick, replies=2, plan_beside=False)
     done = requests = 0

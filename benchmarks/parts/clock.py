@@ -35,7 +35,7 @@ class Setting:
 
 @dataclass
 class Figures:
-    """What the runs of one cell gave: CPU ms a model step, ms of a `get_state`, and what is stored."""
+    """What the runs of one cell gave: CPU ms per model step, ms of a `get_state`, and what is stored."""
 
     agent: str
     setting: Setting

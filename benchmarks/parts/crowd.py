@@ -79,7 +79,7 @@ def tables(rows: list[dict[str, Any]]) -> str:
     """A row for each agent."""
     hand = next((row for row in rows if row["agent"] == "hand"), {})
     lines = [
-        "| | threads | complete | CPU ms a step | of hand | memory, MB | of hand | grown, MB | of hand |",
+        "| | threads | complete | CPU ms per step | of hand | memory, MB | of hand | grown, MB | of hand |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in rows:

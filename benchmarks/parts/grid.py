@@ -1,4 +1,4 @@
-"""The job on every agent, in every place: CPU a step, bytes, rows, resume time."""
+"""The job on every agent, in every place: CPU per step, bytes, rows, resume time."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ Row = dict[str, Any]
 
 
 def tables(rows: list[Row]) -> str:
-    """For each place: CPU a step, and what is stored and read."""
+    """For each place: CPU per step, and what is stored and read."""
     places = list(dict.fromkeys(tuple(row[key] for key in KEYS) for row in rows))
     groups = [[row for row in rows if tuple(row[key] for key in KEYS) == place] for place in places]
     return "\n\n".join(part for group in groups for part in (cpu(group), stored(group)) if part)
@@ -114,14 +114,14 @@ def by_agent(rows: list[Row], figure: Callable[[Row], str]) -> list[str]:
 
 
 def cpu(rows: list[Row]) -> str:
-    """CPU ms a step, and the ratio to the hand-written graph."""
+    """CPU ms per step, and the ratio to the hand-written graph."""
     hand = {row["n"]: row["ms"] for row in rows if row["agent"] == "hand"}
 
     def figure(row: Row) -> str:
         against = f" · {ratio(row['ms'], hand[row['n']]):.2f}" if row["n"] in hand else ""
         return f"{statistics.median(row['ms']):.2f}{against}"
 
-    says = "CPU ms a model step · of hand" if hand else "CPU ms a model step"
+    says = "CPU ms per model step · of hand" if hand else "CPU ms per model step"
     return "\n".join([f"**{title(rows[0])}**: {says}", "", *by_agent(rows, figure)])
 
 

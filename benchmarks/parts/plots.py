@@ -1,4 +1,4 @@
-"""Plots of the grid, as SVG: bytes, CPU a step, and resume time, each against N."""
+"""Plots of the grid, as SVG: bytes, CPU per step, and resume time, each against N."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def megabytes(row: Row) -> float | None:
 
 PLOTS: dict[str, tuple[str, str, str, Callable[[Row], float | None]]] = {
     "bytes": ("A thread on SQLite", "MB", "sqlite", megabytes),
-    "cpu": ("CPU a model step, no saver", "ms", "none", median("ms")),
-    "cpu-sqlite": ("CPU a model step, SQLite", "ms", "sqlite", median("ms")),
+    "cpu": ("CPU per model step, no saver", "ms", "none", median("ms")),
+    "cpu-sqlite": ("CPU per model step, SQLite", "ms", "sqlite", median("ms")),
     "resume": ("get_state at the end of the job, SQLite", "CPU ms", "sqlite", median("resume")),
 }
 

@@ -20,7 +20,7 @@ OFTEN = {"full": 7, "quick": 3, "tiny": 1}
 
 
 def once(agent: Any, width: int, rounds: int) -> float:
-    """CPU ms a model step of a run that makes so many calls in each of its rounds."""
+    """CPU ms per model step of a run that makes so many calls in each of its rounds."""
     with sqlite() as kept:
         graph = agent.build(Costless(script=partial(in_rounds, width, rounds)), kept.saver)
         gc.collect()
@@ -49,7 +49,7 @@ def measure(size: str) -> list[dict[str, Any]]:
 def tables(rows: list[dict[str, Any]]) -> str:
     """A row for each width and agent."""
     hand = {row["width"]: row["ms"] for row in rows if row["agent"] == "hand"}
-    lines = ["| calls in a round | | CPU ms a step | of hand |", "|--:|---|--:|--:|"]
+    lines = ["| calls in a round | | CPU ms per step | of hand |", "|--:|---|--:|--:|"]
     lines += [
         f"| {row['width']} | {row['agent']} | {statistics.median(row['ms']):.2f} "
         f"| {ratio(row['ms'], hand[row['width']]):.2f} |"

@@ -32,11 +32,11 @@ def lines(middle: int, large: int) -> Iterator[tuple[str, Callable[[Any], str], 
         return f"{statistics.median(told['resume']):,.0f} ms"
 
     for n in (middle, large):
-        yield f"CPU a model step, no saver, {n} items", step, (n,)
-        yield f"CPU a model step, SQLite, {n} items", step, (n, "sqlite")
+        yield f"CPU per model step, no saver, {n} items", step, (n,)
+        yield f"CPU per model step, SQLite, {n} items", step, (n, "sqlite")
         yield f"the thread on SQLite, {n} items", size, (n, "sqlite")
         yield f"CPU of a `get_state` of it, {n} items", read, (n, "sqlite")
-    yield f"CPU a model step, asynchronous SQLite, {middle} items", step, (middle, "sqlite", "async")
+    yield f"CPU per model step, asynchronous SQLite, {middle} items", step, (middle, "sqlite", "async")
 
 
 def table(found: Found, middle: int = 100, large: int = 500) -> str:

@@ -33,7 +33,7 @@ def row(
 
 
 def step(base: str, n: int, *setting: str) -> Callable[[Found], float]:
-    """CPU a model step against another agent in the same setting."""
+    """CPU per model step against another agent in the same setting."""
     return lambda found: ratio(row(found, OUR, n, *setting)["ms"], row(found, base, n, *setting)["ms"])
 
 
@@ -93,18 +93,18 @@ def left(found: Found) -> float:
 def targets(middle: int = 100, large: int = 500) -> Iterator[Target]:
     """All targets, for the sizes that were measured; the bounds are those of N = 100, 500 and 1000."""
     for base, bound in ((HAND, 0.95), (PEER, 0.35), (FLOOR, 1.3)):
-        yield Target(f"CPU a step, no saver, N = {middle}, of {base}", bound, step(base, middle))
+        yield Target(f"CPU per step, no saver, N = {middle}, of {base}", bound, step(base, middle))
     for base, bound in ((HAND, 0.55), (FLOOR, 1.35)):
-        yield Target(f"CPU a step, no saver, N = {large}, of {base}", bound, step(base, large))
+        yield Target(f"CPU per step, no saver, N = {large}, of {base}", bound, step(base, large))
     for n, bound in ((middle, 0.45), (large, 0.18)):
-        yield Target(f"CPU a step, SQLite, N = {n}, of hand", bound, step(HAND, n, "sqlite"))
+        yield Target(f"CPU per step, SQLite, N = {n}, of hand", bound, step(HAND, n, "sqlite"))
     sync = step(HAND, middle, "sqlite", "sync", "sync")
-    yield Target(f"CPU a step, SQLite, durability sync, N = {middle}, of hand", 0.45, sync)
+    yield Target(f"CPU per step, SQLite, durability sync, N = {middle}, of hand", 0.45, sync)
     yield Target(
-        f"CPU a step, async, no saver, N = {middle}, of hand", 1.2, step(HAND, middle, "none", "async")
+        f"CPU per step, async, no saver, N = {middle}, of hand", 1.2, step(HAND, middle, "none", "async")
     )
     asynchronous = step(HAND, middle, "sqlite", "async")
-    yield Target(f"CPU a step, AsyncSqlite, N = {middle}, of hand", 0.65, asynchronous)
+    yield Target(f"CPU per step, AsyncSqlite, N = {middle}, of hand", 0.65, asynchronous)
     for n, bound in ((middle, 1.4), (large, 8.5)):
         yield Target(f"a thread on SQLite, N = {n}", bound, megabytes(n), " MB")
     grown = exponent(middle, 2 * large)
@@ -130,7 +130,7 @@ def targets(middle: int = 100, large: int = 500) -> Iterator[Target]:
     first = "wakeloop run, its first line"
     yield Target(f"`{first}`", 300, lambda found: statistics.median(started(first)(found)), " ms")
     yield Target("1,000 threads at once, AsyncSqlite: not complete", 0, left)
-    yield Target(f"the same, CPU a step, of {PEER}", 0.6, crowd(PEER, "ms"))
+    yield Target(f"the same, CPU per step, of {PEER}", 0.6, crowd(PEER, "ms"))
     yield Target("the same, memory of the process, of hand", 1.3, crowd(HAND, "peak"))
 
 

@@ -84,7 +84,7 @@ def rename_by_date(rng: Random, name: str) -> Part:
     "rename {}.jpeg",
 )
 def change_ending(rng: Random, name: str) -> Part:
-    """Give files another ending."""
+    """Change the extension of files."""
     old, new, text = f"pictures/{name}.jpeg", f"pictures/{name}.jpg", random_sentence(rng)
     return Part({old: text}, {old: None, new: Expected(text)}, (move_call(old, new),))
 
@@ -94,7 +94,7 @@ def change_ending(rng: Random, name: str) -> Part:
     "sort {}",
 )
 def sort_inbox(rng: Random, name: str) -> Part:
-    """Move files into folders by what they say they are."""
+    """Move files into folders by the kind that each one states."""
     kind = rng.choice(KINDS)
     old, new, text = (
         f"inbox/{name}.txt",
@@ -121,7 +121,7 @@ def delete_obsolete(rng: Random, name: str) -> Part:
     "Join left/NAME.txt and right/NAME.txt, in this order, to joined/NAME.txt; keep both.", "join {}"
 )
 def join_halves(rng: Random, name: str) -> Part:
-    """Join two files to one."""
+    """Join two files into one."""
     left, right = join_lines(*random_lines(rng)), join_lines(*random_lines(rng))
     files = {f"left/{name}.txt": left, f"right/{name}.txt": right}
     return Part(files, {f"joined/{name}.txt": Expected(left + right)})
@@ -191,7 +191,7 @@ def sort_lines(rng: Random, name: str) -> Part:
     "take repeats out of {}",
 )
 def drop_repeats(rng: Random, name: str) -> Part:
-    """Take repeated lines out of each list."""
+    """Remove repeated lines from each list."""
     found = [*rng.sample(NOUNS, 5)]
     repeated = [*found, *rng.sample(found, 2)]
     return Part(
@@ -217,7 +217,7 @@ def replace_word(rng: Random, name: str) -> Part:
     "Delete the lines that begin with # from every file in configs/, in place.", "take comments out of {}"
 )
 def strip_comments(rng: Random, name: str) -> Part:
-    """Take the comments out of each configuration."""
+    """Remove the comments from each configuration."""
     kept = [f"{noun} = {rng.randint(1, 99)}" for noun in rng.sample(NOUNS, 4)]
     text = join_lines("# " + random_sentence(rng), *kept[:2], "# old", *kept[2:])
     return Part({f"configs/{name}.conf": text}, {f"configs/{name}.conf": Expected(join_lines(*kept))})
@@ -239,7 +239,7 @@ def number_lines(rng: Random, name: str) -> Part:
     "Write the dates in every file in diary/ as YYYY-MM-DD instead of DD/MM/YYYY, in place.", "dates of {}"
 )
 def iso_dates(rng: Random, name: str) -> Part:
-    """Write dates the other way round."""
+    """Rewrite dates with the year first."""
     old = new = ""
     for _ in range(3):
         year, month, day = random_date(rng)
@@ -299,7 +299,7 @@ def set_key(rng: Random, name: str) -> Part:
     "the last speaker of {}",
 )
 def last_speaker(rng: Random, name: str) -> Part:
-    """Find who speaks last; a part is a look and a file."""
+    """Find who speaks last; each part is one search and one new file."""
     spoken = [f"{rng.choice(PEOPLE)}: {random_sentence(rng)}" for _ in range(rng.randint(3, 8))]
     source, target = f"interviews/{name}.txt", f"answers/{name}.txt"
     last = spoken[-1].partition(":")[0]

@@ -22,10 +22,11 @@ Profile = dict[str, dict[str, dict[str, Any]]]
 
 
 def make_profile(rows: Sequence[Row], study: Study) -> Profile:
-    """Return for each model and length whether the list is `off`, `on` or `given`, and the evidence.
+    """Recommend a list for each model and length: `off`, `on` or `given`, with the evidence.
 
-    It is on if that completes more than the plain loop, beyond chance and by a margin that matters.
-    It is given if that beats the model's own list in the same way. A model without rows for both is left out.
+    `on` means that the agent with a list completes more jobs than the plain loop, by a margin that matters
+    and is not chance. `given` means the same for a list that comes with the task, against the better
+    of those two. A model without rows for both is left out.
     """
     found: Profile = {}
     for (model,), group in group_rows(rows, "model").items():

@@ -60,7 +60,7 @@ def module_name(name: str) -> str:
     tools=program_tools,
 )
 def mend_program(rng: Random, name: str) -> Part:
-    """Mend programs whose tests fail."""
+    """Fix programs whose tests fail."""
     _, wrong, tests, want = draw_program(rng, name)
     path = f"src/{module_name(name)}.py"
     return Part({path: wrong, f"tests/test_{module_name(name)}.py": tests}, {path: want})

@@ -58,14 +58,14 @@ def _contains_word(text: str, answer: str) -> bool:
 
 @family_of_questions
 def question_sum(rng: Random) -> tuple[str, str]:
-    """A sum in the head."""
+    """A sum to work out without tools."""
     left, right = rng.randint(100, 999), rng.randint(100, 999)
     return f"What is {left} plus {right}, in digits?", str(left + right)
 
 
 @family_of_questions
 def question_order(rng: Random) -> tuple[str, str]:
-    """The first of some words by the alphabet."""
+    """The first of some words in alphabetical order."""
     words = rng.sample(NOUNS, 4)
     return f"Which of these words comes first in the alphabet: {', '.join(words)}?", min(words)
 
@@ -79,7 +79,7 @@ def question_who(rng: Random) -> tuple[str, str]:
 
 @family_of_questions
 def question_date(rng: Random) -> tuple[str, str]:
-    """A date the other way round."""
+    """A date to rewrite with the year first."""
     year, month, date = random_date(rng)
     told = f"{year:04}-{month:02}-{date:02}"
     return f"Write the date {date:02}/{month:02}/{year:04} (day, month, year) as YYYY-MM-DD.", told
@@ -87,7 +87,7 @@ def question_date(rng: Random) -> tuple[str, str]:
 
 @family_of_questions
 def question_done_already(rng: Random) -> tuple[str, str]:
-    """A report that names one thing that is left to others."""
+    """A report of finished work that leaves one thing to others."""
     mine, theirs = rng.sample(PEOPLE, 2)
     return (
         f"Everything of {mine}'s list was done yesterday; {theirs} does the rest. Who has work left?",

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wakeloop.config.files import read_yaml
 from wakeloop.errors import BenchError
+from wakeloop.text.wording import suggest
 
 BUILT_IN = Path(__file__).parent / "studies"
 HASH = 12  # characters of a hash that are used
@@ -120,11 +120,7 @@ def require_known(what: str, name: str, known: Iterable[str]) -> str:
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     """Return an error message for an unknown name, with the nearest known one."""
-    names = list(known)
-    near = get_close_matches(name, names, n=1)
-    if near:
-        return f"Unknown {what} {name!r}. Did you mean {near[0]!r}?"
-    return f"Unknown {what} {name!r}. Available: {', '.join(names)}."
+    return f"Unknown {what} {name!r}. {suggest(name, known)}"
 
 
 def _describe_error(error: Any, where: str) -> str:

@@ -214,7 +214,7 @@ def transpose(rng: Random, name: str) -> Part:
     "enter {}",
 )
 def keep_ledger(rng: Random, names: Sequence[str]) -> list[Part]:
-    """Append a row for each receipt to one table; who does it again spoils it."""
+    """Append a row for each receipt to one table; doing it again spoils the table."""
     amounts = {name: rng.randint(1, 500) for name in names}
     made = Expected(csv_text([("name", "amount"), *amounts.items()]), "rows")
     parts = []

@@ -77,11 +77,11 @@ COLUMNS: dict[str, Callable[[Figures], str]] = {
     "ceiling, error": lambda f: format_percent(f.stopped),
     "requests": lambda f: format_number(f.requests),
     "tokens in": lambda f: format_number(f.input),
-    "of it cached": lambda f: format_number(f.cached),
+    "cached": lambda f: format_number(f.cached),
     "out": lambda f: format_number(f.output),
     "seconds": lambda f: f"{f.seconds:.2f}",
     "cost": lambda f: format_number(f.cost),
-    "a completed job": lambda f: format_number(f.cost_completed),
+    "per completed job": lambda f: format_number(f.cost_completed),
 }
 
 

@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +21,7 @@ from wakeloop.config.files import read_yaml
 from wakeloop.errors import SettingsError
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.text.characters import pluralize
+from wakeloop.text.wording import suggest
 from wakeloop.tools.bounded_process import BoundedOutput, run_process
 
 FILE = "task.yaml"
@@ -185,10 +185,11 @@ def _read_sheet(path: Path) -> Sheet:
     except ValidationError as error:
         first = error.errors()[0]
         key = str(first["loc"][0]) if first["loc"] else None
-        near = get_close_matches(key or "", Sheet.model_fields, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near and near[0] != key else ""
+        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+            why = f"unknown key {key!r}. {suggest(key, Sheet.model_fields)}"
+            raise document.error(key, why) from None
         where = ".".join(map(str, first["loc"]))
-        raise document.error(key, f"{where}: {first['msg']}{hint}") from None
+        raise document.error(key, f"{where}: {first['msg']}") from None
 
 
 def _check_syntax(program: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from wakeloop.errors import ArgumentError
 from wakeloop.settings import ALIASES, SETTING_HINTS, LoopSettings
-from wakeloop.text.wording import nearest
+from wakeloop.text.wording import suggest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -115,5 +115,4 @@ def _find_hint(name: str, known: tuple[str, ...], hints: Mapping[str, str]) -> s
         setting = SETTING_HINTS.get(name, name)
         if setting in LoopSettings.model_fields or setting in ALIASES:
             return f"It is a setting: settings={{{setting!r}: …}}."
-    near = nearest(name, known)
-    return f"Did you mean {near!r}?" if near else f"Available: {', '.join(known)}."
+    return suggest(name, known)

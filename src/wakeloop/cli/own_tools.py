@@ -3,7 +3,6 @@
 import inspect
 import sys
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +15,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from wakeloop.checks.argument_values import list_tools, make_tool_from
 from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.errors import ToolError
+from wakeloop.text.wording import nearest
 
 Wait = Callable[[Any], Any]  # runs a coroutine and returns its result
 
@@ -29,8 +29,8 @@ def load_own_tools(reference: str, folder: str, wait: Wait) -> list[BaseTool]:
     found = import_from_folder(module, folder)
     if not hasattr(found, name):
         public = [one for one in vars(found) if not one.startswith("_")]
-        near = get_close_matches(name, public, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        near = nearest(name, public)
+        hint = f" Did you mean {near!r}?" if near else ""
         raise usage_error(f"The module {module!r} of --tools has no {name!r}.{hint}")
     given = getattr(found, name)
     from_factory = is_factory(given)

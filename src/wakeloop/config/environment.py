@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from wakeloop.errors import SettingsError as WrongSetting
 from wakeloop.settings import ALIASES, LoopSettings
+from wakeloop.text.wording import nearest, suggest
 
 PREFIX = "WAKELOOP_"
 OTHER_VARIABLES = ("DB", "CONFIG", "PROFILE")  # not settings
@@ -49,10 +49,8 @@ def _find_variables(known: Sequence[str]) -> bool:
             continue
         name = variable.removeprefix(PREFIX)
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"Available after {PREFIX}: {', '.join(known)}."
-            if near:
-                hint = f"Did you mean {PREFIX}{near[0]}?"
-            raise WrongSetting(f"Unknown variable {variable}. {hint}")
+            near = nearest(name, known)  # without the prefix: it makes all names look alike
+            meant = PREFIX + near if near else None
+            raise WrongSetting(f"Unknown variable {variable}. {suggest(name, known, meant)}")
         found = found or name not in OTHER_VARIABLES
     return found

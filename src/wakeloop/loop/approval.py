@@ -17,7 +17,7 @@ NO = ("", "n", "no")
 
 @dataclass(frozen=True)
 class Decision:
-    """What a person decided: `args` of an edit, `words` of a refusal or of an answer in place of a tool."""
+    """What a person decided: `args` of an edit, `words` of a rejection or of an answer in place of a tool."""
 
     kind: DecisionKind
     args: Mapping[str, Any] | None = None
@@ -88,7 +88,7 @@ def read_decision(answer: object, asked: Mapping[str, Any]) -> Decision:
 
 
 def quote_words(decision: Decision) -> str:
-    """Return a person's words as the model reads them after a refusal; "" without any."""
+    """Return a person's words as the model reads them after a rejection; "" without any."""
     return f' They said: "{decision.words}"' if decision.words else ""
 
 

@@ -87,11 +87,11 @@ class Knobs(BaseModel):
     on_failure: Literal["blocks", "says", "retries", "busy", "fakes"] = "blocks"
     """After a failure: it blocks the item; leaves it open and says so; says so and tries again when pushed;
     says so and makes another search when pushed; or closes it as if it were done."""
-    replies: Literal["told", 1, 2] = "told"
+    replies: Literal["prompted", 1, 2] = "prompted"
     """Batches: the replies for each item. With 1, an item is closed in the reply that starts the next.
-    "told": 1 if the system message says "in the reply that starts the next", otherwise 2."""
-    plan_beside: Literal["told"] | bool = "told"
-    """Batches: the plan is sent together with the first call. "told": if the system message says "with your
-    first call"."""
+    "prompted": 1 if the system message says "in the reply that starts the next", otherwise 2."""
+    plan_beside: Literal["prompted"] | bool = "prompted"
+    """Batches: the plan is sent together with the first call. "prompted": only if the system message says
+    "with your first call"."""
     list_from: int = Field(2, ge=1)
     """Writes a list: the least number of known parts for which it keeps one."""

@@ -55,10 +55,10 @@ class Dice:
 
 
 def follow_instructions(knobs: Knobs, request: Sequence[BaseMessage]) -> Knobs:
-    """Return the knobs with those that are "told" set from the request's system message."""
+    """Return the knobs with those that are "prompted" set from the request's system message."""
     prompt = "\n".join(str(message.text) for message in request if role_of(message) == "system")
     said: dict[str, Any] = {"replies": 1 if AT_ONCE in prompt else 2, "plan_beside": BESIDE in prompt}
-    update = {name: value for name, value in said.items() if getattr(knobs, name) == "told"}
+    update = {name: value for name, value in said.items() if getattr(knobs, name) == "prompted"}
     return knobs.model_copy(update=update)
 
 

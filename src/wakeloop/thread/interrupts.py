@@ -47,7 +47,7 @@ def ask_person(request: Mapping[str, Any], read: Callable[[Decision], T]) -> T:
 class ReviewedRound:
     """The result of a round: the list, one outcome per call, and the ruling on its plan, if one was asked.
 
-    `rejected` are the indices of the calls that the person refused.
+    `rejected` are the indices of the calls that the person rejected.
     """
 
     board: Board

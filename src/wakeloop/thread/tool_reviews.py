@@ -3,7 +3,6 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, Self, cast
 
@@ -17,7 +16,7 @@ from wakeloop.model.timing import update_results
 from wakeloop.model.tool_results import describe_tool_error, tool_result
 from wakeloop.prompts import fill_prompt
 from wakeloop.text.characters import shorten
-from wakeloop.text.wording import describe_type
+from wakeloop.text.wording import describe_type, suggest
 from wakeloop.thread.interrupts import ask_person
 from wakeloop.todos.items import OperationRefused
 
@@ -105,8 +104,7 @@ def _explain_unknown_tool(name: object, tools: Collection[str], elsewhere: Mappi
     """Say why calls of this name cannot be reviewed, with the nearest name that can."""
     if name in elsewhere:
         return f"interrupt_on cannot review {name!r}: {elsewhere[cast(str, name)]}."
-    near = get_close_matches(str(name), tools, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(sorted(tools)) or 'none'}."
+    hint = suggest(name, sorted(tools) or ["none"])
     return f"interrupt_on names an unknown tool, {shorten(str(name))!r}. {hint}"
 
 

@@ -45,7 +45,7 @@ def play_round(
     refusing it. Returns the board after the round and one outcome per call.
 
     If a round is replayed, `verdicts` has the answers of the first time (new ones are added), and `rejected`
-    the places of the calls that a person has refused.
+    the places of the calls that a person has rejected.
     """
     refused = _find_early_refusals(calls, rules, rejected)
     verdicts = {} if verdicts is None else verdicts

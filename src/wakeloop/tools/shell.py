@@ -99,7 +99,7 @@ def approval_request(command: str) -> dict[str, Any]:
 
 def format_refusal(decision: Decision) -> str:
     """Return what the model reads if the person did not approve, with the person's words."""
-    return f"The person refused this command; it was not run.{quote_words(decision)}"
+    return f"The user rejected this command; it was not run.{quote_words(decision)}"
 
 
 def run_command(

@@ -35,7 +35,7 @@ def around(rig: Rig, own: Any, *replies: Any) -> None:
 
 
 def asked(rig: Rig, given: Any) -> int:
-    """How many requests a run takes."""
+    """How many requests per run takes."""
     before = len(rig.model.requests)
     rig.run(given)
     return len(rig.model.requests) - before

@@ -207,7 +207,7 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert held.values["auto_continue"].source == "WAKELOOP_AUTO_CONTINUE"
     monkeypatch.setenv("WAKELOOP_NAG_EVRY", "3")
     with pytest.raises(
-        SettingsError, match=r"Unknown variable WAKELOOP_NAG_EVRY. Did you mean WAKELOOP_NAG_EVERY"
+        SettingsError, match=r"Unknown variable WAKELOOP_NAG_EVRY. Did you mean 'WAKELOOP_NAG_EVERY'\?"
     ):
         read_global_levels(folder)
 

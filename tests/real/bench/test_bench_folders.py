@@ -96,7 +96,7 @@ def test_an_exit_code_counts_where_no_line_explains_it(
         (
             "prompt: x\npart: 3\n",
             CHECK,
-            "line 2: part: Extra inputs are not permitted; did you mean 'parts'?",
+            "line 2: unknown key 'part'. Did you mean 'parts'?",
         ),
         ("prompt: x\nparts: many\n", CHECK, "line 2: parts: Input should be a valid integer"),
         ("prompt: x\ncheck: []\n", None, "line 2: check: List should have at least 1 item"),

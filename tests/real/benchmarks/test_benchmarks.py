@@ -174,7 +174,7 @@ def test_the_short_table_has_a_dash_where_nothing_was_measured() -> None:
         "ms": [2.0, 1.0, 3.0],
     }
     said = summary.table({"grid": [{**row, "resume": [], "bytes": None}]})
-    assert "| CPU a model step, no saver, 100 items | – | 2.00 ms | – | – |" in said
+    assert "| CPU per model step, no saver, 100 items | – | 2.00 ms | – | – |" in said
     assert "| the thread on SQLite, 500 items | – | – | – | – |" in said
 
 

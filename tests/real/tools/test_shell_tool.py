@@ -169,7 +169,7 @@ def test_anything_else_is_no(answer):
 def test_the_refusal_carries_the_persons_words(answer, said):
     assert (
         format_refusal(read_decision(answer, approval_request("ls")))
-        == f"The person refused this command; it was not run.{said}"
+        == f"The user rejected this command; it was not run.{said}"
     )
 
 
@@ -203,7 +203,7 @@ def test_a_command_runs_only_after_a_yes(tmp_path, answer, ran):
     assert not (tmp_path / "ran").exists()
     result = graph.invoke(Command(resume=answer), config)["result"]
     assert (tmp_path / "ran").exists() is ran
-    assert result.startswith("[exit code 0]" if ran else "The person refused this command; it was not run.")
+    assert result.startswith("[exit code 0]" if ran else "The user rejected this command; it was not run.")
 
 
 def test_no_process_is_left_when_the_wait_is_broken_off(tmp_path, monkeypatch):

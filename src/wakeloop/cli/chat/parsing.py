@@ -2,12 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
 from wakeloop.cli.edit_todos import ACTION_ARGUMENTS, TodoAction
 from wakeloop.cli.failures import usage_error
+from wakeloop.text.wording import nearest
 
 FENCE = '"""'
 COMMAND_PATTERN = re.compile(r"\.([A-Za-z]\w*)(?:\s+(.*))?", re.DOTALL)
@@ -91,8 +91,8 @@ def normalize_command(typed: str) -> str:
 
 def suggest_command(name: str) -> str:
     """Return a hint: the nearest command, or where all are listed."""
-    near = get_close_matches(name, COMMANDS, n=1)
-    return f"Did you mean .{near[0]}?" if near else "See .help."
+    near = nearest(name, COMMANDS)
+    return f"Did you mean .{near}?" if near else "See .help."
 
 
 def is_unclosed(typed: str) -> bool:
