@@ -168,6 +168,14 @@ class LoopSettings(NotebookSettings, BaseModel):
         """Return the settings that were measured to suit a model, for jobs of so many parts."""
         return cls.model_validate(measured_settings(name, parts, profile))
 
+    @property
+    def announces(self) -> bool:
+        """Whether injected messages start with `(automatic)`: everywhere but in the described systems.
+
+        Those have none of this package's own habits, and their messages stay as they were, byte for byte.
+        """
+        return self.retries_fall or self.guard_rearms or self.repeats == "name"
+
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
 

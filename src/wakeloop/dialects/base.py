@@ -16,6 +16,7 @@ from wakeloop.platform.computed_once import computed_once
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import fix_surrogates
+from wakeloop.text.marks import escape_automatic
 from wakeloop.todos.items import OperationRefused, Todo, clip_item, count_open, select_for_nudge
 from wakeloop.todos.operations import Board, Operation, Outcome
 
@@ -119,7 +120,10 @@ class Dialect:
         """Return the instructions for the system prompt; may be empty."""
         if not (settings.inject_todo_instructions and self.is_active(settings)):
             return ""
-        return fill_prompt("instructions", self.prompt_folder, settings.prompts)
+        text = fill_prompt("instructions", self.prompt_folder, settings.prompts)
+        if not settings.announces or "instructions" in settings.prompts:
+            return text
+        return f"{text}\n{fill_prompt('automatic', self.prompt_folder, settings.prompts)}"
 
     @_raise_dialect_errors  # its tools are pydantic models, whose validators may be the user's own
     def parse_call(self, name: str, args: Mapping[str, Any]) -> Operation:
@@ -170,6 +174,11 @@ class Dialect:
         lines = self.render_items(shown, settings) + self.render_hidden_count(todos, hidden, settings)
         return "\n".join(lines)
 
+    def quote_list(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
+        """Render the list for an injected message, where no item may pass for the message's own words."""
+        listing = self.render_list(todos, goal, settings)
+        return escape_automatic(listing) if settings.announces else listing
+
     def render_items(self, todos: Sequence[Todo], settings: LoopSettings) -> list[str]:
         """Render one line per item. If one was cut, another line says how to see it whole."""
         short = list(map(clip_item, todos))
@@ -196,7 +205,7 @@ class Dialect:
 
     def render_nudge(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render the message that wakes the model: what to do, and the current list."""
-        listing = self.render_list(todos, goal, settings)
+        listing = self.quote_list(todos, goal, settings)
         if settings.continuation_prompt is not None:
             return f"{settings.continuation_prompt}\n\n{listing}"
         counts = {"open": count_open(todos), "total": len(todos)}

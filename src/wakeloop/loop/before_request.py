@@ -17,7 +17,7 @@ from dataclasses import astuple, dataclass
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from wakeloop.text.marks import Kind, append_to_result, make_assistant_message, make_user_message
+from wakeloop.text.marks import AUTOMATIC, Kind, append_to_result, make_assistant_message, make_user_message
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,14 @@ class Notices:
     reminder: str = ""
 
     def compose(self) -> str:
-        """Return one text of all parts, a blank line between them; "" if there is nothing to say."""
-        return "\n\n".join(filter(None, astuple(self)))
+        """Return one text of all parts, a blank line between them; "" if there is nothing to say.
+
+        A text that announces itself does so once, at its beginning.
+        """
+        first, *more = list(filter(None, astuple(self))) or [""]
+        if first.startswith(AUTOMATIC):
+            more = [part.removeprefix(f"{AUTOMATIC} ") for part in more]
+        return "\n\n".join([first, *more])
 
 
 def place_notices(

@@ -7,13 +7,15 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 from wakeloop.dialects.base import Dialect
+from wakeloop.loop.announcements import announce
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten, to_one_line
-from wakeloop.text.marks import kind_of, make_assistant_message, text_of
+from wakeloop.text.marks import escape_automatic, kind_of, make_assistant_message, text_of
 from wakeloop.todos.items import Todo, clip_item, count_open, open_items
 
 RECENT_MESSAGES = 20  # messages
+REASON_PROMPTS = {"reply": "nudge_reply", "subagent": "nudge_subagent", "todos": "nudge"}
 
 
 def shorten_nudge(
@@ -58,12 +60,13 @@ def find_unseen_lines(
         elif _may_show_list(dialect, message):
             text = f"{text_of(message)}\n"
         if text:
+            text = escape_automatic(text)
             left.difference_update(text.split("\n"), text.replace(" (in progress)\n", "\n").split("\n"))
     return left
 
 
 def _plain_line(dialect: Dialect, todo: Todo) -> str:
-    return dialect.render_item({**clip_item(todo), "status": "pending"})
+    return escape_automatic(dialect.render_item({**clip_item(todo), "status": "pending"}))
 
 
 def _items_of_call(dialect: Dialect, call: ToolCall, result: str) -> list[tuple[int, str]]:
@@ -97,8 +100,9 @@ def render_given_list(
     if any(_may_show_list(dialect, message) for message in messages) or not count_open(todos):
         return ""
     counts = {"open": count_open(todos), "total": len(todos)}
-    listing = dialect.render_list(todos, goal, settings)
-    return fill_prompt("given_list", dialect.prompt_folder, settings.prompts, list=listing, **counts)
+    listing = dialect.quote_list(todos, goal, settings)
+    text = fill_prompt("given_list", dialect.prompt_folder, settings.prompts, list=listing, **counts)
+    return announce(text, settings, "given_list")
 
 
 def _is_todo_result(dialect: Dialect, message: BaseMessage) -> bool:
@@ -136,7 +140,11 @@ def build_nudge(
         )
     if count_open(todos):
         parts["todos"] = dialect.render_nudge(todos, goal, settings)
-    return "\n\n".join(parts.values()), list(parts)
+    reasons = list(parts)
+    if not reasons:
+        return "", reasons
+    text = "\n\n".join(parts.values())
+    return announce(text, settings, REASON_PROMPTS[reasons[0]]), reasons
 
 
 def _name_peers(owed: Sequence[Any], most: int) -> str:

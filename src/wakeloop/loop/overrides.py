@@ -12,7 +12,7 @@ from wakeloop.settings import AgentFileSettings, LoopSettings, resolve_aliases
 FIXED_SETTINGS = frozenset(
     ("dialect", "tool_description", "max_items", "in_progress", "statuses", "repeats", "prices")
 )
-FIXED_PROMPTS = frozenset(("instructions", "last_check"))
+FIXED_PROMPTS = frozenset(("instructions", "automatic", "last_check"))
 
 
 def check_overrides(base: LoopSettings, overrides: object) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from langchain_core.messages import (
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
+from wakeloop.loop.announcements import announce
 from wakeloop.loop.before_request import Notices
 from wakeloop.loop.idle_rounds import describe_repeats, needs_idle_reminder, note_pairs
 from wakeloop.loop.ledger import Ledger
@@ -130,7 +131,7 @@ class Request:
 
     def show_list_again(self, seen: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
         """Show the list at the end once more: in the last tool result, or as a user message."""
-        listing = self.dialect.render_list(self.todos, self.state["todo_goal"], self.settings)
+        listing = self.dialect.quote_list(self.todos, self.state["todo_goal"], self.settings)
         text = self.fill_prompt("shown_again", list=listing)
         last = seen[-1] if seen else None
         stored = None
@@ -166,8 +167,12 @@ class Request:
         if system is not None:
             messages.insert(0, system)
         if not wire or isinstance(wire[-1], AIMessage):  # servers want something to answer
-            messages.append(make_user_message("activate", self.fill_prompt("activate")))
+            messages.append(make_user_message("activate", self.announce_activation()))
         return messages
+
+    def announce_activation(self) -> str:
+        """Return the words that ask for a reply where a history does not."""
+        return announce(self.fill_prompt("activate"), self.settings, "activate")
 
     def _history(self) -> Sequence[AnyMessage]:
         """Return the history as the model sees it."""

@@ -15,6 +15,7 @@ from wakeloop.channels.stored_values import check_channels
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError, VerifyError
 from wakeloop.loop.activation import begin_activation, continue_activation
+from wakeloop.loop.announcements import announce
 from wakeloop.loop.before_request import Notices, place_notices
 from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.inbox import find_owed_replies
@@ -175,8 +176,7 @@ class Activate(Node):
         results = events if wakes else ""
         text, reasons = build_nudge(self.dialect, settings, found.todos, state["todo_goal"], owed, results)
         arrived = opening.build_messages(text if wakes else events)
-        listed = text if count_open(found.todos) else None
-        shows_list = wakes and listed is not None
+        shows_list = wakes and count_open(found.todos) > 0
         if not wakes:
             reasons = []
             notices = Notices(changes=self.render_new_list(found, arrived))
@@ -186,7 +186,8 @@ class Activate(Node):
         if shows_list:
             notes["shown"] = arrived[-1].id or ""
         say = partial(self.fill_prompt, settings)
-        mended = plan_repairs(state, found.old, arrived, self.dialect.tool_names, listed, say)
+        opener = text if count_open(found.todos) else announce(say("activate"), settings, "activate")
+        mended = plan_repairs(state, found.old, arrived, self.dialect.tool_names, opener, say)
         notes["injected"] = mended.injected_ids
         return mended.build_writes(state["messages"]), reasons
 

@@ -11,6 +11,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
 from wakeloop.dialects.base import Dialect
+from wakeloop.loop.announcements import announce
 from wakeloop.loop.case import Case, Costs, choose_costs
 from wakeloop.loop.gates import find_stop
 from wakeloop.loop.idle_rounds import describe_repeats
@@ -160,16 +161,15 @@ class FinalizationGuard(Node):
         self, state: Any, ledger: Ledger, case: Case, prompt: str, **blanks: Any
     ) -> dict[str, Any]:
         """Inject the guard's message with the live list; before it the line that closes a round."""
-        listing = self.dialect.render_list(state["todos"], state["todo_goal"], case.settings)
+        listing = self.dialect.quote_list(state["todos"], state["todo_goal"], case.settings)
         update = self.inject(ledger, case, prompt, "guard", open=case.open, list=listing, **blanks)
         update["messages"][:0] = close_round(state["messages"], self.dialect, case.settings)
         return update
 
     def inject(self, ledger: Ledger, case: Case, prompt: str, kind: Any, **blanks: Any) -> dict[str, Any]:
         """Inject a user message and go back to the model."""
-        message = make_user_message(
-            kind, fill_prompt(prompt, self.dialect.prompt_folder, case.settings.prompts, **blanks)
-        )
+        text = fill_prompt(prompt, self.dialect.prompt_folder, case.settings.prompts, **blanks)
+        message = make_user_message(kind, announce(text, case.settings, prompt))
         ledger["injected"] = [message.id or ""]
         if "list" in blanks:
             ledger["shown"] = message.id or ""

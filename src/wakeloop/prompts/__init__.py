@@ -10,6 +10,7 @@ from wakeloop.text.wording import suggest
 
 BLANKS: Mapping[str, frozenset[str]] = {
     "instructions": frozenset(),
+    "automatic": frozenset(),
     "last_check": frozenset(),
     "nudge": frozenset(("open", "total", "list")),
     "nudge_reply": frozenset(("peers",)),

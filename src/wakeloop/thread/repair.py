@@ -67,13 +67,13 @@ def plan_repairs(
     old: Ledger,
     arrived: Sequence[BaseMessage],
     todo_tools: Collection[str],
-    nudge: str | None,
+    opener: str,
     fill_prompt: FillPrompt,
 ) -> Repairs:
     """Work out what makes the history legal, with the input at its end.
 
     `arrived` are the messages made of events. If no message of a user is left to answer (those that a
-    framework put in do not count), one is added: the `nudge`, or a word to continue.
+    framework put in do not count), `opener` is added: the nudge, or a word to continue.
     """
     messages = state["messages"]
     tail = list(takewhile(lambda m: m.type in ("human", "system"), reversed(messages)))[::-1]
@@ -87,8 +87,7 @@ def plan_repairs(
         # Another agent handed over after its tools had answered. Its history is in order as it is.
         closing = []
     elif not appended and not any(isinstance(m, HumanMessage) and source_of(m) is None for m in waiting):
-        text = fill_prompt("activate") if nudge is None else nudge
-        appended = [make_user_message("activate", text)]
+        appended = [make_user_message("activate", opener)]
     return Repairs(
         closing=closing,
         waiting=waiting,

@@ -29,7 +29,7 @@ from wakeloop.channels.conversation import merge_messages
 from wakeloop.cli.thread_list import first_request
 from wakeloop.testing import ScriptedModel, calls, says
 
-GO_ON = "Please take it from here."
+GO_ON = "(automatic) Please take it from here."
 BY_OTHERS = {
     "summary": HumanMessage("so far", additional_kwargs={"lc_source": "summarization"}),
     "rubric": HumanMessage("redo", name="rubric_grader", additional_kwargs={"lc_source": "rubric_grader"}),

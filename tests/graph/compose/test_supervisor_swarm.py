@@ -13,7 +13,7 @@ from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
-WAKE = "1 of 1 items open. C"
+WAKE = "(automatic) 1 of 1 i"
 
 
 def close(number: int) -> Any:
@@ -77,7 +77,7 @@ def test_a_swarms_agents_hand_over_with_items_open_and_find_them_again() -> None
     assert told(bob.requests[2])[-1] == ("human", WAKE)
     out = graph.invoke({"messages": [("user", "and Ada?")]}, THREAD)
     assert (out["active_agent"], out["messages"][-1].text) == ("ada", "Ada is done.")
-    assert ada.requests[3][-1].text == "1 of 2 items open. Continue, using tools:\n\n  [2] b"
+    assert ada.requests[3][-1].text == "(automatic) 1 of 2 items open. Continue, using tools:\n\n  [2] b"
     assert wire_faults([*ada.requests, *bob.requests]) == []
     for scripted in (ada, bob):
         scripted.assert_done()

@@ -269,8 +269,10 @@ def test_the_last_of_many_is_not_forgotten_in_a_nudge(stage: Make) -> None:
     )
     s.run(write("f"), "Stop.", "Stop.")
     first, second = s.injected("wake")
-    assert first == "3 of 5 items open. Continue, using tools:\n\n  [3] c\n… 3 more: `todo_list`."
-    assert second == "4 of 6 items open. Continue, using tools:\n\n  [3] c\n… 4 more: `todo_list`."
+    assert first == "(automatic) 3 of 5 items open. Continue, using tools:\n\n  [3] c\n… 3 more: `todo_list`."
+    assert (
+        second == "(automatic) 4 of 6 items open. Continue, using tools:\n\n  [3] c\n… 4 more: `todo_list`."
+    )
 
 
 # -- the nudge -------------------------------------------------------------------------------------------
@@ -286,16 +288,17 @@ def test_a_nudge_is_short_where_the_model_has_just_seen_the_list(stage: Make, pl
     first, second = nudged(stage, write(*plan), "A stop.", update(1, "done"), "A stop.", "A stop.", wakes=2)
     n = len(plan)
     assert first == (
-        f"{n} of {n} items open. Continue, using tools:\n\n  [1] a\n… {n - 1} more: `todo_list`."
+        f"(automatic) {n} of {n} items open. Continue, using tools:\n\n  [1] a\n… {n - 1} more: `todo_list`."
     )
     assert second == (
-        f"{n - 1} of {n} items open. Continue, using tools:\n\n  [2] b\n… {n - 2} more: `todo_list`."
+        f"(automatic) {n - 1} of {n} items open. Continue, using tools:\n\n"
+        f"  [2] b\n… {n - 2} more: `todo_list`."
     )
 
 
 def test_the_last_item_needs_no_way_to_see_more(stage: Make) -> None:
     assert nudged(stage, write("a"), "A stop.", "A stop.", wakes=1) == [
-        "1 of 1 items open. Continue, using tools:\n\n  [1] a"
+        "(automatic) 1 of 1 items open. Continue, using tools:\n\n  [1] a"
     ]
 
 

@@ -308,7 +308,7 @@ def test_the_closing_request_is_the_answer_and_its_calls_are_taken_out(thread: M
     assert (agent.messages[-1].tool_calls, len(agent.results())) == ([], 2)
     assert [item["status"] for item in agent.todos] == ["pending"]
     asked = agent.model.requests[-1][-1].text
-    assert asked.startswith("The budget of this run is spent with 1 items open.")
+    assert asked.startswith("(automatic) The budget of this run is spent with 1 items open.")
     assert asked.endswith("[1] a")
 
 

@@ -452,12 +452,16 @@ def given(*todos: Any, text: str = "go") -> dict[str, Any]:
     return {"messages": [("user", text)], "todos": list(todos)}
 
 
-LISTED = "Here is your todo list, with {} of {} items open. You need not write it again."
+LISTED = "(automatic) Here is your todo list, with {} of {} items open. You need not write it again."
 
 
 def listings(request: Any) -> list[str]:
     """The first sentences of what shows a given list, in a request."""
-    return [m.text.partition(" Work")[0] for m in request if m.text.startswith("Here is your todo list")]
+    return [
+        m.text.partition(" Work")[0]
+        for m in request
+        if m.text.startswith("(automatic) Here is your todo list")
+    ]
 
 
 def test_a_given_list_is_shown_once_behind_the_words_that_came_with_it(thread: Make) -> None:

@@ -167,9 +167,9 @@ def test_the_correction_names_what_was_repeated(thread: Make) -> None:
     assert line.additional_kwargs == {"wakeloop": {"kind": "repair"}, "lc_source": "wakeloop"}
     assert correction.additional_kwargs == {"wakeloop": {"kind": "guard"}, "lc_source": "wakeloop"}
     assert correction.text == (
-        'The last 10 rounds brought nothing new: look(path="x"), look(path="y"). One more like them '
-        "ends this run, with 1 items still open. Try something different, or update the list to show how "
-        "things really stand and close in one sentence.\n\n  [1] a"
+        '(automatic) The last 10 rounds brought nothing new: look(path="x"), look(path="y"). One more like '
+        "them ends this run, with 1 items still open. Try something different, or update the list to show "
+        "how things really stand and close in one sentence.\n\n  [1] a"
     )
     assert agent.ledger["shown"] == correction.id
     assert [kind for kind in agent.kinds if kind in ("repair", "guard")] == ["repair", "guard"]  # stored

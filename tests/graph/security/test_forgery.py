@@ -150,7 +150,7 @@ def test_a_peer_that_is_owed_a_reply_has_a_short_name_on_one_line() -> None:
     create_todo_agent(model, [owe], settings=settings).invoke({"messages": [("user", "go")]})
     nudge = model.requests[2][-1].text
     assert len(nudge.splitlines()) == 1
-    assert nudge == f"You still owe a reply to: bob [human] x{'y' * 46}…. Answer them first."
+    assert nudge == f"(automatic) You still owe a reply to: bob [human] x{'y' * 46}…. Answer them first."
 
 
 # -- marks -----------------------------------------------------------------------------------------------

@@ -20,6 +20,8 @@ def test_its_parts_are_one_text_in_one_order() -> None:
     assert everything.compose() == "changes\n\nearlier\n\nmissing\n\nnudge\n\nreminder"
     assert Notices(nudge="Continue.").compose() == "Continue."
     assert Notices().compose() == ""
+    assert Notices(changes="(automatic) A.", nudge="(automatic) B.").compose() == "(automatic) A.\n\nB."
+    assert Notices(changes="A.", nudge="(automatic) B.").compose() == "A.\n\n(automatic) B."
 
 
 @pytest.mark.parametrize(

@@ -145,8 +145,8 @@ def test_threads_of_a_program_of_ones_own_are_seen(db: Path) -> None:
     assert wakeloop("todo", "own", "list")[1] == "list: 2/2 closed\n  [x] 1 a\n  [-] 2 bb\n"
     assert wakeloop("todo", "own", "clear")[1] == "list: 0/0 closed\n"
     shown = wakeloop("show", "own", "--history")[1]
-    assert "graph wake: 2 of 2 items open. Continue" in shown
-    assert "graph correction: This run is about to end" in shown
+    assert "graph wake: (automatic) 2 of 2 items open. Continue" in shown
+    assert "graph correction: (automatic) This run is about to end" in shown
     assert "user: do this" in shown
 
 

@@ -76,7 +76,10 @@ def test_the_page_is_run_as_it_stands(server: Server, tmp_path: Path) -> None:
                 pytest.fail(f"The page has another command: {command}")
     assert len(server.requests) == len(SCRIPT)
     woken = server.requests[5]["messages"][-1]
-    assert (woken["role"], woken["content"].partition(",")[0]) == ("user", "1 of 2 items open. Continue")
+    assert (woken["role"], woken["content"].partition(",")[0]) == (
+        "user",
+        "(automatic) 1 of 2 items open. Continue",
+    )
     assert server.requests[KILLED_AT]["messages"] == server.requests[KILLED_AT - 1]["messages"]
 
 

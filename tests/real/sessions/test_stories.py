@@ -390,7 +390,9 @@ def test_three_subagents_one_of_which_fails(host: Stage) -> None:
     assert host.values("main")["todo_subagents"] == host.values("main")["waiting_on"] == []
     assert {host.last("worker", n) for n in range(3)} == {f"[task from main] {t}" for t in "abc"}
     told = host.last("main", 4)
-    assert told.startswith("Here is what your subagent brought back. Use it and continue.\n\n[subagent_done")
+    assert told.startswith(
+        "(automatic) Here is what your subagent brought back. Use it and continue.\n\n[subagent_done"
+    )
     assert told.index("] C is fine.") < told.index("  [1] report")
     host.done()
 
