@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from errno import EACCES
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.failures import FAILED, USAGE, CommandError, format_disk_full, is_disk_full, usage_error
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite import SqliteSaver
 
 BUSY_SECONDS = 10.0  # for a writer to wait for another one
+UNREADABLE = "\ufffd"  # what a byte becomes that is not UTF-8
 TABLE = "wakeloop_threads"
 TABLE_DEFINITION = "wakeloop_threads (thread_id TEXT PRIMARY KEY, spec TEXT NOT NULL, request TEXT NOT NULL)"
 SELECT_RECORDS = (
@@ -68,11 +69,26 @@ class DatabaseFile:
 
 @dataclass(frozen=True)
 class ThreadRecord:
-    """A thread in the database; `spec` is None if another program created it."""
+    """A thread in the database; `spec` is None if another program created it.
+
+    `damaged` means that not even its id can be read; then `id` shows what is there.
+    """
 
     id: str
     spec: AgentSpec | None
     request: str
+    damaged: bool = False
+
+    @classmethod
+    def from_row(cls, key: Any, spec: Any = None, request: Any = "") -> "ThreadRecord":
+        """Return the record of a row whose columns may hold anything."""
+        damaged = not isinstance(key, str) or UNREADABLE in key
+        return cls(
+            ascii(key) if damaged else key,
+            AgentSpec.from_json(spec) if isinstance(spec, str) else None,
+            request if isinstance(request, str) else "",
+            damaged,
+        )
 
 
 @dataclass(frozen=True)
@@ -109,10 +125,10 @@ class Store:
         if self.connection is None:
             return ()
         rows = self.connection.execute(SELECT_RECORDS, {"only": only}).fetchall()
-        records = {key: ThreadRecord(key, AgentSpec.from_json(spec), request) for key, spec, request in rows}
+        records = {row[0]: ThreadRecord.from_row(*row) for row in rows}
         stored = dict.fromkeys(key for (key,) in self.connection.execute(SELECT_CHECKPOINTED, {"only": only}))
         new = [key for key in records if key not in stored]  # no step is stored yet, so they are the latest
-        return [records.get(key) or ThreadRecord(key, None, "") for key in (*new, *stored)]
+        return [records.get(key) or ThreadRecord.from_row(key) for key in (*new, *stored)]
 
     def remember(self, thread: str, spec: AgentSpec, request: str) -> None:
         """Store the spec of a thread's agent; the first request of a thread stays."""
@@ -239,7 +255,10 @@ def create_database(database: DatabaseFile) -> None:
 def connect(database: DatabaseFile, mode: str) -> sqlite3.Connection:
     """Connect. The saver uses the connection from several threads, under its own lock."""
     uri = f"{database.path.resolve().as_uri()}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False)
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False)
+    # One row that is not UTF-8 must not make a query over all threads fail.
+    connection.text_factory = lambda text: text.decode("utf-8", "replace")
+    return connection
 
 
 def connect_to_read(database: DatabaseFile) -> sqlite3.Connection:

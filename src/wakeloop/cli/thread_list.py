@@ -11,7 +11,7 @@ from wakeloop.cli.budget_hints import format_raise_hint
 from wakeloop.cli.failures import CommandError, redact
 from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_read
-from wakeloop.cli.stored_state import StoredState, read_state
+from wakeloop.cli.stored_state import DAMAGED, StoredState, read_state
 from wakeloop.display.formatting import count_blocked, count_closed, count_failed_calls, format_failures
 from wakeloop.display.terminal_output import count_columns, cut_text, find_width, format_columns
 from wakeloop.display.terminal_text import clean_line
@@ -67,9 +67,9 @@ def format_table(rows: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> Itera
 def thread_row(store: Store, known: ThreadRecord, database: DatabaseFile) -> dict[str, Any]:
     """Return one thread as plain JSON; a damaged thread is only marked as such."""
     try:
-        return summarize_thread(
-            known, read_state(store.saver, known.id), database, live=store.is_running(known.id)
-        )
+        damaged = StoredState({"todo_session": {**DAMAGED}})
+        state = damaged if known.damaged else read_state(store.saver, known.id)
+        return summarize_thread(known, state, database, live=store.is_running(known.id))
     except CommandError:
         nothing = {
             "reason": None,

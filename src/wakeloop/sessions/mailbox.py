@@ -18,6 +18,7 @@ from wakeloop.sessions.stored_events import (
     dump_event,
     load_event,
     parse_json,
+    read_text,
     unreadable_event_error,
 )
 from wakeloop.sessions.tables import EVENTS, METADATA, SCHEDULES, SESSIONS, WORKERS
@@ -231,7 +232,10 @@ class Mailbox:
         if thread is not None:
             query = query.where(SESSIONS.c.thread == thread)
         with self.engine.connect() as c:
-            return [(key, number, error) for key, number, error in c.execute(query)]
+            return [
+                (read_text(key), n, None if error is None else read_text(error))
+                for key, n, error in c.execute(query)
+            ]
 
     # -- schedules ---------------------------------------------------------------------------------------
 

@@ -52,6 +52,11 @@ def parse_json(text: str) -> Any:
         return None
 
 
+def read_text(value: object) -> str:
+    """Return a column of text; a damaged SQLite row may hold anything there."""
+    return value if isinstance(value, str) else ascii(value)
+
+
 def unreadable_event_error(key: str) -> str:
     """Return the sentence for an event whose row is damaged."""
     return (

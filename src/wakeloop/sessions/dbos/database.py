@@ -37,6 +37,8 @@ def configure_sqlite(connection: Any, record: object) -> None:  # noqa: ARG001 -
     They take the lock at the start of a transaction: one that reads first and writes later would fail.
     """
     connection.isolation_level = "IMMEDIATE"
+    # One row that is not UTF-8 must not make a query over all sessions fail.
+    connection.text_factory = lambda text: text.decode("utf-8", "replace")
     for pragma in ("journal_mode=WAL", "busy_timeout=30000", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
