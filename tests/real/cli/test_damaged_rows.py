@@ -55,7 +55,11 @@ def damage_each_column(whole: Path, folder: Path, file: str, table: str) -> Iter
             shutil.copytree(whole, folder)
             with closing(sqlite3.connect(folder / file)) as connection:
                 change = f"UPDATE OR IGNORE {table} SET {column} = {value} WHERE {key} = 'first'"
-                if not connection.execute(change).rowcount:
+                try:
+                    changed = connection.execute(change).rowcount
+                except sqlite3.IntegrityError:
+                    changed = 0
+                if not changed:
                     continue  # the table does not take it
                 connection.commit()
             yield f"{table}.{column} = {value}"
