@@ -194,7 +194,7 @@ def comparison_table(rows: Sequence[Row], study: Study) -> str:
     if not cells:
         return "There is nothing to compare."
     counts_requests = study.primary == "requests"
-    unit = "Requests" if counts_requests else "Points"
+    unit = "requests" if counts_requests else "points"
     show = format_number if counts_requests else format_points
 
     def cell(some: Sequence[Row], model: str) -> str:
@@ -205,7 +205,7 @@ def comparison_table(rows: Sequence[Row], study: Study) -> str:
 
     legend = ", ".join(f"{sign} {meaning}" for meaning, sign in SIGNS.items())
     others = [row for row in rows if row["agent"] != study.reference]
-    caption = f"{unit} more than `{study.reference}`, with the 95 % interval; {legend}."
+    caption = f"More {unit} than `{study.reference}`, with the 95 % interval; {legend}."
     return f"{caption}\n\n{table_by_model(others, cell)}"
 
 

@@ -120,7 +120,7 @@ def missing_sources(rng: Random, names: Sequence[str]) -> list[Part]:
     files={"rates.csv": csv_text([("currency", "rate"), ("EUR", 1), ("USD", 2)])},
 )
 def missing_rates(rng: Random, names: Sequence[str]) -> list[Part]:
-    """Some figures can't be known; the agent must write so, not guess."""
+    """Some figures can't be known; the agent must say so, not guess."""
     missing, parts = pick_third(rng, names), []
     for name in names:
         amount = rng.randint(2, 900)

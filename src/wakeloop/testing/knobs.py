@@ -28,7 +28,7 @@ class Knobs(BaseModel):
     deaf: float = Field(0, ge=0, le=1)
     """Deaf: pushed on in words after a stop, it says "All done." again. It still makes a forced call."""
     marks: Literal["unseen", "obeyed", "disobeyed"] = "unseen"
-    """Marks: the effect of a push that begins with a mark such as "(automatic)". Unseen: none of its own.
+    """Marks: what a mark such as "(automatic)" at the start of a push changes. Unseen: nothing.
     Obeyed: it starts nothing that no user asked for (no question, no spoiling). Disobeyed: it answers in
     words, as if the user had written the push."""
     false_done: float = Field(0, ge=0, le=1)
@@ -73,7 +73,7 @@ class Knobs(BaseModel):
     busy: float = Field(0, ge=0, le=1)
     """Busy in vain: a reply (never the first) lists the files again instead of doing the next step."""
     wander: float = Field(0, ge=0, le=1)
-    """Busy with news: a reply (never the first) makes a new search instead of the next step."""
+    """Wanders: a reply (never the first) makes a new search instead of the next step."""
     relist: float = Field(0, ge=0, le=1)
     """Lists: a reply reads the list, or sends it unchanged, instead of doing the next step."""
     no_list: float = Field(0, ge=0, le=1)

@@ -77,7 +77,7 @@ def test_what_was_damaged_stands_beside_what_was_completed() -> None:
 
 def test_comparisons_leave_out_the_reference() -> None:
     text = tables.comparison_table(ROWS, STUDY)
-    assert text.startswith("Points more than `plain`, with the 95 % interval; ↑ more, ↓ less, ")
+    assert text.startswith("More points than `plain`, with the 95 % interval; ↑ more, ↓ less, ")
     assert text.splitlines()[2:4] == ["| agent | `weak` |", "|---|--:|"]
     assert text.splitlines()[4].startswith("| `wakeloop` | +50.0 [+20.0 to +80.0] ")
     assert tables.comparison_table(ROWS[:10], STUDY) == "There is nothing to compare."
@@ -86,7 +86,7 @@ def test_comparisons_leave_out_the_reference() -> None:
 def test_a_study_may_be_about_requests() -> None:
     study = STUDY.with_changes(primary="requests", smallest=0.5)
     text = tables.comparison_table(ROWS, study)
-    assert text.startswith("Requests more than `plain`, with the 95 % interval")
+    assert text.startswith("More requests than `plain`, with the 95 % interval")
     assert text.splitlines()[4].startswith("| `wakeloop` | -1 [-2.8 to 0.8] ?")
     assert tables.losses_table(ROWS, study).startswith("No other agent")
 

@@ -10,7 +10,15 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from wakeloop.loop.activation import begin_activation, begin_wake, continue_activation
 from wakeloop.loop.case import Costs
 from wakeloop.loop.progress import count_settled, fingerprint_call, judge_wake, note_progress
-from wakeloop.loop.replies import drop_round_notes, is_malformed, note_format_reply, note_reply, note_retry
+from wakeloop.loop.replies import (
+    drop_round_notes,
+    find_external_calls,
+    is_malformed,
+    note_format_reply,
+    note_reply,
+    note_retry,
+    take_bad_reply_end,
+)
 from wakeloop.loop.run_end import build_session, drop_run_notes, find_waiting_party
 from wakeloop.loop.spending import report_spent
 from wakeloop.testing import calls
@@ -56,6 +64,7 @@ def after(
         ({}, EMPTY, 1, {}),
         ({"spoke": True}, EMPTY, 0, {"spoke": True}),
         ({}, EMPTY, 0, {"bad_replies": 1, "again": "empty"}),
+        ({"bad_replies": 3}, EMPTY, 0, {"bad_replies": 4, "again": "empty"}),
         (LAST, EMPTY, 0, {"bad_replies": 5, "again": "empty", "end": "empty_reply"}),
         # a cut one
         ({}, CUT, 1, {"spoke": True, "bad_replies": 1, "again": "cut"}),
@@ -137,6 +146,92 @@ def test_a_round_needs_steps(steps_left: int, cut_off: bool) -> None:
 def test_no_reply_is_asked_again_where_none_is_allowed() -> None:
     assert after({}, CUT, reply_retries=0)["end"] == "truncated"
     assert after({}, BAD, reply_retries=0)["end"] == "malformed_calls"
+
+
+def test_as_many_bad_rounds_as_retries_do_not_end_the_run() -> None:
+    assert after({"bad_replies": 3}, BAD)["bad_replies"] == 4
+    assert "end" not in after({"bad_replies": 3}, BAD)
+    assert "end" not in after({}, CALL, reply_retries=0)
+
+
+def test_writes_are_counted() -> None:
+    assert after({}, WRITE)["writes"] == 1
+    assert after({"writes": 1}, WRITE)["writes"] == 2
+    assert after({"writes": 1}, CALL)["writes"] == 1
+
+
+@pytest.mark.parametrize(
+    ("notes", "reply", "approve", "plan"),
+    [
+        ({}, WRITE, "first", "due"),
+        ({"planned": True}, WRITE, "first", None),
+        ({"planned": True}, WRITE, "changes", "due"),
+        ({}, WRITE, "off", None),
+        ({}, CALL, "changes", None),
+    ],
+)
+def test_a_write_notes_that_a_plan_may_need_approval(
+    notes: Any, reply: Said, approve: str, plan: Any
+) -> None:
+    assert after(notes, reply, approve_plan=approve).get("plan") == plan
+
+
+@pytest.mark.parametrize(
+    ("notes", "reply", "setting", "unlisted"),
+    [
+        ({}, CALL, "ask", "ran"),
+        ({}, CALL, "accept", None),
+        ({}, WRITE, "ask", None),
+        ({}, BAD, "ask", None),
+        ({}, CUT_CALL, "ask", None),
+        ({}, Said(calls=1, cut=True), "ask", None),
+        ({}, Said(calls=2, faults={"1": "Error"}), "ask", "ran"),
+        ({"unlisted": "asked"}, CALL, "ask", "asked"),
+    ],
+)
+def test_a_sound_call_without_a_list_is_noted(notes: Any, reply: Said, setting: str, unlisted: Any) -> None:
+    assert after(notes, reply, on_no_list=setting).get("unlisted") == unlisted
+
+
+def test_each_external_call_says_why_it_does_not_run_or_waits() -> None:
+    made = calls(("look", {}, "1"), ("mail", {}, "2"), ("mail", {}, "3"), ("todo_list", {}, "4")).tool_calls
+    notes: Any = {"todo_calls": ["4"], "faults": {"3": "Error: no"}, "reviewed": ["mail"]}
+    assert find_external_calls(notes, made) == [
+        made[0],
+        {**made[1], "review": True},
+        {**made[2], "review": True, "fault": "Error: no"},
+    ]
+    assert find_external_calls({}, made) == made
+
+
+@pytest.mark.parametrize(
+    ("notes", "open_count", "falls", "taken"),
+    [
+        ({"end": "truncated"}, 1, True, "truncated"),
+        ({"end": "empty_reply"}, 1, True, "empty_reply"),
+        ({"end": "malformed_calls"}, 2, True, "malformed_calls"),
+        ({"end": "malformed_calls", "asking": None}, 1, True, "malformed_calls"),
+        ({"end": "truncated"}, 0, True, None),
+        ({"end": "truncated"}, 1, False, None),
+        ({"end": "truncated", "asking": "explain"}, 1, True, None),
+        ({"end": "refused"}, 1, True, None),
+        ({"end": "step_limit"}, 1, True, None),
+        ({}, 1, True, None),
+    ],
+)
+def test_the_end_by_a_bad_reply_is_taken_where_it_ends_only_its_turn(
+    notes: Any, open_count: int, falls: bool, taken: Any
+) -> None:
+    left: Any = {**notes, "again": "cut", "bad_replies": 5}
+    before = {**left}
+    assert take_bad_reply_end(left, settings(retries_fall=falls), open_count) == taken
+    if taken:
+        del before["end"], before["again"]
+    assert left == before
+    if not taken:
+        return
+    unasked: Any = dict(notes)  # a round: nothing is asked again
+    assert take_bad_reply_end(unasked, settings(retries_fall=falls), open_count) == taken
 
 
 def test_a_reply_is_malformed_where_every_call_is() -> None:

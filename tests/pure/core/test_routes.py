@@ -54,6 +54,19 @@ def test_a_text_goes_to_the_guard() -> None:
     assert after_call_model({**ledger(), "messages": [says("x")]}) == ["finalization_guard"]
 
 
+@pytest.mark.parametrize(
+    ("notes", "messages"),
+    [
+        ({"nag": False}, []),  # the messages were removed by hand
+        ({"nag": False}, [HumanMessage("go")]),
+        ({"nag": False}, [says("x")]),
+        ({}, [calls(("a", {}, "1"))]),  # calls, but no notes of a round
+    ],
+)
+def test_a_round_that_was_edited_by_hand_goes_to_the_guard(notes: Any, messages: Any) -> None:
+    assert after_call_model({**ledger(**notes), "messages": messages}) == ["finalization_guard"]
+
+
 def test_each_external_call_is_sent_alone_and_todo_calls_together() -> None:
     reply = calls(("a", {"x": 1}, "1"), ("todo_list", {}, "2"), ("b", {}, "3"), ("todo_list", {}, "4"))
     state: Any = {

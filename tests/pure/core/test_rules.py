@@ -23,7 +23,18 @@ from wakeloop.todos.items import (
     next_free_number,
     read_list,
 )
-from wakeloop.todos.operations import Add, Change, Draft, Operation, Replace, Reset, Rules, Show
+from wakeloop.todos.operations import (
+    Add,
+    Change,
+    ChangeSeveral,
+    Draft,
+    Operation,
+    Replace,
+    Reset,
+    Rules,
+    Show,
+)
+from wakeloop.todos.rounds import play_round
 
 A = todo(1, "a")
 HELD = todo(1, "a", "blocked", reason="no")
@@ -410,3 +421,106 @@ def test_without_a_note_of_todo_calls_all_are_external() -> None:
     (sent,) = after_call_model(state)
     assert isinstance(sent, Send)
     assert (sent.node, sent.arg["id"]) == ("run_tools", "1")
+
+
+# -- several at once, ids as they are shown, repeats, replays ---------------------------------------------
+
+
+def statuses(after: Any) -> list[str]:
+    return [item["status"] for item in after.todos]
+
+
+def test_several_changes_are_one_call() -> None:
+    both = ChangeSeveral((Change(1, "completed"), Change("2", "blocked", "no"), Change(1, "completed")))
+    after, [outcome], asked = playing(board(A, todo(2, "b")), both)
+    assert statuses(after) == ["completed", "blocked"]
+    assert (outcome.operation, outcome.error, outcome.touched, outcome.denied) == (both, None, (1, 2), {})
+    assert [item["id"] for item in asked] == [1]
+
+
+def test_several_changes_apply_whole_or_not_at_all_and_nobody_is_asked() -> None:
+    start = board(A, todo(2, "b"))
+    both = ChangeSeveral((Change(1, "completed"), Change(7, "completed")))
+    after, [outcome], asked = playing(start, both)
+    assert (after, outcome.operation, outcome.error) == (
+        start,
+        both,
+        "there is no item 7; the ids are: 1, 2",
+    )
+    assert asked == []
+
+
+def test_of_several_changes_each_is_verified() -> None:
+    both = ChangeSeveral((Change(1, "completed"), Change(2, "completed")))
+    after, [outcome], asked = playing(
+        board(A, todo(2, "b")), both, verify=lambda item: "not yet" if item["id"] == 2 else None
+    )
+    assert statuses(after) == ["completed", "pending"]
+    assert (outcome.touched, outcome.denied) == ((1, 2), {2: "not yet"})
+    assert [item["id"] for item in asked] == [1, 2]
+    assert after.refusals == {"2": 1}
+
+
+@pytest.mark.parametrize("shown", ["[1]", "#1", "1.", "1.0", " [1] ", "#1.00", 1.0])
+def test_an_id_as_it_is_shown_is_accepted_where_the_dialect_says_so(shown: Any) -> None:
+    after, _, _ = playing(board(A), Change(shown, "cancelled", as_shown=True))
+    assert statuses(after) == ["cancelled"]
+
+
+@pytest.mark.parametrize("shown", ["[1]", "#1", "1."])
+def test_an_id_as_it_is_shown_is_refused_elsewhere(shown: str) -> None:
+    assert reply(board(A), Change(shown, "cancelled")) == f"there is no item {shown!r}; the ids are: 1"
+
+
+@pytest.mark.parametrize("shown", ["[7]", "1x", "x1", "1]0"])
+def test_marks_alone_are_removed_from_an_id(shown: str) -> None:
+    assert (
+        reply(board(A), Change(shown, "cancelled", as_shown=True))
+        == f"there is no item {shown!r}; the ids are: 1"
+    )
+
+
+def test_an_id_that_matches_exactly_wins_over_its_marks() -> None:
+    after, _, _ = playing(board(A, todo("#1", "b")), Change("#1", "cancelled", as_shown=True))
+    assert statuses(after) == ["pending", "cancelled"]
+
+
+def test_an_open_item_that_is_added_again_is_named() -> None:
+    start = board(A, todo(2, "b"), todo(3, "c", "completed"))
+    after, [outcome], _ = playing(start, Add((" a ", "c", "d", "b", "a")), rules=Rules(repeats="name"))
+    assert [item["content"] for item in after.todos] == ["a", "b", "c", "c", "d"]
+    assert (outcome.touched, outcome.repeated) == ((4, 5), (1, 2))
+    after, [outcome], _ = playing(start, Add(("a",)), rules=Rules(repeats="store"))
+    assert (outcome.touched, outcome.repeated) == ((4,), ())
+
+
+def test_a_new_item_never_takes_an_id_that_exists() -> None:
+    start = board(A, todo(6, "b"), next_id=5)
+    assert [item["id"] for item in playing(start, Add(("c",)))[0].todos] == [1, 6, 5]
+    assert [item["id"] for item in playing(start, Add(("c", "d")))[0].todos] == [1, 6, 7, 8]
+    low = board(todo(2, "a"), next_id=2)  # all ids are below the next number but one
+    assert [item["id"] for item in playing(low, Add(("c",)))[0].todos] == [2, 3]
+
+
+def test_a_replay_asks_nobody_again_and_leaves_out_what_the_person_rejected() -> None:
+    made = [Change(1, "completed"), Add(("b",))]
+    verdicts: Any = {}
+    play = play_round(board(A), made, Rules(), verdicts)
+    next(play)
+    with pytest.raises(StopIteration):
+        play.send(None)
+    assert len(verdicts) == 1
+    with pytest.raises(StopIteration) as ended:
+        next(play_round(board(A), made, Rules(), verdicts, rejected=(1,)))
+    after, outcomes = ended.value.value
+    assert (statuses(after), [outcome.error for outcome in outcomes]) == (["completed"], [None, "rejected"])
+
+
+def test_a_call_that_starts_what_an_earlier_one_may_not_is_refused_in_the_same_words() -> None:
+    fault = "only one item may be in progress, but these would be: [1] a and [2] b; close or reopen one first"
+    _, outcomes, _ = playing(
+        board(A, todo(2, "b")),
+        *(Change(key, "in_progress") for key in (1, 2, 2)),
+        rules=Rules(in_progress="at_most_one"),
+    )
+    assert [outcome.error for outcome in outcomes] == [None, fault, fault]
