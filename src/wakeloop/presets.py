@@ -17,6 +17,7 @@ _DESCRIBED = {  # rules of this package that the systems described by these pres
     "retries_fall": False,
     "reply_retries": 2,
     "on_no_list": "accept",
+    "force_call": "never",
 }
 _QUIET = {"nag_after": 0, "guard_retries": 0, "max_items": None, "in_progress": "any"}
 _CUBEPI = {

@@ -86,6 +86,8 @@ class LoopSettings(NotebookSettings, BaseModel):
     """Whether reminders need an open item or always come."""
     nudge_items: int = Field(30, ge=1, le=MAX_NUMBER)
     """How many items a nudge shows. Longer lists show the next open ones and the counts."""
+    force_call: Literal["second", "never"] = "second"
+    """Whether the second of two wakes without a call between them says it differently and asks for a call."""
     guard_retries: int = Field(1, ge=0, le=MAX_NUMBER)
     """Corrections that the guard may ask for in one activation. 0 turns the guard off."""
     guard_rearms: bool = True

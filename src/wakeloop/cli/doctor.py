@@ -92,6 +92,7 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
     from langchain_core.messages import HumanMessage
 
     from wakeloop.cli.agent import make_model
+    from wakeloop.model.bindings import BoundModel
     from wakeloop.model.chat_models import bind_tools
     from wakeloop.model.invocation import invoke_model
     from wakeloop.model.reply_watcher import ReplyWatcher
@@ -102,7 +103,8 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
             model = make_model(spec, Event())
             if client := getattr(model, "http_client", None):
                 clients.callback(client.close)
-            reply = invoke_model(bind_tools(model, [TEST_TOOL]), [HumanMessage(TEST_PROMPT)], watcher)
+            asked = BoundModel(bind_tools(model, [TEST_TOOL]))
+            reply = invoke_model(asked, [HumanMessage(TEST_PROMPT)], watcher)
         except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
             say(f"answer: none. {format_error(error)}")
             if isinstance(error, ReplyError) or isinstance(getattr(error, "status_code", None), int):

@@ -52,6 +52,15 @@ def _raise_dialect_errors(method: Method) -> Method:
     return cast(Method, call)
 
 
+def choose_second_nudge(settings: LoopSettings) -> str:
+    """Return the prompt of a wake after one that no call answered.
+
+    Whoever replaced only the nudge's words means them for each wake.
+    """
+    own_words = "nudge" in settings.prompts and "nudge_again" not in settings.prompts
+    return "nudge" if own_words or settings.continuation_prompt is not None else "nudge_again"
+
+
 JsonList = BeforeValidator(parse_json_list)
 TextList = Annotated[list[str], JsonList]
 
@@ -205,11 +214,18 @@ class Dialect:
 
     def render_nudge(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render the message that wakes the model: what to do, and the current list."""
+        return self._render_push("nudge", todos, goal, settings)
+
+    def render_nudge_again(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
+        """Render the same in other words, with the ways out, for a model that answered without a call."""
+        return self._render_push(choose_second_nudge(settings), todos, goal, settings)
+
+    def _render_push(self, prompt: str, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         listing = self.quote_list(todos, goal, settings)
         if settings.continuation_prompt is not None:
             return f"{settings.continuation_prompt}\n\n{listing}"
         counts = {"open": count_open(todos), "total": len(todos)}
-        return fill_prompt("nudge", self.prompt_folder, settings.prompts, list=listing, **counts)
+        return fill_prompt(prompt, self.prompt_folder, settings.prompts, list=listing, **counts)
 
     def shows_open_items(self, outcome: Outcome) -> bool:
         """Return whether the result of a call shows every open item with its text."""

@@ -104,6 +104,12 @@ class Ledger(TypedDict, total=False):
     seen: Activation[str]
     peak: Activation[Count]
     last_wake: Activation[str]
+    # pushes (rule 30): how the last wake asked for work, and whether its turn made a call of its own accord;
+    # whether the next request asks for a call; whether the client or its server refuses that
+    push: Run[Literal["words", "call"]]
+    called: Run[bool]
+    force: Run[bool]
+    unforced: Activation[bool]
     spoke: Activation[bool]
     # what the model's writes came to (rule 21)
     wrote: Activation[bool]  # one was accepted

@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
-from wakeloop.dialects.base import Dialect
+from wakeloop.dialects.base import Dialect, choose_second_nudge
 from wakeloop.loop.announcements import announce
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
@@ -128,8 +128,13 @@ def build_nudge(
     goal: str,
     owed: Sequence[Any] = (),
     results: str = "",
+    *,
+    insists: bool = False,
 ) -> tuple[str, list[str]]:
-    """Return one message for all that asks for a turn, and the reasons: reply, subagent, todos."""
+    """Return one message for all that asks for a turn, and the reasons: reply, subagent, todos.
+
+    `insists` says that the last such message brought no call.
+    """
     parts: dict[str, str] = {}
     if owed:
         peers = _name_peers(owed, settings.nudge_items)
@@ -139,12 +144,16 @@ def build_nudge(
             "nudge_subagent", dialect.prompt_folder, settings.prompts, results=results
         )
     if count_open(todos):
-        parts["todos"] = dialect.render_nudge(todos, goal, settings)
+        render = dialect.render_nudge_again if insists else dialect.render_nudge
+        parts["todos"] = render(todos, goal, settings)
     reasons = list(parts)
     if not reasons:
         return "", reasons
     text = "\n\n".join(parts.values())
-    return announce(text, settings, REASON_PROMPTS[reasons[0]]), reasons
+    prompt = REASON_PROMPTS[reasons[0]]
+    if insists and prompt == "nudge":
+        prompt = choose_second_nudge(settings)
+    return announce(text, settings, prompt), reasons
 
 
 def _name_peers(owed: Sequence[Any], most: int) -> str:

@@ -36,7 +36,12 @@ from wakeloop.middleware.watched_request import SentMessages
 from wakeloop.model.bindings import ToolSelection, has_calls, select_tools
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.request import Systems
-from wakeloop.model.tool_choice import is_openai, loses_plain_bodies, no_call_choice
+from wakeloop.model.tool_choice import (
+    forced_call_choice,
+    is_openai,
+    loses_plain_bodies,
+    no_call_choice,
+)
 from wakeloop.model.usage import model_name_of
 from wakeloop.nodes.nag import Nag
 from wakeloop.routes import after_round
@@ -60,6 +65,7 @@ class AgentRequest:
     reply: AIMessage | None = None
     given: frozenset[str | None] = frozenset()
     sent: SentMessages | None = None
+    forced: bool = False  # the request asks for a call
 
     def __post_init__(self) -> None:
         check_tools(self.request.tools, self.dialect)
@@ -181,8 +187,11 @@ class AgentRequest:
         self.tools = self.choose_tools(called=has_calls(wire), formats=formats)
         bound = self.bind_tools(formats=formats)
         choice = None
+        self.forced = False
         if self.tools.may_call:
             choice = request.tool_choice
+            if choice is None and (choice := self.find_forced_choice()) is not None:
+                self.forced = True
         elif bound:
             choice = no_call_choice(request.model)
         return request.override(
@@ -192,6 +201,14 @@ class AgentRequest:
             tool_choice=choice,
             response_format=request.response_format if formats else None,
         )
+
+    def find_forced_choice(self) -> Any:
+        """Return the `tool_choice` that asks for a call, where the loop wants one and nobody else chose."""
+        if not (self.exchange.asks_for_call and self.tools.todos):
+            return None
+        if "tool_choice" in self.request.model_settings:
+            return None
+        return forced_call_choice(self.request.model)
 
     def choose_tools(self, *, called: bool, formats: bool) -> ToolSelection:
         """Return which tools the request carries; calls in the history (`called`) need their tools."""
@@ -227,6 +244,7 @@ class AgentRequest:
             streaming=bool(getattr(model, "streaming", False)),
             retries_unstreamed=self.exchange.asking != "format" and loses_plain_bodies(model),
             finishes=self.exchange.settings.finish_reason == "required",
+            forced=self.forced,
         )
 
     def take_reply(self, response: ModelResponse[Any] | None, heard: ReplyWatcher) -> bool:

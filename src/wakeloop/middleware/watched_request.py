@@ -70,37 +70,48 @@ def call_handler(
     handler: Callable[[Any], Any], request: Any, ear: ReplyWatcher, config: RunnableConfig
 ) -> Any:
     """Return a reply, or None if it could not be read. Errors and traces hold no keys."""
+    response = None
     with RedactingTracer(ear.config, request.model) as traced, ear, FormatErrorCatcher(request) as unfit:
         if traced is None or traced is config:
-            return handler(request)
-        with set_config_context(traced) as context:
-            return context.run(handler, request)
-    if unfit.said is not None:
-        return unfit.said
-    if not ear.never_began:
-        return None
-    return call_handler(handler, _without_streaming(request), ear, config)
+            response = handler(request)
+        else:
+            with set_config_context(traced) as context:
+                response = context.run(handler, request)
+    again = _build_next_attempt(request, ear)
+    if again is not None:
+        return call_handler(handler, again, ear, config)
+    return response if unfit.said is None else unfit.said
 
 
 async def acall_handler(
     handler: Callable[[Any], Awaitable[Any]], request: Any, ear: ReplyWatcher, config: RunnableConfig
 ) -> Any:
     """Return the same; the model is awaited."""
+    response = None
     with RedactingTracer(ear.config, request.model) as traced, ear, FormatErrorCatcher(request) as unfit:
         if traced is None or traced is config:
-            return await handler(request)
-        with set_config_context(traced) as context:
-            return await get_running_loop().create_task(_await_handler(handler, request), context=context)
-    if unfit.said is not None:
-        return unfit.said
-    if not ear.never_began:
-        return None
-    return await acall_handler(handler, _without_streaming(request), ear, config)
+            response = await handler(request)
+        else:
+            with set_config_context(traced) as context:
+                task = get_running_loop().create_task(_await_handler(handler, request), context=context)
+                response = await task
+    again = _build_next_attempt(request, ear)
+    if again is not None:
+        return await acall_handler(handler, again, ear, config)
+    return response if unfit.said is None else unfit.said
 
 
-def _without_streaming(request: Any) -> Any:
-    """Return the request without streaming: its stream never began, and may be a plain body."""
-    return request.override(model_settings={**request.model_settings, "stream": False})
+def _build_next_attempt(request: Any, ear: ReplyWatcher) -> Any:
+    """Return the request for one more attempt; None where its reply, or error, stands.
+
+    A choice that was refused is left out, and a stream that never began, which may be a plain body, is not
+    streamed.
+    """
+    if ear.drops_choice:
+        return request.override(tool_choice=None)
+    if ear.never_began:
+        return request.override(model_settings={**request.model_settings, "stream": False})
+    return None
 
 
 async def _await_handler(handler: Callable[[Any], Awaitable[Any]], request: Any) -> Any:

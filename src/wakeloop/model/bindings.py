@@ -12,7 +12,12 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ModelError
 from wakeloop.model.chat_models import bind_format, bind_tools
 from wakeloop.model.reply_watcher import ReplyWatcher
-from wakeloop.model.tool_choice import is_openai, loses_plain_bodies, no_call_choice
+from wakeloop.model.tool_choice import (
+    forced_call_choice,
+    is_openai,
+    loses_plain_bodies,
+    no_call_choice,
+)
 from wakeloop.model.usage import model_name_of
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.format_with_tools import bind_tools_to_format, openai_tool_arguments
@@ -21,10 +26,14 @@ from wakeloop.settings import LoopSettings
 
 @dataclass(frozen=True, slots=True)
 class BoundModel:
-    """The model for one request; if `may_call` is False, calls in its reply are dropped."""
+    """The model for one request; if `may_call` is False, calls in its reply are dropped.
+
+    Where `model` is asked for a call, `unforced` is what to ask if the client or its server refuses that.
+    """
 
     model: Runnable[Any, Any]
     may_call: bool = True
+    unforced: Runnable[Any, Any] | None = None
 
 
 LAST_WORDS = ("explain", "report")
@@ -68,6 +77,7 @@ class ModelBindings:
     quiet: Runnable[Any, Any] | None = None
     quiet_without_todos: Runnable[Any, Any] | None = None
     formatted_with_tools: Runnable[Any, Any] | None = None
+    every_tool: Sequence[Any] = ()
 
     @classmethod
     def create(
@@ -92,7 +102,22 @@ class ModelBindings:
             quiet=quiet,
             quiet_without_todos=bind_tools(chat, tools, choice) if tools else None,
             formatted_with_tools=formatted and _bind_tools_to_format(chat, formatted, quiet),
+            every_tool=everything,
         )
+
+    @computed_once
+    def forced(self) -> Runnable[Any, Any] | None:
+        """The model with all tools, asked for a call; None if it cannot be asked, or asks for its own choice.
+
+        It is bound when it is first needed, which in most runs is never.
+        """
+        choice = forced_call_choice(self.bare)
+        if choice is None or self.full is None or _has_choice(self.full):
+            return None
+        try:
+            return bind_tools(self.bare, self.every_tool, choice)
+        except (TypeError, ValueError, ModelError):  # the client's own `bind_tools` does not take it
+            return None
 
     @computed_once
     def may_stream(self) -> bool:
@@ -114,18 +139,26 @@ class ModelBindings:
         """Whether a stream that never began is requested again without streaming."""
         return loses_plain_bodies(self.bare)
 
-    def watch(self, config: RunnableConfig, asking: str | None, settings: LoopSettings) -> ReplyWatcher:
-        """Return the watcher for a request."""
+    def watch(
+        self, config: RunnableConfig, asking: str | None, settings: LoopSettings, *, forced: bool
+    ) -> ReplyWatcher:
+        """Return the watcher for a request; `forced` says that it asks for a call."""
         return ReplyWatcher(
             config,
             streaming=self.streaming,
             formats=asking == "format",
             retries_unstreamed=asking != "format" and self.retries_unstreamed,
             finishes=settings.finish_reason == "required",
+            forced=forced,
         )
 
-    def choose(self, asking: str | None, wire: Sequence[BaseMessage], *, todo_tools: bool) -> BoundModel:
-        """Return the model for a request; `asking` is for a format, a last word, or None."""
+    def choose(
+        self, asking: str | None, wire: Sequence[BaseMessage], *, todo_tools: bool, force: bool = False
+    ) -> BoundModel:
+        """Return the model for a request; `asking` is for a format, a last word, or None.
+
+        With `force` it is asked for a call, where it can be.
+        """
         called = has_calls(wire)
         if asking == "format" and self.formatted is not None:
             with_tools = self.formatted_with_tools if called else None
@@ -141,6 +174,8 @@ class ModelBindings:
         if not tools.may_call and (quiet is not None or asking in LAST_WORDS):
             return BoundModel(quiet or self.bare, may_call=False)
         if tools.todos and self.full is not None:
+            if force and self.forced is not None:
+                return BoundModel(self.forced, unforced=self.full)
             return BoundModel(self.full)
         return BoundModel(self.without_todos)
 
@@ -148,6 +183,11 @@ class ModelBindings:
 def has_calls(wire: Sequence[BaseMessage]) -> bool:
     """Tell whether a history has calls in it."""
     return any(isinstance(message, AIMessage) and message.tool_calls for message in wire)
+
+
+def _has_choice(bound: Runnable[Any, Any]) -> bool:
+    """Tell whether a client binds a `tool_choice` of its own accord, as a subclass of the user's may."""
+    return isinstance(bound, RunnableBinding) and bound.kwargs.get("tool_choice") is not None
 
 
 def _bind_tools_to_format(

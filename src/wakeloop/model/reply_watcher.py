@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from wakeloop.errors import RESUME_HINT, ReplyError
 from wakeloop.model.finish_reasons import is_unreadable_call, reply_problem
+from wakeloop.model.tool_choice import refuses_choice
 from wakeloop.platform.response_bodies import find_server_message, find_unparsed_text
 from wakeloop.text.characters import shorten
 
@@ -62,7 +63,9 @@ class ReplyWatcher(BaseCallbackHandler):
     - calls that do not fit a message, or that the server could not parse;
     - with `formats`, whatever a client raises in place of a result in the format;
     - with `retries_unstreamed`, a stream that ended before it began, which is what a reply looks like that is
-      no stream. `never_began` is true for it.
+      no stream. `never_began` is true for it;
+    - with `forced`, a refusal of the choice that forces a call. `drops_choice` is true for it, also if other
+      code caught the error: the same request is made without that choice, and `forced` is false from then on.
 
     langchain parses a streamed call whose arguments broke off as if it were whole: `broken_arguments` has
     them as they came. With `finishes`, a stream has to say how it ended.
@@ -78,20 +81,23 @@ class ReplyWatcher(BaseCallbackHandler):
         formats: bool = False,
         retries_unstreamed: bool = False,
         finishes: bool = True,
+        forced: bool = False,
     ) -> None:
         self.config, self.formats, self.finishes = config, formats, finishes
         self.retries_unstreamed = retries_unstreamed
         self.chunks: list[AIMessageChunk] = []
+        self.forced, self.choice_refused = forced, False
         self.streamed = self.never_began = False
         self.unreadable: UnreadableReply | None = None
         self.message: AIMessage | None = None
         callbacks: Any = config.get("callbacks")
         listeners = getattr(callbacks, "handlers", callbacks)
-        if streaming or formats or listeners:  # nothing else is streamed, so there is nothing to hear
+        if streaming or formats or forced or listeners:  # else nothing is streamed, so nothing is heard
             self.config = merge_configs(config, {"callbacks": [self]})
 
     def __enter__(self) -> Self:
         self.never_began = False
+        self.forced = self.forced and not self.choice_refused
         return self
 
     def __exit__(
@@ -99,6 +105,9 @@ class ReplyWatcher(BaseCallbackHandler):
     ) -> bool:
         if error is None:
             return False
+        if self.forced and refuses_choice(error):
+            self.choice_refused = True
+            return True
         unreadable = self._find_retryable(error, trace)
         if unreadable is not None:
             self.unreadable = unreadable
@@ -145,14 +154,26 @@ class ReplyWatcher(BaseCallbackHandler):
         if isinstance(message, AIMessageChunk) and message.tool_call_chunks:
             self.chunks.append(message)
 
+    def on_llm_error(self, error: BaseException, **_: Any) -> None:
+        """Note a refused choice: a middleware that retries would put its own message in the reply's place."""
+        if self.forced and refuses_choice(error):
+            self.choice_refused = True
+
     def on_llm_end(self, response: LLMResult, **_: Any) -> None:
         """Keep the reply, in case the client raises after it."""
+        if self.forced:
+            self.choice_refused = False  # another model, a fallback, has taken the choice
         for generations in response.generations:
             if generations:
                 message = getattr(generations[0], "message", None)
                 self.message = message if isinstance(message, AIMessage) else None
                 return
         self.message = None
+
+    @property
+    def drops_choice(self) -> bool:
+        """Whether the request has to be made again without the choice that forces a call."""
+        return self.forced and self.choice_refused
 
     @property
     def must_finish(self) -> bool:

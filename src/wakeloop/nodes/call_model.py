@@ -59,9 +59,9 @@ class CallModel(RedactingNode):
             with raised_as(HookError, "pre_model_hook", *self.models):
                 given = self.hook.invoke(seen, listening)
             exchange.request.apply_hook_result(given, self.channels)
-        wire, heard = exchange.wire, self.bindings.watch(config, exchange.asking, exchange.settings)
-        way = self.choose_binding(exchange)
-        return self.store_reply(exchange, invoke_model(way.model, wire, heard), way, heard, config)
+        wire, way = exchange.wire, self.choose_binding(exchange)
+        heard = self.watch_reply(exchange, way, config)
+        return self.store_reply(exchange, invoke_model(way, wire, heard), way, heard, config)
 
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; the model and the hook are awaited."""
@@ -73,13 +73,20 @@ class CallModel(RedactingNode):
             with raised_as(HookError, "pre_model_hook", *self.models):
                 given = await self.hook.ainvoke(seen, listening)
             exchange.request.apply_hook_result(given, self.channels)
-        wire, heard = exchange.wire, self.bindings.watch(config, exchange.asking, exchange.settings)
-        way = self.choose_binding(exchange)
-        return self.store_reply(exchange, await ainvoke_model(way.model, wire, heard), way, heard, config)
+        wire, way = exchange.wire, self.choose_binding(exchange)
+        heard = self.watch_reply(exchange, way, config)
+        return self.store_reply(exchange, await ainvoke_model(way, wire, heard), way, heard, config)
 
     def choose_binding(self, exchange: Exchange) -> BoundModel:
         """Return how the model is asked: with which tools, and whether it may call them."""
-        return self.bindings.choose(exchange.asking, exchange.wire, todo_tools=exchange.active)
+        return self.bindings.choose(
+            exchange.asking, exchange.wire, todo_tools=exchange.active, force=exchange.asks_for_call
+        )
+
+    def watch_reply(self, exchange: Exchange, way: BoundModel, config: RunnableConfig) -> ReplyWatcher:
+        """Return the watcher of the reply."""
+        forced = way.unforced is not None
+        return self.bindings.watch(config, exchange.asking, exchange.settings, forced=forced)
 
     def store_reply(
         self, exchange: Exchange, raw: Any, way: BoundModel, heard: ReplyWatcher, config: RunnableConfig

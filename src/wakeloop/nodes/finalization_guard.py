@@ -20,6 +20,7 @@ from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.nudge import close_round
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import begin_measuring
+from wakeloop.loop.pushes import begin_push
 from wakeloop.loop.ruling import rule, rule_without_report
 from wakeloop.loop.run_end import build_session, drop_run_notes
 from wakeloop.loop.spending import add_round
@@ -130,6 +131,8 @@ class FinalizationGuard(Node):
         assert reason is not None  # noqa: S101 - the ruling would be to wake
         ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent}
         ledger |= {"called_by": reason, "worked": False, "todo_finalization_correction": True}
+        # as insistent as the last wake was, whatever that brought
+        begin_push(ledger, forced=ledger.get("push") == "call")
         if case.settings.guard_rearms:
             ledger |= begin_measuring(ledger, state["todos"])
         _send_event("correct", spent, case, reason, ledger)

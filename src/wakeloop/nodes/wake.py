@@ -13,6 +13,7 @@ from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.nudge import build_nudge, close_round, shorten_nudge
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import fingerprint_reply
+from wakeloop.loop.pushes import must_insist, note_wake
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event
 from wakeloop.settings import LoopSettings
@@ -40,7 +41,8 @@ class Wake(Node):
         dialect, few = self.dialect, settings
         if not self.whole:
             dialect, few = shorten_nudge(dialect, settings, state["messages"], todos)
-        text, reasons = build_nudge(dialect, few, todos, state["todo_goal"], owed)
+        insists = must_insist(ledger, settings, left)
+        text, reasons = build_nudge(dialect, few, todos, state["todo_goal"], owed, insists=insists)
         message = make_user_message("wake", Notices(nudge=text).compose())
         event = {
             "cycle": cycle,
@@ -51,6 +53,7 @@ class Wake(Node):
         emit_event({"type": "wake", **event}, ledger)
         after = begin_wake(ledger, cycle, todos)
         after |= {"injected": [message.id or ""], "todo_finalization_correction": None}
+        note_wake(after, settings, insists=insists)
         if left and dialect is self.dialect:  # a shortened nudge does not show the whole list
             after["shown"] = message.id or ""
         if settings.stop_on_repeat:

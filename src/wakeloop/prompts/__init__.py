@@ -13,6 +13,7 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "automatic": frozenset(),
     "last_check": frozenset(),
     "nudge": frozenset(("open", "total", "list")),
+    "nudge_again": frozenset(("open", "total", "list")),
     "nudge_reply": frozenset(("peers",)),
     "nudge_subagent": frozenset(("results",)),
     "no_text": frozenset(),

@@ -14,6 +14,7 @@ from wakeloop.loop.idle_rounds import count_idle_rounds, end_if_looping
 from wakeloop.loop.ledger import ROUND_KEYS, drop_keys
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import note_progress
+from wakeloop.loop.pushes import asks_for_call, note_call
 from wakeloop.loop.replies import (
     drop_round_notes,
     note_format_reply,
@@ -74,6 +75,7 @@ class Exchange:
         self.hook_usage = UsageRecorder()
         self.asking = self.ledger.get("asking")
         self.active = context.dialect.is_active(self.settings)
+        self.asks_for_call = self.asking is None and asks_for_call(self.ledger)
 
     def end_without_request(self) -> dict[str, Any] | None:
         """Return the update that ends the run without a request, or None if the model is to be asked."""
@@ -122,6 +124,8 @@ class Exchange:
             self.ledger = note_unreadable_reply(drop_round_notes(self.ledger), self.settings)
         else:
             self.store_reply(raw if lost is None else AIMessage(""), watcher, may_call=may_call)
+        if watcher.choice_refused:
+            self.ledger["unforced"] = True
         used = measure_usage(raw if lost is None else lost.message, self.request.count_characters)
         seconds = self.context.clock() - self.began
         paid = add_request(
@@ -173,6 +177,7 @@ class Exchange:
                 steps_left=self.state["remaining_steps"],
                 costs=self.context.costs,
             )
+            note_call(self.ledger, made=bool(reply.calls), forced=watcher.forced)
         if self.ledger.get("again") not in ("empty", "unread"):
             self.request.writes.append(with_speaker(self.context.speaker, reply.message))
 

@@ -20,6 +20,7 @@ SAME = {
     "earn_wakes": 0,
     "retries_fall": False,
     "on_no_list": "accept",
+    "force_call": "never",
     "approve_plan": "off",
     "max_tokens": None,
     "max_cost": None,
@@ -66,6 +67,7 @@ FINISHING = {
     "guard_rearms": True,
     "reply_retries": 4,
     "retries_fall": True,
+    "force_call": "second",
 }
 TABLE: dict[str, dict[str, Any]] = {
     "wakeloop": {**WAKELOOP, **FINISHING},

@@ -75,6 +75,11 @@ def test_a_nudge(thread: Make) -> None:
     )
 
 
+def test_a_nudge_that_is_pushed_further(thread: Make) -> None:
+    change = {"max_wake_cycles": 2, "earn_wakes": 0, "guard_retries": 0}
+    matches("nudge_again", last(thread(PLAN, HELD, "I stop.", "And again.", "Still.", change=change)))
+
+
 def test_a_correction_and_an_explanation(thread: Make) -> None:
     agent = thread(PLAN, HELD, ".", ".", "why", change={"max_wake_cycles": 0, "on_guard_exhausted": "block"})
     matches("guard", last(agent))

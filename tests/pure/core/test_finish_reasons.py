@@ -14,7 +14,7 @@ from wakeloop.model.finish_reasons import (
     is_unreadable_call,
     reply_problem,
 )
-from wakeloop.model.tool_choice import NO_CALL_CHOICES
+from wakeloop.model.tool_choice import TOOL_CHOICES, ToolChoices
 
 PAGE = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
 ROWS = re.findall(
@@ -58,9 +58,15 @@ def test_a_whole_reply_has_no_sign(told: Any) -> None:
     assert reply_problem(AIMessage("x", response_metadata=told, additional_kwargs={"refusal": None})) is None
 
 
-def test_the_page_has_every_client_that_is_told_to_call_none() -> None:
-    rows = re.findall(r"^\| `(langchain_\w+\.\w+)`[^|]*\| `([^`]+)` \|", PAGE, re.MULTILINE)
-    assert {name: json.loads(value) for name, value in rows} == dict(NO_CALL_CHOICES)
+CLIENT = r"^\| `((?:langchain_|wakeloop)\w*\.\w+)`[^|]*\| (not set|`[^`]+`) \| `([^`]+)` \|"
+
+
+def test_the_page_has_every_client_and_how_it_is_asked_for_no_call_and_for_a_call() -> None:
+    on_page = {}
+    for name, none, one in re.findall(CLIENT, PAGE, re.MULTILINE):
+        no_call = None if none == "not set" else json.loads(none.strip("`"))
+        on_page[name] = ToolChoices(no_call, json.loads(one))
+    assert on_page == dict(TOOL_CHOICES)
 
 
 SAID = re.findall(r"^\| [^|]*\| `([^`]+)` \| (5xx|any) \| (?:tried|read) \|$", PAGE, re.MULTILINE)

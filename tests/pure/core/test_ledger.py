@@ -60,6 +60,9 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
             "listed",
             "planned",
             "formats",
+            "called",
+            "force",
+            "unforced",
             "wrote",
         ),
         True,
@@ -85,6 +88,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "hooks": [-1, 2, 0],
     "unlisted": "ran",
     "plan": "due",
+    "push": "words",
     "verdicts": [[1, "x", ""]],
     "held": [{"x": 1}],
     "given_up": {"x": "blocked"},
@@ -94,6 +98,7 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
     "todo_finalization_correction": [True, None],
     "todo_guard_blocked": [{}, None],
     "end": [None],
+    "push": ["call"],
     **{
         k: []
         for k in (
@@ -138,8 +143,8 @@ def test_what_is_dropped_when() -> None:
         "faults", "held", "nag", "plan", "reviewed", "todo_calls", "verdicts",
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [
-        "again", "asking", "bad_replies", "began", "called_by", "end", "formats", "hooks", "open_at_wake",
-        "unasked", "waking", "worked",
+        "again", "asking", "bad_replies", "began", "called", "called_by", "end", "force", "formats", "hooks",
+        "open_at_wake", "push", "unasked", "waking", "worked",
     ]  # fmt: skip
 
 

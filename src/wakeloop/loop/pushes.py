@@ -1,0 +1,45 @@
+"""Pushes that escalate: wakes that no call has answered."""
+
+from wakeloop.loop.ledger import Ledger
+from wakeloop.settings import LoopSettings
+
+
+def must_insist(notes: Ledger, settings: LoopSettings, open_count: int) -> bool:
+    """Tell whether a wake says it differently and asks for a call: the one before it brought none.
+
+    With nothing open there is no work to call for: a reply is owed, or a subagent has brought something.
+    """
+    unanswered = "push" in notes and not notes.get("called")
+    return settings.force_call == "second" and bool(open_count) and unanswered
+
+
+def begin_push(notes: Ledger, *, forced: bool) -> None:
+    """Note that a wake or a correction begins a turn, and whether its first request asks for a call."""
+    notes.pop("called", None)
+    if forced:
+        notes["force"] = True
+    else:
+        notes.pop("force", None)
+
+
+def note_wake(notes: Ledger, settings: LoopSettings, *, insists: bool) -> None:
+    """Note how a wake asks for work."""
+    begin_push(notes, forced=insists)
+    if settings.force_call != "never":
+        notes["push"] = "call" if insists else "words"
+
+
+def asks_for_call(notes: Ledger) -> bool:
+    """Tell whether the next request asks for a call, unless that was refused before."""
+    return notes.get("force", False) and not notes.get("unforced", False)
+
+
+def note_call(notes: Ledger, *, made: bool, forced: bool) -> None:
+    """Note whether a reply brought a call of its own accord; one that was `forced` does not count.
+
+    A bad reply is asked for again in the same way.
+    """
+    if made and not forced and "push" in notes:
+        notes["called"] = True
+    if "bad_replies" not in notes and "again" not in notes:
+        notes.pop("force", None)
