@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from wakeloop.errors import UserCodeError as UserCodeError
     from wakeloop.errors import VerifyError as VerifyError
     from wakeloop.errors import WakeloopError as WakeloopError
+    from wakeloop.loop.goal import impossible as impossible
+    from wakeloop.loop.goal import wait as wait
     from wakeloop.loop.inbox import WakeEvent as WakeEvent
     from wakeloop.presets import preset as preset
     from wakeloop.settings import LoopSettings as LoopSettings
@@ -71,6 +73,7 @@ _FROM = {
     "wakeloop.thread.thread_status": ("answer_of", "session_of"),
     "wakeloop.settings": ("LoopSettings",),
     "wakeloop.state": ("TodoState",),
+    "wakeloop.loop.goal": ("impossible", "wait"),
     "wakeloop.loop.inbox": ("WakeEvent",),
     "wakeloop.channels.conversation": ("merge_messages",),
     "wakeloop.channels.todo_list": ("merge_todos",),

@@ -35,8 +35,9 @@ from wakeloop.nodes.wake import Wake
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
 from wakeloop.state import INPUT_CHANNELS, OUTPUT_CHANNELS, Steps, TodoState
+from wakeloop.thread.judges import DoneWhen, Judges
 from wakeloop.thread.tool_reviews import ToolReviews
-from wakeloop.thread.verifier import Verify, is_asynchronous
+from wakeloop.thread.verifier import Verifier, Verify
 
 DEFAULT_NAME = "wakeloop"  # of an agent without a name
 Tool = BaseTool | Callable[..., Any] | dict[str, Any]
@@ -50,6 +51,7 @@ def build_todo_graph(
     system_prompt: str | SystemMessage | None = None,
     settings: str | LoopSettings | Mapping[str, Any] = "wakeloop",
     verify: Verify | None = None,
+    done_when: DoneWhen | None = None,
     response_format: Any = None,
     state_schema: type[Any] | None = None,
     context_schema: type[Any] | None = None,
@@ -72,6 +74,7 @@ def build_todo_graph(
     runnable, provided = split_tools(argument_values.list_tools(tools), dialect)
     argument_values.check_response_format(response_format)
     argument_values.check_callable("verify", verify, "todo", "state")
+    argument_values.check_callable("done_when", done_when, "state")
     argument_values.check_callable("pre_model_hook", pre_model_hook, "state")
     schemas = _build_schemas(state_schema or TodoState, context_schema or build_context_form(base))
     chat = _resolve_model(model)
@@ -79,11 +82,10 @@ def build_todo_graph(
     reviews = ToolReviews.parse(
         interrupt_on, list(runnable), unapprovable_tools(provided, dialect), base.prompts
     )
+    judges = Judges(Verifier(verify, chat), done_when)
     bindings = ModelBindings.create(chat, [*runnable.values(), *provided], dialect, base, response_format)
     nodes: dict[str, Node] = {
-        "activate": Activate(
-            dialect, base, is_asynchronous(verify), bindings.full is not None, bindings.name
-        ),
+        "activate": Activate(dialect, base, judges, bindings.full is not None, bindings.name),
         "call_model": CallModel(
             dialect,
             base,
@@ -96,11 +98,9 @@ def build_todo_graph(
             reviewed=frozenset(reviews.by_tool),
         ),
         "run_tools": RunTools.sort_tools(runnable, chat, todo_tools=dialect.tool_names, reviews=reviews),
-        "validate_todos": ValidateTodos(dialect, base, verify, chat),
+        "validate_todos": ValidateTodos(dialect, base, judges.verifier),
         "nag": Nag(dialect, base),
-        "finalization_guard": FinalizationGuard(
-            dialect, base, formats=response_format is not None, needs_proof=verify is not None
-        ),
+        "finalization_guard": FinalizationGuard(dialect, base, judges, formats=response_format is not None),
         "wake": Wake(dialect, base, whole=pre_model_hook is not None),
     }
     return draw_graph(nodes, schemas)
@@ -113,6 +113,7 @@ def create_todo_agent(
     system_prompt: str | SystemMessage | None = None,
     settings: str | LoopSettings | Mapping[str, Any] = "wakeloop",
     verify: Verify | None = None,
+    done_when: DoneWhen | None = None,
     response_format: Any = None,
     state_schema: type[Any] | None = None,
     context_schema: type[Any] | None = None,
@@ -133,6 +134,9 @@ def create_todo_agent(
             profile` measured for the model.
         verify: `verify(todo, state)`, sync or async, called before an item becomes completed. It returns None
             to accept, or a string that says why not.
+        done_when: `done_when(state)`, sync or async, asked at the end of each turn whether the goal is met.
+            It returns None if it is, a string that says what is missing, `impossible("why")` or
+            `wait("for what")`. The model continues until it is met, or until a gate ends the run.
         response_format: A schema for one extra request at a settled end; `structured_response` holds its
             answer as plain JSON.
         state_schema: A subclass of `TodoState` with more channels.
@@ -168,6 +172,7 @@ def create_todo_agent(
         system_prompt=system_prompt,
         settings=settings,
         verify=verify,
+        done_when=done_when,
         response_format=response_format,
         state_schema=state_schema,
         context_schema=context_schema,

@@ -43,6 +43,8 @@ EndReason = Literal[
 """How a run ends: a gate, or something else. Each has its record in `loop/gates.py`; a test compares."""
 
 
+GoalState = Literal["due", "unmet", "met", "impossible", "wait"]
+"""What is known of a goal that code checks; `due` until it is asked for."""
 State = Literal["running", "idle", "dormant", "waiting", "failed", "cancelled"]
 """The state of a thread."""
 
@@ -102,7 +104,9 @@ class Session(TypedDict, total=False):
     items: int
     spent: ActivationSpending
     verified: bool
+    missing: str
     on: str
+    until: float
     error: str
 
 

@@ -47,7 +47,8 @@ def merge_entries(old: list[Any], new: Any) -> list[Any]:
     """Add entries, or remove them by id: the reducer of `owed_replies` and `waiting_on`.
 
     A list adds entries that are new. `{"drop": […]}` removes entries; an id in it removes all entries with
-    that id. `{"clear": True}` removes all. An entry is a dict with an `id`, or a string that is its own id.
+    that id; `{"drop": […], "add": […]}` then adds others. `{"clear": True}` removes all. An entry is a dict
+    with an `id`, or a string that is its own id.
     Two senders may use the same id.
     """
     if isinstance(new, dict):
@@ -59,7 +60,7 @@ def merge_entries(old: list[Any], new: Any) -> list[Any]:
             entry_id, sender = _entry_key(entry)
             if (entry_id, sender) not in dropped and (entry_id, None) not in dropped:
                 kept.append(entry)
-        return kept
+        return merge_entries(kept, new["add"]) if "add" in new else kept
     entries: dict[Any, Any] = {}
     for entry in (*old, *(new or ())):
         entries.setdefault(_entry_key(entry), entry)

@@ -21,6 +21,8 @@ from wakeloop.dialects import get_dialect
 from wakeloop.model.chat_models import create_model, create_openai_model
 from wakeloop.platform.traces import stream_event
 from wakeloop.stream import RetriedEvent
+from wakeloop.thread.judges import DoneWhen
+from wakeloop.tools.command_goal import command_goal
 from wakeloop.tools.command_verifier import command_verifier
 from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
@@ -71,8 +73,16 @@ def build_agent_graph(
         spec.system or None,
         settings,
         verify=command_verifier(spec.verify, spec.root, stop=stop) if spec.verify else None,
+        done_when=make_goal(spec, stop),
         interrupt_on=approvals,
     )
+
+
+def make_goal(spec: AgentSpec, stop: Event) -> DoneWhen | None:
+    """Return the check of the goal, if the thread has one."""
+    if not spec.done_when:
+        return None
+    return command_goal(spec.done_when, spec.root, timeout=spec.done_when_seconds, stop=stop)
 
 
 def merge_tools(groups: Sequence[Group], todo_tools: Collection[str]) -> list[BaseTool]:

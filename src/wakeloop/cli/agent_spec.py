@@ -15,6 +15,7 @@ from wakeloop.text.secret_formats import SECRET_NAME
 from wakeloop.text.secrets import redact_text
 
 OWN_TOOLS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # MODULE:NAME
+GOAL_SECONDS = 300.0  # that the command of --done-when may take
 YAML_WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
 
 
@@ -29,6 +30,7 @@ class AgentSpec:
     - `switched_on`: auto_continue is on although the preset leaves it off and nobody asked for it
     - `function_calling`: False for a model that cannot call tools
     - `verify`: the command that checks items
+    - `done_when`: the command that checks the goal, and the seconds that it may take
     - `mcp`: the file with MCP servers; "" for no servers, None for the default
     - `imports`: the folder from which the user's own tools are imported
     """
@@ -48,6 +50,8 @@ class AgentSpec:
     switched_on: bool = False
     function_calling: bool = True
     verify: str = ""
+    done_when: str = ""
+    done_when_seconds: float = GOAL_SECONDS
     mcp: str | None = None
     imports: str = ""
 
@@ -160,17 +164,25 @@ def parse_tools(text: str) -> tuple[str, ...]:
     return names
 
 
-def parse_verify(text: str) -> str:
-    """Check the command of `--verify`; `none` means no command."""
+def parse_command(text: str, option: str) -> str:
+    """Check the command of `--verify` or `--done-when`; `none` means no command."""
     if not text.strip() or "\0" in text:
-        raise usage_error("--verify expects a command or 'none', got an empty string.")
+        raise usage_error(f"{option} expects a command or 'none', got an empty string.")
     if text.strip() == "none":
         return ""
     from wakeloop.tools.command_verifier import find_missing_program
 
     if name := find_missing_program(text):
-        raise usage_error(f"/bin/sh does not find {name!r}, the program of --verify. Write its full path.")
+        raise usage_error(f"/bin/sh does not find {name!r}, the program of {option}. Write its full path.")
     return text
+
+
+def parse_seconds(text: str) -> float:
+    """Parse the number of `--done-when-seconds`."""
+    value = parse_value(text.strip())
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise usage_error(f"--done-when-seconds expects a number of seconds above 0, got {text!r}.")
+    return float(value)
 
 
 def parse_mcp(text: str) -> str:
@@ -212,12 +224,25 @@ def parse_options(
     role: str | None = None,
     agent: str | None = None,
     verify: str | None = None,
+    done_when: str | None = None,
+    done_when_seconds: str | None = None,
     mcp: str | None = None,
     **bounds: str | None,
 ) -> dict[str, Any]:
     """Parse and check the options that were given; a limit in `bounds` may be None, for no limit."""
     refuse_non_utf8(
-        model, base_url, preset, *(settings or ()), tools, role, agent, verify, mcp, *bounds.values()
+        model,
+        base_url,
+        preset,
+        *(settings or ()),
+        tools,
+        role,
+        agent,
+        verify,
+        done_when,
+        mcp,
+        done_when_seconds,
+        *bounds.values(),
     )
     tool_names = None if tools is None else parse_tools(tools)
     # own tools are imported from the folder in which the option was typed, also by a later `resume`
@@ -233,7 +258,9 @@ def parse_options(
         "imports": imports,
         "role": role,
         "agent": agent,
-        "verify": None if verify is None else parse_verify(verify),
+        "verify": None if verify is None else parse_command(verify, "--verify"),
+        "done_when": None if done_when is None else parse_command(done_when, "--done-when"),
+        "done_when_seconds": None if done_when_seconds is None else parse_seconds(done_when_seconds),
         "mcp": None if mcp is None else parse_mcp(mcp),
     }
     options = {key: value for key, value in given.items() if value is not None}

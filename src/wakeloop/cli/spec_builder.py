@@ -115,6 +115,8 @@ def spec_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, An
         tools=select_tools(found),
         function_calling=found.get("function_calling") is not False,
         verify=given.get("verify", before.verify),
+        done_when=given.get("done_when", before.done_when),
+        done_when_seconds=given.get("done_when_seconds", before.done_when_seconds),
         mcp=found.get("mcp"),
         imports=given.get("imports", before.imports),
         role=stack.role,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from wakeloop.settings import LoopSettings
-from wakeloop.stream import Budget, EndReason
+from wakeloop.stream import Budget, EndReason, GoalState
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Case:
     Counts of this activation: `wakes`, `idle_wakes` (in a row), `retries` (corrections), and `earned`, the
     wakes beyond `max_wake_cycles`. `steps_left` counts supersteps, `open` items.
 
+    `goal` is what is known of a goal that code checks; it was `judged` if it was asked for in this turn.
+
     In this activation a write of the list was accepted (`wrote`), and the model `gave_up` an item (rule 21).
 
     The progress of the run: `end` has ended it already; `again` says why the reply is requested again;
@@ -79,8 +81,15 @@ class Case:
     costs: Costs = GRAPH
     earned: int = 0
     lacks_list: bool = False
+    goal: GoalState | None = None
+    judged: bool = False
     wrote: bool = False
     gave_up: bool = False
+
+    @property
+    def unmet(self) -> bool:
+        """Whether the goal counts as open (rule 24)."""
+        return self.goal in ("due", "unmet")
 
     @property
     def budget(self) -> int:

@@ -1,10 +1,17 @@
 """Extra requests that may follow a turn or precede an end."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from wakeloop.loop.case import Case
 from wakeloop.loop.gates import DONE, GUARDED
 from wakeloop.stream import EndReason, StopReason
+
+GOAL_ENDS: Mapping[str | None, EndReason] = MappingProxyType(
+    {"met": "goal_met", "impossible": "blocked", "wait": "waiting"}
+)
+"""How a run ends by what `done_when` says."""
 
 
 def find_obstacle(case: Case, steps: int) -> StopReason | None:
@@ -18,6 +25,20 @@ def format_or_end(case: Case, reason: EndReason) -> Literal["format", EndReason]
     """Ask for the answer in the caller's format where the run ends with one."""
     if reason in DONE and case.unformatted:
         return find_obstacle(case, case.costs.request) or "format"
+    return reason
+
+
+def end_by_goal(case: Case) -> Literal["format", EndReason] | None:
+    """Return how the run ends by the verdict on its goal; None where it does not (rule 24).
+
+    The answer is asked for in the caller's format, unless a spent budget, a drain or the steps forbid that:
+    the goal is met all the same.
+    """
+    if not case.judged or case.goal not in GOAL_ENDS:
+        return None
+    reason = GOAL_ENDS[case.goal]
+    if reason in DONE and case.unformatted and not find_obstacle(case, case.costs.request):
+        return "format"
     return reason
 
 

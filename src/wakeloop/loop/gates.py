@@ -31,9 +31,9 @@ class Ending:
     `sentence` is for people; its blanks are `open`, `completed`, `cancelled`, `blocked`,
     `budget`, `are` and `on`. `meaning` says in the docs when it happens. `state` is the session's; an
     idle session with nothing open is dormant. The two exit codes are for a list with open items, and for one
-    without. `done`: there is nothing left to do, so
-    the answer is asked for in the caller's format. `needs_proof`: where a verifier was given and accepted no
-    item of the list, the exit code is that of an open list.
+    without. `done`: there is nothing left to do, so the answer is asked for in the caller's format.
+    `needs_proof`: where a verifier was given and accepted no item of the list, the exit code is that of an
+    open list. `after_goal`: a goal that code checks is asked for before the run ends so (rule 24).
     """
 
     name: EndReason
@@ -44,6 +44,7 @@ class Ending:
     exit_code: ExitCode = ExitCode.FAILED
     done: bool = False
     needs_proof: bool = False
+    after_goal: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,8 +73,8 @@ def is_waiting(case: "Case") -> bool:
 
 
 def is_done(case: "Case") -> bool:
-    """Tell whether nothing is open and no reply is owed."""
-    return not (case.open or case.owed)
+    """Tell whether nothing is open, no reply is owed, and no goal is unmet."""
+    return not (case.open or case.owed or case.unmet)
 
 
 def is_blocked(case: "Case") -> bool:
@@ -140,6 +141,7 @@ GATES = (  # in the order in which they are asked
         state="waiting",
         exit_code_open=ExitCode.WAITING,
         exit_code=ExitCode.WAITING,
+        after_goal=False,
     ),
     Gate(
         name="blocked",
@@ -188,6 +190,7 @@ GATES = (  # in the order in which they are asked
         sentence="Stopped with {open} open: the process was asked to stop.",
         meaning="the process was asked to stop",
         bears_bad_reply=True,
+        after_goal=False,
     ),
     Gate(
         name="step_limit",
@@ -195,6 +198,7 @@ GATES = (  # in the order in which they are asked
         sentence="Stopped with {open} open: the limit on supersteps was near.",
         meaning="fewer than 5 supersteps are left",
         bears_bad_reply=True,
+        after_goal=False,
     ),
     _budget_gate("request_budget", "max_requests"),
     _budget_gate("token_budget", "max_tokens"),
@@ -236,6 +240,7 @@ OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by 
         name="guard_blocked",
         sentence="Idle with {open} open, even after a correction; the model's explanation is above.",
         meaning="the model explained what is left (rule 8)",
+        after_goal=False,
     ),
     Ending(
         name="truncated",
@@ -257,11 +262,13 @@ OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by 
         sentence="The model refused, or its reply was filtered; its words are above, {open} open.",
         meaning="the model refused, or its reply was filtered (rule 14)",
         exit_code_open=ExitCode.FAILED,
+        after_goal=False,
     ),
     Ending(
         name="handed_over",
         sentence="Handed over to a parent graph, {open} open.",
         meaning="a tool went to the parent (rule 15)",
+        after_goal=False,
     ),
     Ending(
         name="ended_elsewhere",
@@ -277,6 +284,7 @@ OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by 
         exit_code_open=ExitCode.SETTLED,
         exit_code=ExitCode.SETTLED,
         done=True,
+        after_goal=False,
     ),
     Ending(
         name="context_full",
@@ -289,6 +297,7 @@ OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by 
         meaning="the last run raised, or its reply was written by no model (rules 21, 22)",
         state="failed",
         exit_code_open=ExitCode.FAILED,
+        after_goal=False,
     ),
     Ending(
         name="interrupted",
@@ -297,6 +306,7 @@ OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by 
         state="waiting",
         exit_code_open=ExitCode.WAITING,
         exit_code=ExitCode.WAITING,
+        after_goal=False,
     ),
     Ending(
         name="cancelled",
@@ -304,6 +314,7 @@ OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by 
         meaning="a server or host cancelled the run (rule 21)",
         state="cancelled",
         exit_code_open=ExitCode.FAILED,
+        after_goal=False,
     ),
 )
 
@@ -325,7 +336,8 @@ def choose_exit_code(session: Mapping[str, Any]) -> ExitCode:
         return ExitCode.OPEN if session["open"] else ExitCode.FAILED
     if ending.needs_proof and session.get("verified") is False:
         return ExitCode.OPEN
-    return ending.exit_code_open if session["open"] else ending.exit_code
+    is_open = session["open"] or session["state"] == "idle"  # idle with nothing open: a goal is not met
+    return ending.exit_code_open if is_open else ending.exit_code
 
 
 def find_first_gate(case: "Case", *, after_correction: bool = False) -> StopReason | None:

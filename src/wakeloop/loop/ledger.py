@@ -8,7 +8,7 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 
 from wakeloop.errors import DamagedError
 from wakeloop.loop.ruling import Ruling
-from wakeloop.stream import EndReason
+from wakeloop.stream import EndReason, GoalState
 from wakeloop.text.characters import shorten
 
 T = TypeVar("T")
@@ -115,6 +115,11 @@ class Ledger(TypedDict, total=False):
     wrote: Activation[bool]  # one was accepted
     given_up: Activation[dict[str, GivenUp]]  # by id
     passed: Thread[list[int | str]]  # the completed items that the verifier accepted
+    # the goal that code checks: what is known of it, the last reason, the reasons of this activation
+    goal: Thread[GoalState]
+    missing: Thread[str]
+    reasons: Activation[str]
+    judged: Round[bool]  # it was asked for since the last reply
     # the list and the conversation
     next_id: Thread[Count]
     writes: Thread[Count]  # of the list; a session carries the number

@@ -8,9 +8,10 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 
 from wakeloop.dialects.base import Dialect, choose_second_nudge
 from wakeloop.loop.announcements import announce
+from wakeloop.loop.ledger import Ledger
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import shorten, to_one_line
+from wakeloop.text.characters import indent_lines, shorten, to_one_line
 from wakeloop.text.marks import escape_automatic, kind_of, make_assistant_message, text_of
 from wakeloop.todos.items import Todo, clip_item, count_open, open_items
 
@@ -154,6 +155,19 @@ def build_nudge(
     if insists and prompt == "nudge":
         prompt = choose_second_nudge(settings)
     return announce(text, settings, prompt), reasons
+
+
+def render_missing(dialect: Dialect, settings: LoopSettings, notes: Ledger, *, insists: bool = False) -> str:
+    """Return why the goal is not met, for the message before a request; "" if that is not known.
+
+    `insists` says that the last such message brought no call.
+    """
+    if notes.get("goal") != "unmet":
+        return ""
+    missing = indent_lines(notes["missing"])
+    prompt = "nudge_goal_again" if insists and "nudge_goal" not in settings.prompts else "nudge_goal"
+    text = fill_prompt(prompt, dialect.prompt_folder, settings.prompts, missing=missing)
+    return announce(text, settings, prompt)
 
 
 def _name_peers(owed: Sequence[Any], most: int) -> str:

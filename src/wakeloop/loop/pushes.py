@@ -7,7 +7,8 @@ from wakeloop.settings import LoopSettings
 def must_insist(notes: Ledger, settings: LoopSettings, open_count: int) -> bool:
     """Tell whether a wake says it differently and asks for a call: the one before it brought none.
 
-    With nothing open there is no work to call for: a reply is owed, or a subagent has brought something.
+    With nothing open there is no work to call for: a reply is owed, or a subagent has brought something. An
+    unmet goal counts as open.
     """
     unanswered = "push" in notes and not notes.get("called")
     return settings.force_call == "second" and bool(open_count) and unanswered

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from wakeloop.loop.case import Costs, choose_costs
+from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import ROUND_KEYS, Ledger, drop_keys
 from wakeloop.loop.plan import may_need_approval
 from wakeloop.loop.reminders import count_stale_rounds, is_nag_due
@@ -59,7 +60,7 @@ def note_reply(
         return note_unreadable_reply(new, settings)
     if reply.text or reply.wrote:
         new["spoke"] = True
-    if not (reply.text or reply.calls or reply.cut or open_count or new.get("spoke")):
+    if not (reply.text or reply.calls or reply.cut or open_count or is_unmet(new) or new.get("spoke")):
         return note_retry(new, "empty", "empty_reply", settings)
     if not reply.cut and not is_malformed(reply):
         new.pop("bad_replies", None)
@@ -120,7 +121,7 @@ def note_unreadable_reply(notes: Ledger, settings: LoopSettings) -> Ledger:
 
 def take_bad_reply_end(notes: Ledger, settings: LoopSettings, open_count: int) -> EndReason | None:
     """Remove the end by the last bad reply from the notes if it ends only its turn, and return it."""
-    falls = settings.retries_fall and open_count and not notes.get("asking")
+    falls = settings.retries_fall and (open_count or is_unmet(notes)) and not notes.get("asking")
     if not falls or notes.get("end") not in BAD_REPLIES:
         return None
     notes.pop("again", None)

@@ -11,7 +11,9 @@ from typing import Literal
 
 from wakeloop.loop.case import Case
 from wakeloop.loop.extra_requests import (
+    GOAL_ENDS,
     correct_or_end,
+    end_by_goal,
     find_obstacle,
     format_or_end,
     is_guarded,
@@ -36,8 +38,9 @@ def rule(case: Case) -> Ruling:
 
 def rule_without_report(case: Case) -> Ruling:
     """Say what follows without the closing request before an end by a spent budget."""
-    end = find_earlier_end(case)
-    if end is not None:
+    if (by_goal := end_by_goal(case)) is not None:
+        return by_goal
+    if (end := find_earlier_end(case)) is not None:
         return "correct" if end == "looping" and may_correct_loop(case) else end
     if case.asking == "explain":
         return "guard_blocked"
@@ -62,7 +65,7 @@ def end_formatted(case: Case) -> Ruling | None:
     """
     if case.asking != "format":
         return None
-    return find_first_gate(replace(case, open=0, owed=False, waiting=False))
+    return GOAL_ENDS.get(case.goal) or find_first_gate(replace(case, open=0, owed=False, waiting=False))
 
 
 def ask_for_list(case: Case) -> Ruling | None:

@@ -7,6 +7,7 @@ from langchain_core.messages import BaseMessage
 
 from wakeloop.loop.earned_wakes import count_earned_wakes
 from wakeloop.loop.gates import ENDINGS
+from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import RUN_KEYS, Ledger, drop_keys
 from wakeloop.loop.list_writes import has_verified_item
 from wakeloop.loop.spending import report_spent
@@ -16,7 +17,7 @@ from wakeloop.todos.items import Todo, count_items
 
 
 def choose_state(reason: EndReason, open_count: int) -> State:
-    """Return the state in which an ending leaves the session."""
+    """Return the state in which an ending leaves the session. An unmet goal counts as open."""
     state = ENDINGS[reason].state
     return "dormant" if state == "idle" and not open_count else state
 
@@ -37,7 +38,7 @@ def build_session(
     """
     counts = count_items(todos)
     session: Session = {
-        "state": choose_state(reason, counts["open"]),
+        "state": choose_state(reason, counts["open"] + is_unmet(notes)),
         "reason": reason,
         **counts,  # type: ignore[typeddict-item]
         "wakes": notes.get("wake_cycles", 0),
@@ -47,8 +48,13 @@ def build_session(
     }
     if needs_proof:
         session["verified"] = has_verified_item(notes, todos)
+    if "missing" in notes:
+        session["missing"] = notes["missing"]
     if session["state"] == "waiting":
         session["on"] = find_waiting_party(waiting_on)
+        first = next(iter(waiting_on), None)
+        if isinstance(first, Mapping) and "until" in first:
+            session["until"] = first["until"]
     return session
 
 

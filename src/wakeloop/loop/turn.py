@@ -23,8 +23,8 @@ def build_case(
 ) -> Case:
     """Count on the notes what a turn achieved, and return what the ruling reads.
 
-    `more` is what only the graph knows: `waiting`, `owed`, `drained`, `steps_left`, `unformatted`, and
-    `costs` if they are not the graph's own.
+    `more` is what only the graph knows: `goal`, `waiting`, `owed`, `drained`, `steps_left`, `unformatted`,
+    and `costs` if they are not the graph's own.
     """
     bad_reply_end = take_bad_reply_end(notes, settings, count_open(todos))
     again, asking = notes.get("again"), notes.get("asking")
@@ -35,6 +35,7 @@ def build_case(
         notes["peak"] = peak
     return Case(
         open=count_open(todos),
+        judged=notes.get("judged", False),
         wrote=notes.get("wrote", False),
         gave_up=has_given_up(notes, todos),
         settings=settings,

@@ -266,7 +266,8 @@ class AgentRequest:
         ledger: Any = {**self.draft.ledger}
         if rule(self.turns.build_case(self.draft.state, ledger, self.config)) != "retry":
             return False
-        self.draft.apply(self.turns.build_guard(ledger, self.config).rule_turn(self.draft.state))
+        again = self.turns.build_guard(ledger, self.config).rule_turn(self.draft.state)
+        self.draft.apply(self.turns.judges.finish(again))  # a retry asks no judge
         return True
 
     def note_lost_list(self) -> None:

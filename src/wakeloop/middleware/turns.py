@@ -1,14 +1,17 @@
 """The rules between requests: opening, rounds, turns, end."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import get_runtime
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.case import Case, Costs, compute_hook_costs
+from wakeloop.loop.extra_requests import GOAL_ENDS
+from wakeloop.loop.goal import build_wait_entry, is_unmet, note_verdict
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.replies import note_step_limit
@@ -26,7 +29,7 @@ from wakeloop.routes import after_activate, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import copy_ledger
 from wakeloop.text.marks import find_last
-from wakeloop.thread.verifier import Verify, is_asynchronous
+from wakeloop.thread.judges import Judges, Play, Query
 
 END_STEPS = 3  # supersteps of a run's end: the middleware's own, and two hooks of others
 
@@ -43,20 +46,25 @@ class Turns:
     wake: Wake
 
     @classmethod
-    def build(cls, dialect: Dialect, settings: LoopSettings, verify: Verify | None) -> Self:
+    def build(cls, dialect: Dialect, settings: LoopSettings, judges: Judges) -> Self:
         """Make the nodes."""
         return cls(
             settings,
             tuple(dialect.tool_schemas(settings)),
-            Activate(dialect, settings, is_asynchronous(verify), todo_tools=True, model=None),
-            ValidateTodos(dialect, settings, verify),
-            FinalizationGuard(dialect, settings, needs_proof=verify is not None),
+            Activate(dialect, settings, judges, todo_tools=True, model=None),
+            ValidateTodos(dialect, settings, judges.verifier),
+            FinalizationGuard(dialect, settings, judges),
             Wake(dialect, settings),
         )
 
     # -- before the agent ---------------------------------------------------------------------------------
 
-    def open_activation(self, state: Any, opening: Mapping[str, Any], config: RunnableConfig) -> Any:
+    @property
+    def judges(self) -> Judges:
+        """The caller's functions that judge the work."""
+        return self.guard.judges
+
+    def open_activation(self, state: Any, opening: Mapping[str, Any], config: RunnableConfig) -> Play[Any]:
         """Return the update that opens an activation, and also ends it if the model has nothing to do."""
         draft = Draft(with_message_ids(state))
         draft.before = state["messages"]
@@ -64,7 +72,8 @@ class Turns:
         draft.apply(opening)
         draft.ledger["hooks"] = [-1, read_step(config), 0]
         if after_activate(draft.state) == "nothing to answer" and "refused" not in draft.ledger:
-            return draft.build_update(self.rule_turn(draft, config) or "end")
+            word = yield from self.rule_turn(draft, config)
+            return draft.build_update(word or "end")
         return draft.build_update()
 
     # -- after the model ----------------------------------------------------------------------------------
@@ -73,23 +82,23 @@ class Turns:
         """Return what follows a reply: the results of a round's calls, or the ruling on a turn's end."""
         round_ = Round.read(state, config, self.validate.dialect)
         if round_ is None:
-            return self.end_turn(state, config)
+            return self.judges.finish(self.end_turn(state, config))
         played: dict[str, Any] = {}
         if round_.todo:
             played = self.validate.invoke(round_.state, config)
-        return self.answer_round(round_, played, config)
+        return self.judges.finish(self.answer_round(round_, played, config))
 
     async def afollow_reply(self, state: Any, config: RunnableConfig) -> Any:
         """Do the same as `follow_reply`, awaiting the verifier."""
         round_ = Round.read(state, config, self.validate.dialect)
         if round_ is None:
-            return self.end_turn(state, config)
+            return await self.judges.afinish(self.end_turn(state, config))
         played: dict[str, Any] = {}
         if round_.todo:
             played = await self.validate.ainvoke(round_.state, config)
-        return self.answer_round(round_, played, config)
+        return await self.judges.afinish(self.answer_round(round_, played, config))
 
-    def answer_round(self, round_: "Round", played: Mapping[str, Any], config: RunnableConfig) -> Any:
+    def answer_round(self, round_: "Round", played: Mapping[str, Any], config: RunnableConfig) -> Play[Any]:
         """Return the results of todo calls and faulty calls. If no other is left, the model is next."""
         draft = round_.draft
         if round_.ledger != draft.ledger:
@@ -103,21 +112,21 @@ class Turns:
         if round_.has_calls_left:
             return draft.build_update()
         if after_round({"todo_ledger": draft.ledger}) == "run ends":
-            return draft.build_update(self.rule_turn(draft, config))
+            return draft.build_update((yield from self.rule_turn(draft, config)))
         return draft.build_update("model")
 
-    def end_turn(self, state: Any, config: RunnableConfig) -> Any:
+    def end_turn(self, state: Any, config: RunnableConfig) -> Play[Any]:
         """Return the update at the end of a turn: the guard's ruling, and where the agent continues."""
         draft = Draft(state)
-        return draft.build_update(self.rule_turn(draft, config))
+        return draft.build_update((yield from self.rule_turn(draft, config)))
 
-    def rule_turn(self, draft: Draft, config: RunnableConfig) -> str | None:
+    def rule_turn(self, draft: Draft, config: RunnableConfig) -> Play[str | None]:
         """Let the guard rule, and wake the model if it says so. Return where the agent continues.
 
         The session is written in `park`, once the run is really over: other middleware may still continue it.
         """
         ledger = draft.ledger
-        update = self.build_guard(ledger, config).rule_turn(draft.state)
+        update = yield from self.build_guard(ledger, config).rule_turn(draft.state)
         update.pop("todo_session", None)
         draft.apply(update)
         word = after_guard(draft.state)
@@ -140,7 +149,7 @@ class Turns:
 
     # -- after the agent ----------------------------------------------------------------------------------
 
-    def park(self, state: Any) -> dict[str, Any]:
+    def park(self, state: Any) -> Play[dict[str, Any]]:
         """Return the session of a run that is over: as the guard ruled, or as other middleware ended it."""
         ledger = copy_ledger(state)
         settings = settings_in_force(self.settings, ledger)
@@ -148,14 +157,28 @@ class Turns:
         reason: Any = ledger.get("ruling")
         if reason is None or after_guard({"todo_ledger": ledger}) != "stop":
             reason = "ended_elsewhere"
-        waiting_on = state.get("waiting_on") or ()
+        waiting_on = list(state.get("waiting_on") or ())
+        update: dict[str, Any] = {}
+        if reason == "ended_elsewhere" and self.asks_goal(ledger, waiting_on):
+            verdict = yield Query(state)
+            note_verdict(ledger, verdict)
+            reason = GOAL_ENDS.get(verdict.kind, reason)
+            if verdict.kind == "wait":
+                waiting_on.append(build_wait_entry(verdict, self.guard.clock()))
+                update["waiting_on"] = waiting_on[-1:]
         session = build_session(
             ledger, state["todos"], settings, reason, waiting_on, needs_proof=self.guard.needs_proof
         )
         rest = drop_run_notes(ledger, state["messages"])
         rest["ruling"] = reason
         emit_event({"type": "parked", "session": session}, ledger)
-        return {"todo_session": session, "todo_ledger": rest}
+        return {**update, "todo_session": session, "todo_ledger": rest}
+
+    def asks_goal(self, ledger: Ledger, waiting_on: Sequence[Any]) -> bool:
+        """Tell whether `done_when` is asked before a run that other middleware ended."""
+        if self.judges.done_when is None or waiting_on or not is_unmet(ledger):
+            return False
+        return not (ledger.get("judged") or get_runtime().drain_requested)
 
 
 class Round:

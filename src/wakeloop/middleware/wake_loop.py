@@ -26,7 +26,8 @@ from wakeloop.model.request import Systems
 from wakeloop.nodes.nag import Nag
 from wakeloop.settings import LoopSettings
 from wakeloop.text.wording import describe_type
-from wakeloop.thread.verifier import Verify
+from wakeloop.thread.judges import DoneWhen, Judges
+from wakeloop.thread.verifier import Verifier, Verify
 
 
 class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -53,6 +54,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         tool_description: str | None = None,
         settings: str | LoopSettings | Mapping[str, Any] = "langchain",
         verify: Verify | None = None,
+        done_when: DoneWhen | None = None,
     ) -> None:
         """Take the arguments of `TodoListMiddleware`, and those of `create_todo_agent` that concern the list.
 
@@ -63,17 +65,21 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
                 under the key `preset`, else `langchain`).
             verify: `verify(todo, state)`, sync or async, called before an item becomes completed. It returns
                 None to accept, or a string that says why not.
+            done_when: `done_when(state)`, sync or async, asked at the end of each turn whether the goal is
+                met: None, a string that says what is missing, `impossible("why")` or `wait("for what")`.
 
         Raises:
             SettingsError: An unknown preset, dialect or setting.
-            ArgumentError: An unknown argument, or a `verify` that cannot be called.
+            ArgumentError: An unknown argument, or a `verify` or `done_when` that cannot be called.
         """
         super().__init__()
         self.tools = []
         argument_values.check_callable("verify", verify, "todo", "state")
+        argument_values.check_callable("done_when", done_when, "state")
         self.settings = _settings(settings, system_prompt, tool_description)
         self.dialect = get_dialect(self.settings.dialect).for_settings(self.settings)
-        self._turns = Turns.build(self.dialect, self.settings, verify)
+        judges = self._judges = Judges(Verifier(verify), done_when)
+        self._turns = Turns.build(self.dialect, self.settings, judges)
         self._nag = Nag(self.dialect, self.settings)
         self._systems: Systems = {}
 
@@ -81,17 +87,15 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Open an activation."""
         config = get_config()
-        return self._turns.open_activation(  # type: ignore[no-any-return]
-            state, self._turns.activate(with_message_ids(state), config), config
-        )
+        opening = self._turns.activate(with_message_ids(state), config)
+        return self._judges.finish(self._turns.open_activation(state, opening, config))  # type: ignore[no-any-return]
 
     @hook_config(can_jump_to=["model", "end"])
     async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Do the same."""
         config = get_config()
-        return self._turns.open_activation(  # type: ignore[no-any-return]
-            state, await self._turns.activate.acall(with_message_ids(state), config), config
-        )
+        opening = await self._turns.activate.acall(with_message_ids(state), config)
+        return await self._judges.afinish(self._turns.open_activation(state, opening, config))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -129,11 +133,11 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Write how the run has ended."""
-        return self._turns.park(state)
+        return self._judges.finish(self._turns.park(state))
 
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Do the same."""
-        return self._turns.park(state)
+        return await self._judges.afinish(self._turns.park(state))
 
 
 def _settings(given: Any, system_prompt: str | None, tool_description: str | None) -> LoopSettings:

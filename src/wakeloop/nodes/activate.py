@@ -1,8 +1,9 @@
 """Opens an activation: input, repairs, counters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import time
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -13,14 +14,15 @@ from wakeloop.channels.reducers import Goal, Overrides
 from wakeloop.channels.session import SessionUpdate
 from wakeloop.channels.stored_values import check_channels
 from wakeloop.dialects.base import Dialect
-from wakeloop.errors import SettingsError, VerifyError
+from wakeloop.errors import SettingsError
 from wakeloop.loop.activation import begin_activation, continue_activation
 from wakeloop.loop.announcements import announce
 from wakeloop.loop.before_request import Notices, place_notices
 from wakeloop.loop.earned_wakes import note_list
+from wakeloop.loop.goal import begin_goal, build_wait_entry, is_unmet, note_verdict
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger, read_notes
-from wakeloop.loop.nudge import build_nudge, render_given_list
+from wakeloop.loop.nudge import build_nudge, render_given_list, render_missing
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.prices import check_price
 from wakeloop.platform.runnables import Node
@@ -30,6 +32,7 @@ from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, list_before
 from wakeloop.thread.concurrent_runs import find_activation_start
 from wakeloop.thread.inputs import ThreadInput, find_inbox_fault, merge_settings
+from wakeloop.thread.judges import Judges, Play, Query
 from wakeloop.thread.repair import plan_repairs
 from wakeloop.thread.stale_input import InputVersion, discard_stale_input
 from wakeloop.todos.changes import make_todos_event
@@ -67,21 +70,21 @@ class Activate(Node):
 
     dialect: Dialect
     settings: LoopSettings
-    asynchronous_verify: bool
+    judges: Judges
     todo_tools: bool
     model: str | None = ""  # its name, for its price; None where only a request shows it
+    clock: Callable[[], float] = time
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the update that the activation begins with."""
-        if self.asynchronous_verify:  # refused now, and not when the first item is completed
-            raise VerifyError
-        return self.open_activation(state, config)
+        self.judges.refuse_asynchronous()  # now, and not when the first item is completed
+        return self.judges.finish(self.open_activation(state, config))
 
     async def acall(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
-        """Return the same update; an asynchronous verify is fine here."""
-        return self.open_activation(state, config)
+        """Return the same update; asynchronous judges are fine here."""
+        return await self.judges.afinish(self.open_activation(state, config))
 
-    def open_activation(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+    def open_activation(self, state: Any, config: RunnableConfig) -> Play[dict[str, Any]]:
         """Read the input, begin the notes, and write the update; or refuse the input."""
         old: Ledger = {**read_notes(state)}
         check_channels(state)
@@ -91,7 +94,18 @@ class Activate(Node):
             # An error raised here would leave the bad input in the thread, and every later run would fail.
             return _refuse_input(state, old, str(refusal))
         notes = self.begin_notes(found, config)
-        return self.write_update(found, notes)
+        awaited: list[Any] = []
+        if self.asks_goal_first(found):
+            verdict = yield Query({**found.state, "todos": found.todos})
+            note_verdict(notes, verdict)
+            if verdict.kind == "wait":
+                awaited = [build_wait_entry(verdict, self.clock())]
+        if is_unasked(found.opening, notes, found.todos):
+            notes["unasked"] = True
+        update = self.write_update(found, notes)
+        if awaited:
+            update["waiting_on"] = {"drop": [], **update.get("waiting_on", {}), "add": awaited}
+        return update
 
     # -- the three steps ---------------------------------------------------------------------------------
 
@@ -121,14 +135,18 @@ class Activate(Node):
             notes = continue_activation(found.old, todos, settings, waiting=opening.is_waiting)
         else:
             notes = begin_activation(found.old, todos)
+            begin_goal(
+                notes,
+                has_goal=self.judges.done_when is not None,
+                by_peers=opening.by_peers,
+                says_nothing=not opening.needs_reply,
+            )
         notes |= {"next_id": found.next_id, "budget": settings.max_wake_cycles, "writes": found.writes}
         note_list(notes, todos, settings, begins=True)
         if began := find_activation_start(config, found.state["remaining_steps"]):
             notes["began"] = list(began)
         if found.overrides:
             notes["settings"] = found.overrides
-        if is_unasked(opening, notes, todos):
-            notes["unasked"] = True
         return notes
 
     def write_update(self, found: Input, notes: Ledger) -> dict[str, Any]:
@@ -150,6 +168,19 @@ class Activate(Node):
             update["structured_response"] = None  # the last activation's answer
         self.report_events(found, notes, reasons)
         return {**update, "todo_session": {"state": "running", "reason": None}, "todo_ledger": notes}
+
+    def asks_goal_first(self, found: Input) -> bool:
+        """Tell whether `done_when` is asked before any request.
+
+        That is so where nobody says anything to the model: after a verdict that may have changed meanwhile,
+        and with nothing open, where only an unmet goal gives the model something to do.
+        """
+        opening, known = found.opening, found.old.get("goal")
+        if self.judges.done_when is None or opening.continues_activation:
+            return False
+        if opening.needs_reply or opening.is_waiting or known == "unmet":
+            return False
+        return known in ("met", "impossible", "wait") or not count_open(found.todos)
 
     # -- what they use -----------------------------------------------------------------------------------
 
@@ -186,7 +217,11 @@ class Activate(Node):
         if shows_list:
             notes["shown"] = arrived[-1].id or ""
         say = partial(self.fill_prompt, settings)
-        opener = text if count_open(found.todos) else announce(say("activate"), settings, "activate")
+        missing = render_missing(self.dialect, settings, notes)
+        if missing or count_open(found.todos):
+            opener = Notices(missing=missing, nudge=text).compose()
+        else:
+            opener = announce(say("activate"), settings, "activate")
         mended = plan_repairs(state, found.old, arrived, self.dialect.tool_names, opener, say)
         notes["injected"] = mended.injected_ids
         return mended.build_writes(state["messages"]), reasons
@@ -226,7 +261,9 @@ def is_unasked(opening: ThreadInput, ledger: Ledger, todos: Sequence[Todo]) -> b
         return True
     if opening.is_waiting and not opening.new_input and opening.is_passive:
         return True
-    return not (opening.needs_reply or count_open(todos))
+    if ledger.get("judged") and not is_unmet(ledger):
+        return True
+    return not (opening.needs_reply or count_open(todos) or is_unmet(ledger))
 
 
 def _find_input_fault(state: TodoState) -> str | None:

@@ -1,7 +1,8 @@
 """Rules on the end of a turn: wake, correct, retry, or end."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from time import time
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -14,6 +15,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.loop.announcements import announce
 from wakeloop.loop.case import Case, Costs, choose_costs
 from wakeloop.loop.gates import find_stop
+from wakeloop.loop.goal import asks_goal, build_wait_entry, note_verdict
 from wakeloop.loop.idle_rounds import describe_repeats
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger
@@ -39,6 +41,7 @@ from wakeloop.thread.concurrent_runs import (
     find_run_position,
 )
 from wakeloop.thread.handoff import build_handoff
+from wakeloop.thread.judges import Judges, Play, Query
 from wakeloop.todos.changes import make_todos_event
 
 
@@ -48,28 +51,34 @@ class FinalizationGuard(Node):
 
     dialect: Dialect
     settings: LoopSettings
+    judges: Judges = field(default_factory=Judges)
     formats: bool = False
-    needs_proof: bool = False  # a verifier is given, so an item has to pass it (rule 21)
     saver: BaseCheckpointSaver[Any] | None = None  # the one that the graph was compiled with
     costs: Costs | None = None  # where they are not the graph's own
+    clock: Callable[[], float] = time
+
+    @property
+    def needs_proof(self) -> bool:
+        """Whether only a verifier says that work is done, so that an item has to pass it (rule 21)."""
+        return self.judges.verifier.verify is not None and self.judges.done_when is None
 
     def __call__(self, state: Any, config: RunnableConfig) -> Any:
         """Return the update for the ruling, which the router reads."""
-        update = self.rule_turn(state)
+        update = self.judges.finish(self.rule_turn(state))
         if session := _find_session(update):
             check_concurrent_runs(self.saver, _read_run(state, config))
             emit_event({"type": "parked", "session": session}, copy_ledger(state))
         return update
 
     async def acall(self, state: Any, config: RunnableConfig) -> Any:
-        """Return the same; the saver is awaited if the run ends."""
-        update = self.rule_turn(state)
+        """Return the same; judges are awaited, and the saver if the run ends."""
+        update = await self.judges.afinish(self.rule_turn(state))
         if session := _find_session(update):
             await acheck_concurrent_runs(self.saver, _read_run(state, config))
             emit_event({"type": "parked", "session": session}, copy_ledger(state))
         return update
 
-    def rule_turn(self, state: Any) -> Any:
+    def rule_turn(self, state: Any) -> Play[Any]:
         """Take over a list that a tool wrote, then rule, and do what the ruling says."""
         ledger = copy_ledger(state)
         ledger.pop("asked_at", None)
@@ -77,14 +86,31 @@ class FinalizationGuard(Node):
         ledger.pop("nag", None)
         written = adopt_list(state["todos"], ledger)
         if written is None:
-            return self.follow_ruling(state, ledger)
+            return (yield from self.judge_turn(state, ledger))
         stream_event(make_todos_event(list_before(state["todos"]), written))
-        update = self.follow_ruling({**state, "todos": written}, ledger)
+        update = yield from self.judge_turn({**state, "todos": written}, ledger)
         return update if isinstance(update, Command) else {**update, "todos": {"all": written}}
 
-    def follow_ruling(self, state: Any, ledger: Ledger) -> Any:
-        """Rule, note the ruling for the router, and return the update that follows."""
+    def judge_turn(self, state: Any, ledger: Ledger) -> Play[Any]:
+        """Ask for the goal where it is time to, then rule."""
+        measured = ledger.get("waking", False)
         case = self.build_case(state, ledger)
+        if not asks_goal(case):
+            return self.follow_ruling(state, ledger, case)
+        verdict = yield Query(state)
+        if note_verdict(ledger, verdict) and measured:  # something else is missing than before: progress
+            ledger["idle_wakes"] = 0
+            ledger.pop("called_by", None)
+            case = replace(case, idle_wakes=0, called_by=None)
+        case = replace(case, goal=verdict.kind, judged=True)
+        if verdict.kind != "wait":
+            return self.follow_ruling(state, ledger, case)
+        entry = build_wait_entry(verdict, self.clock())
+        waiting = {**state, "waiting_on": [*(state.get("waiting_on") or ()), entry]}
+        return {**self.follow_ruling(waiting, ledger, case), "waiting_on": [entry]}
+
+    def follow_ruling(self, state: Any, ledger: Ledger, case: Case) -> Any:
+        """Note the ruling for the router, and return the update that follows."""
         ledger["ruling"] = ruling = rule(case)
         match ruling:
             case "wake":
@@ -108,6 +134,7 @@ class FinalizationGuard(Node):
             state["messages"],
             state["todos"],
             settings,
+            goal=ledger.get("goal") if self.judges.done_when is not None else None,
             waiting=bool(state.get("waiting_on")),
             owed=bool(find_owed_replies(state)),
             drained=get_runtime().drain_requested,

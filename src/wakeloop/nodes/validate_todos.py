@@ -1,7 +1,7 @@
 """Applies a round's todo calls to the list, one result each."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from langchain_core.messages import ToolCall, ToolMessage
@@ -20,14 +20,13 @@ from wakeloop.model.tool_results import (
     tool_result,
     unknown_tool_error,
 )
-from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.tool_runs import ToolAnsweringNode
 from wakeloop.platform.traces import stream_event
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, adopt_list, copy_ledger
 from wakeloop.thread.interrupts import ReviewedRound, play_reviewed_round
-from wakeloop.thread.verifier import Verifier, Verify
+from wakeloop.thread.verifier import Verifier
 from wakeloop.todos.changes import changed_ids, diff_lists
 from wakeloop.todos.items import OperationRefused
 from wakeloop.todos.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
@@ -40,13 +39,7 @@ class ValidateTodos(ToolAnsweringNode):
 
     dialect: Dialect
     settings: LoopSettings
-    verify: Verify | None = None
-    model: object = None  # its secrets are redacted in refusals
-
-    @computed_once
-    def verifier(self) -> Verifier:
-        """The verifier of items that are about to be completed."""
-        return Verifier(self.verify, self.model)
+    verifier: Verifier = field(default_factory=Verifier)
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the list's changes and one tool result per call."""
@@ -90,7 +83,7 @@ class ValidateTodos(ToolAnsweringNode):
             repeats=settings.repeats,
         )
         operations = [self.read_operation(call, board, ledger) for call in calls]
-        verified = self.verify is not None
+        verified = self.verifier.verify is not None
         judged = yield from play_reviewed_round(board, operations, rules, notes, settings, verified=verified)
         if not isinstance(judged, ReviewedRound):
             return {"todo_ledger": judged}
@@ -127,7 +120,7 @@ class ValidateTodos(ToolAnsweringNode):
         if after.refusals:
             ledger["refusals"] = prune_refusals(after)
         outcomes = self.mark_rejected(judged, settings)
-        note_writes(ledger, before, outcomes, verified=self.verify is not None)
+        note_writes(ledger, before, outcomes, verified=self.verifier.verify is not None)
         results = self.render_results(state, calls, outcomes, ledger)
         if results and settings.max_idle_rounds:
             # Idle rounds are counted from the messages alone; this notes how far the list had come before.

@@ -9,8 +9,9 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.loop.activation import begin_wake
 from wakeloop.loop.before_request import Notices
 from wakeloop.loop.earned_wakes import count_earned_wakes, note_list
+from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.inbox import find_owed_replies
-from wakeloop.loop.nudge import build_nudge, close_round, shorten_nudge
+from wakeloop.loop.nudge import build_nudge, close_round, render_missing, shorten_nudge
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import fingerprint_reply
 from wakeloop.loop.pushes import must_insist, note_wake
@@ -41,9 +42,12 @@ class Wake(Node):
         dialect, few = self.dialect, settings
         if not self.whole:
             dialect, few = shorten_nudge(dialect, settings, state["messages"], todos)
-        insists = must_insist(ledger, settings, left)
+        insists = must_insist(ledger, settings, left + is_unmet(ledger))
+        missing = render_missing(self.dialect, settings, ledger, insists=insists)
         text, reasons = build_nudge(dialect, few, todos, state["todo_goal"], owed, insists=insists)
-        message = make_user_message("wake", Notices(nudge=text).compose())
+        if missing:
+            reasons.insert(0, "goal")
+        message = make_user_message("wake", Notices(missing=missing, nudge=text).compose())
         event = {
             "cycle": cycle,
             "budget": settings.max_wake_cycles + count_earned_wakes(ledger, settings),

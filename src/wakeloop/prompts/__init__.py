@@ -15,6 +15,8 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "nudge": frozenset(("open", "total", "list")),
     "nudge_again": frozenset(("open", "total", "list")),
     "nudge_reply": frozenset(("peers",)),
+    "nudge_goal": frozenset(("missing",)),
+    "nudge_goal_again": frozenset(("missing",)),
     "nudge_subagent": frozenset(("results",)),
     "no_text": frozenset(),
     "subagent_early": frozenset(("text", "open", "reason")),

@@ -13,6 +13,7 @@ from wakeloop.checks.argument_names import EDIT_HINTS, reject_unknown_arguments
 from wakeloop.checks.edit_arguments import check_goal_and_clear, read_ids, read_texts, read_texts_by_id
 from wakeloop.errors import EditError
 from wakeloop.loop.gates import DONE
+from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.text.characters import is_blank
@@ -227,12 +228,16 @@ class _Edit:
 
     @staticmethod
     def build_session(snapshot: StateSnapshot, todos: list[Todo], writes: int) -> dict[str, Any]:
-        """Return the session that fits the new list: open items decide whether the thread is idle."""
+        """Return the session that fits the new list: open items, or an unmet goal, make the thread idle."""
         before = read_session(snapshot)
         session: dict[str, Any] = {**before, **count_items(todos), "list": writes}
+        goal_decided = before["reason"] in DONE and before["open"]  # whatever is open (rule 24)
+        if goal_decided and session["open"] <= before["open"]:
+            return session
         if session["state"] in ("idle", "dormant"):
-            session["state"] = "idle" if session["open"] else "dormant"
-            if before["open"] and not session["open"]:
+            unmet = is_unmet(read_notes(snapshot.values))
+            session["state"] = "idle" if session["open"] or unmet else "dormant"
+            if before["open"] and not session["open"] and not unmet:
                 session["reason"] = "settled"
             elif session["open"] and session["reason"] in DONE:
                 session["reason"] = None

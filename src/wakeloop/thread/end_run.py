@@ -8,6 +8,7 @@ from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
+from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.run_end import choose_state, drop_run_notes
 from wakeloop.loop.spending import add_round, report_spent
@@ -73,11 +74,13 @@ def build_drained_update(before: StateSnapshot, values: Mapping[str, Any]) -> di
         **read_session(before),
         **counts,
         "reason": "drained",
-        "state": choose_state("drained", counts["open"]),
+        "state": choose_state("drained", counts["open"] + is_unmet(rest)),
         "list": rest.get("writes", 0),
         "spent": report_spent(rest),
     }
     session.pop("on", None)
+    if "missing" in rest:
+        session["missing"] = rest["missing"]
     update["todo_session"] = session
     if messages:
         rest["tail"] = messages[-1].id or ""

@@ -17,6 +17,7 @@ from wakeloop.text.marks import HIDDEN, injected_kwargs, new_id, source_of
 
 REMEMBERED_EVENTS = 64
 PASSIVE_KINDS = frozenset(("subagent_done", "cron", "kick"))
+PEER_KINDS = frozenset(("peer_message", "peer_reply", "subagent_done"))
 ANSWER_KINDS = frozenset(("human", "peer_reply", "subagent_done"))
 ANSWERED_BY_PERSON = frozenset(("human", "approval"))  # to an approval, any other words mean no
 SILENT_KINDS = frozenset(("human", "kick"))  # the model does not see these unless they have text
@@ -101,6 +102,11 @@ class ThreadInput:
             kinds.insert(0, "human")
         return list(dict.fromkeys(kinds)) or ["kick"]
 
+    @property
+    def by_peers(self) -> bool:
+        """Whether only peers and subagents started this activation: no person, no clock."""
+        return PEER_KINDS.issuperset(self.sources)
+
     # -- waits and replies -------------------------------------------------------------------------------
 
     @computed_once
@@ -113,7 +119,8 @@ class ThreadInput:
             key, on = wait, None
             if isinstance(wait, Mapping):
                 key, on = wait.get("id"), wait.get("on")
-            if key in answered or (person and on in ANSWERED_BY_PERSON):
+            asks_again = on == "condition" and not self.by_peers  # the goal is asked whether it still holds
+            if key in answered or asks_again or (person and on in ANSWERED_BY_PERSON):
                 ended.append(key)
         return ended
 

@@ -15,9 +15,9 @@ from wakeloop.todos.operations import Board, Outcome, Question
 Verify = Callable[[Todo, Any], Awaitable[str | None] | str | None]
 
 
-def is_asynchronous(verify: Verify | None) -> bool:
-    """Tell whether a verifier is declared as asynchronous."""
-    return iscoroutinefunction(verify) or iscoroutinefunction(getattr(verify, "__call__", None))  # noqa: B004 - an object with an async __call__
+def is_asynchronous(judge: Callable[..., Any] | None) -> bool:
+    """Tell whether a function that judges work is declared as asynchronous."""
+    return iscoroutinefunction(judge) or iscoroutinefunction(getattr(judge, "__call__", None))  # noqa: B004 - an object with an async __call__
 
 
 @dataclass(frozen=True)

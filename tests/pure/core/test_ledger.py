@@ -64,10 +64,13 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
             "force",
             "unforced",
             "wrote",
+            "judged",
         ),
         True,
     ),
-    **dict.fromkeys(("again", "seen", "last_wake", "shown", "tail", "refused", "pairs"), "x"),
+    **dict.fromkeys(
+        ("again", "seen", "last_wake", "shown", "tail", "refused", "pairs", "missing", "reasons"), "x"
+    ),
     **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls", "reviewed")},
     **{k: {"x": 1} for k in ("todo_guard_retries", "refusals")},
     "formats": True,
@@ -87,6 +90,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "settled": [1, 2],
     "hooks": [-1, 2, 0],
     "unlisted": "ran",
+    "goal": "due",
     "plan": "due",
     "push": "words",
     "verdicts": [[1, "x", ""]],
@@ -112,6 +116,7 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
             "settled",
             "hooks",
             "unlisted",
+            "goal",
             "plan",
             "verdicts",
             "held",
@@ -136,11 +141,11 @@ def test_a_key_has_one_life() -> None:
 
 def test_what_is_dropped_when() -> None:
     assert sorted(THREAD_KEYS) == [
-        "events", "listed", "next_id", "passed", "refusals", "shown", "summaries", "tail",
+        "events", "goal", "listed", "missing", "next_id", "passed", "refusals", "shown", "summaries", "tail",
         "todo_guard_suppressed", "todo_stale_iterations", "writes",
     ]  # fmt: skip
     assert sorted(ROUND_KEYS) == [
-        "faults", "held", "nag", "plan", "reviewed", "todo_calls", "verdicts",
+        "faults", "held", "judged", "nag", "plan", "reviewed", "todo_calls", "verdicts",
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [
         "again", "asking", "bad_replies", "began", "called", "called_by", "end", "force", "formats", "hooks",

@@ -133,6 +133,17 @@ Verify = Annotated[
         help="Check each item before it is completed: exit code 0 accepts it; 'none' disables it.",
     ),
 ]
+DoneWhen = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COMMAND",
+        help="Check the goal after each turn and continue until exit code 0; 'none' disables it.",
+    ),
+]
+DoneWhenSeconds = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Seconds that the command of --done-when may take. Default: 300."),
+]
 Todos = Annotated[
     Path | None,
     typer.Option(
@@ -172,6 +183,8 @@ AGENT_OPTIONS = {
     "max_cost": MaxCost,
     "max_seconds": MaxSeconds,
     "verify": Verify,
+    "done_when": DoneWhen,
+    "done_when_seconds": DoneWhenSeconds,
 }
 
 

@@ -1,0 +1,85 @@
+"""Asks the judges of the work: `verify` and `done_when`."""
+
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from typing import Any, TypeVar
+
+from wakeloop.errors import GoalError, VerifyError
+from wakeloop.loop.goal import Verdict, read_verdict
+from wakeloop.model.user_code import raised_as
+from wakeloop.thread.verifier import Verifier, is_asynchronous
+from wakeloop.todos.operations import Question
+
+DoneWhen = Callable[[Any], Awaitable[str | Verdict | None] | str | Verdict | None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a node asks in the middle of its body: whether an item is done, or, without one, the goal."""
+
+    state: Any
+    item: Question | None = None
+
+
+Play = Generator[Query, Any, T]
+"""The body of a node, which synchronous and asynchronous runs share: it yields what it asks."""
+
+
+@dataclass(frozen=True)
+class Judges:
+    """The functions of the caller that judge the work. What they raise is raised."""
+
+    verifier: Verifier = field(default_factory=Verifier)
+    done_when: DoneWhen | None = None
+
+    def refuse_asynchronous(self) -> None:
+        """Raise `VerifyError` or `GoalError` in a synchronous run, before the first request is paid for."""
+        if is_asynchronous(self.verifier.verify):
+            raise VerifyError
+        if is_asynchronous(self.done_when):
+            raise GoalError
+
+    def finish(self, play: Play[T]) -> T:
+        """Run a node's body to its end, with the answers to what it asks."""
+        answer: Any = None
+        while True:
+            try:
+                query = play.send(answer)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+            answer = self.ask(query)
+
+    async def afinish(self, play: Play[T]) -> T:
+        """Do the same as `finish`; the answers are awaited."""
+        answer: Any = None
+        while True:
+            try:
+                query = play.send(answer)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+            answer = await self.aask(query)
+
+    def ask(self, query: Query) -> str | Verdict | None:
+        """Return the verifier's answer about an item, or the verdict on the goal."""
+        if query.item is not None:
+            return self.verifier.ask(query.item, query.state)
+        assert self.done_when is not None  # noqa: S101 - nobody asks about a goal that is not there
+        with raised_as(GoalError, "done_when", self.verifier.model):
+            given = self.done_when(query.state)
+        if isawaitable(given):
+            if hasattr(given, "close"):
+                given.close()
+            raise GoalError
+        return read_verdict(given)
+
+    async def aask(self, query: Query) -> str | Verdict | None:
+        """Do the same as `ask`, and await the answer if it is awaitable."""
+        if query.item is not None:
+            return await self.verifier.aask(query.item, query.state)
+        assert self.done_when is not None  # noqa: S101 - nobody asks about a goal that is not there
+        with raised_as(GoalError, "done_when", self.verifier.model):
+            given = self.done_when(query.state)
+            given = await given if isawaitable(given) else given
+        return read_verdict(given)
