@@ -61,7 +61,7 @@ def test_a_reliable_model_completes_the_job_with_any_agent(agent: str) -> None:
 
 
 @pytest.mark.parametrize("agent", [name for name in HERE if name != "list given"])
-def test_a_model_that_always_stops_is_told_apart(agent: str) -> None:
+def test_a_model_that_always_stops_is_recognised(agent: str) -> None:
     row = play_cell(cell(agent, "weak:stop=1"), STUDY)
     with_list = agent != "plain" and not agent.startswith("asked")
     assert not row["completed"]

@@ -60,7 +60,7 @@ def test_a_reliable_model_makes_as_many_requests_as_the_study_says(
         ({"statuses": ("done", "blocked")}, 42),
     ],
 )
-def test_it_does_as_it_is_told(varied: dict[str, Any], requests: int, tmp_path: Path) -> None:
+def test_it_follows_its_instructions(varied: dict[str, Any], requests: int, tmp_path: Path) -> None:
     settings = preset("wakeloop").model_copy(update=varied)
     assert ours(tmp_path, parts=20, settings=settings).facts == (True, requests, "settled")
 

@@ -35,7 +35,7 @@ CIRCLES: dict[str, tuple[Any, int]] = {
 
 
 @pytest.mark.parametrize("name", CIRCLES)
-def test_c44_a_circle_is_told_of_corrected_and_ended(rig: Rig, name: str) -> None:
+def test_c44_a_circle_is_reminded_corrected_and_ended(rig: Rig, name: str) -> None:
     replies, requests = CIRCLES[name]
     rig.build(replies(), tools=[look])
     rig.run("go")

@@ -74,7 +74,7 @@ def texts(request: Any, handler: Any) -> Any:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "behind"])
-def test_c45_a_wrapper_makes_texts_of_blocks_and_the_reminder_stands_behind_them(before: bool) -> None:
+def test_c45_a_wrapper_turns_blocks_into_text_and_the_reminder_follows(before: bool) -> None:
     looked = calls(("photograph", {"place": "x"}))
     server = Server(TextAlone(), write("a"), *[looked] * 5, close(1), "Done.")
     layer = WakeLoopMiddleware(settings="wakeloop")

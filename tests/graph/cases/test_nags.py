@@ -74,7 +74,7 @@ def test_c15_every_cadence(quick: Rig, changed: dict[str, Any], at: list[int]) -
     assert nagged(quick.messages) == at
 
 
-def test_c15_a_write_begins_anew_also_a_rejected_one(quick: Rig) -> None:
+def test_c15_a_write_resets_the_count_even_a_refused_one(quick: Rig) -> None:
     quick.build(
         write("a"),
         *(looks(str(n)) for n in range(4)),

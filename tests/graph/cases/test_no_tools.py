@@ -102,7 +102,7 @@ def test_c39_a_list_switched_off_in_mid_thread(rig: Rig, form: Form, own: bool) 
     assert rig.ending == ("dormant", "settled", 0)
 
 
-def test_c39_a_client_outside_the_table_is_never_told_the_bare_word(rig: Rig) -> None:
+def test_c39_a_client_outside_the_table_is_never_sent_the_bare_word(rig: Rig) -> None:
     rig.build(
         calls(("write_todos", ITEMS)),
         "no",

@@ -69,7 +69,7 @@ def noting(message: Any) -> Any:
 
 
 @OTHERS
-def test_c52_it_stands_between_no_answer_and_its_reader(quick: Rig, which: str) -> None:
+def test_c52_it_never_hides_the_answer(quick: Rig, which: str) -> None:
     """The answer is looked for up to the user's words: the last reply said nothing more."""
     quick.build(calls(("look", {}), text="Here it is."), "", tools=[noting(its_own(which))])
     out = quick.run("go")

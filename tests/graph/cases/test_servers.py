@@ -152,7 +152,7 @@ def test_c22_retries_are_bounded(rig: Rig) -> None:
     rig.follow_up()
 
 
-def test_c22_a_good_round_between_begins_anew(quick: Rig) -> None:
+def test_c22_a_good_round_between_resets_the_count(quick: Rig) -> None:
     bad, good = calls(malformed_call("look", "{")), calls(("look", {"place": "x"}))
     quick.build(bad, bad, good, bad, bad, good, *[bad] * 5, tools=[look])
     quick.run("go")

@@ -127,7 +127,7 @@ def test_a_list() -> None:
         ("odd", {}, "? odd"),
     ],
 )
-def test_how_an_item_stands(status: str, more: dict[str, str], told: str) -> None:
+def test_the_status_of_an_item(status: str, more: dict[str, str], told: str) -> None:
     shown = show([{"id": 1, "content": "a", "status": status, **more}])
     assert shown.html.partition("\n")[2] == html_table(HEAD, [("1", "a", told)])
 

@@ -37,7 +37,7 @@ def test_a_call_limit_counts_every_request_of_the_first_in_the_list() -> None:
     assert ended(agent) == ("idle", "ended_elsewhere", 4)
 
 
-def test_behind_a_call_limit_it_says_where_it_has_to_stand() -> None:
+def test_after_a_call_limit_it_says_where_it_must_be_listed() -> None:
     """Two requests: the plan, whose way back passes the counter by; the look, whose way does not."""
     model = ScriptedModel(busy())
     agent = over(model, ModelCallLimitMiddleware(run_limit=4), WakeLoopMiddleware())
@@ -90,7 +90,7 @@ class Picky(AgentMiddleware):
         return {"jump_to": "model", "messages": [("user", "Again.")]} if again else None
 
 
-def test_one_that_asks_again_by_itself_is_not_taken_for_one_behind() -> None:
+def test_a_middleware_that_asks_again_by_itself_is_not_taken_for_a_later_one() -> None:
     """Its way back is shorter than the middleware's own."""
     model = ScriptedModel(says("bad"), calls(looks(1)), *settled())
     agent = laid(model, Picky())
@@ -200,7 +200,7 @@ def test_context_editing_around_it_does_not_hide_the_list() -> None:
     assert "- [pending] a" in model.requests[3][-1].text
 
 
-def test_context_editing_within_it_leaves_todo_results_where_it_is_told_to() -> None:
+def test_context_editing_keeps_todo_results_that_are_excluded() -> None:
     """It runs when the request is made already: its own setting keeps the list."""
     script = [calls(plan("a")), calls(looks(1)), calls(plan("a!")), says("bye")]
     model, other = ScriptedModel(*script), ScriptedModel(*script)

@@ -139,7 +139,7 @@ async def test_a_nudge_is_in_the_snapshot_and_nobody_sees_it(laid: bool) -> None
     assert [m.id for m in chat.messages if m.role == "assistant" and m.content] == streamed
 
 
-async def test_a_history_that_comes_back_without_its_marks_is_told_by_its_ids() -> None:
+async def test_a_history_that_comes_back_without_its_marks_is_recognised_by_its_ids() -> None:
     """Where the agent keeps nothing, the client's messages are all there is."""
     first = Chat(PLAN, "I stop.", DONE, "All done.")
     await first.says("go")

@@ -399,7 +399,7 @@ class Keyed(ScriptedModel):
     api_key: SecretStr = SecretStr("sk-a-long-secret")
 
 
-async def test_no_key_is_told_in_an_error() -> None:
+async def test_no_key_appears_in_an_error() -> None:
     error = RuntimeError("refused: sk-a-long-secret")
     with pytest.raises(RuntimeError, match=r"refused: (?!sk-a)"):
         laid(Keyed(error)).invoke(GO, THREAD)

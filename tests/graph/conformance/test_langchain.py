@@ -24,7 +24,7 @@ def test_every_streamed_state_holds_it_too(stage: Make) -> None:
     assert lists[-1] == ROWS
 
 
-def test_a_thread_begun_there_can_be_read(stage: Make) -> None:
+def test_a_thread_started_there_can_be_read(stage: Make) -> None:
     s = stage("cubepi")
     begin(s.options["checkpointer"], ROWS)
     snapshot = s.snapshot
@@ -33,7 +33,7 @@ def test_a_thread_begun_there_can_be_read(stage: Make) -> None:
     assert session_of(snapshot)["open"] == 1
 
 
-def test_a_thread_begun_there_can_be_continued(stage: Make) -> None:
+def test_a_thread_started_there_can_be_continued(stage: Make) -> None:
     s = stage("cubepi")
     begin(s.options["checkpointer"], ROWS)
     s.run("Done!", calls(("write_todos", {"todos": DONE})), "Now it is.", given="go on")

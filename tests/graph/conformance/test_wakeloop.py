@@ -191,7 +191,7 @@ def test_an_item_that_is_named_as_number_and_text_is_refused_once() -> None:
     assert told[1:] == [f"{refused} open.", f"{refused} open.", f"{refused} blocked."]
 
 
-def test_the_next_item_is_told_unless_one_is_in_progress(stage: Make) -> None:
+def test_the_next_item_is_named_unless_one_is_in_progress(stage: Make) -> None:
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
     s.run(
         write("a", "b", "c"),
@@ -217,7 +217,7 @@ def test_no_item_is_told_as_next_where_the_reply_has_begun_it(stage: Make) -> No
     ]
 
 
-def test_where_an_item_must_be_begun_nothing_says_that_none_has_to_be(stage: Make) -> None:
+def test_where_an_item_must_be_started_nothing_says_otherwise(stage: Make) -> None:
     s = stage(NAME, {"in_progress": "exactly_one", "max_wake_cycles": 0, "guard_retries": 0})
     s.run(calls(("todo_write", {"items": ["a", "b"]}), change(1, "in_progress")), "Stopping.")
     assert "has to be marked as begun" not in s.system

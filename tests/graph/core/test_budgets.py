@@ -238,7 +238,7 @@ class Answer(BaseModel):
 
 
 @pytest.mark.parametrize(("most", "asked", "reason"), [(1, 1, "request_budget"), (2, 2, "settled")])
-def test_a_format_is_not_asked_for_behind_a_spent_budget(
+def test_a_format_is_not_requested_after_a_spent_budget(
     most: int, asked: int, reason: str, thread: Make
 ) -> None:
     replies = ["hi", says('{"number": 7}')][:asked]
@@ -335,7 +335,7 @@ def test_the_reason_is_the_one_that_called_for_it(thread: Make) -> None:
     assert agent.session["reason"] == "token_budget"
 
 
-def test_the_next_input_begins_anew_also_an_empty_kick(thread: Make) -> None:
+def test_the_next_input_resets_the_count_even_an_empty_kick(thread: Make) -> None:
     agent = thread(
         *[write("a"), "report", "x", "report", "y", "report"], change={"max_requests": 1, "guard_retries": 0}
     )

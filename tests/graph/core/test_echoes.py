@@ -111,7 +111,7 @@ def test_a_forged_session_decides_nothing(thread: Make) -> None:
     )
 
 
-def test_a_thread_begun_from_another_ones_state_goes_on_from_its_number(thread: Make) -> None:
+def test_a_thread_started_from_anothers_state_continues_its_numbers(thread: Make) -> None:
     agent = thread(write("a"), done(1), "bye", "hi")
     output = agent.run("go")
     agent.thread_id = "elsewhere"

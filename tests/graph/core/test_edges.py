@@ -54,7 +54,7 @@ def test_a_model_is_a_name_or_a_chat_model() -> None:
             create_todo_agent(name)
 
 
-def test_a_model_by_name_is_told_of_the_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_by_name_gets_the_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     assert create_todo_agent("openai:some-model").name == "wakeloop"
     assert create_todo_agent("some-model").name == "wakeloop"

@@ -75,7 +75,7 @@ def test_one_run_remembers_so_many_calls_and_no_more() -> None:
     assert max(kept) == max(kept[:12])  # ids of messages and of the calls that they answer
 
 
-def test_an_index_holds_what_stands_in_the_conversation() -> None:
+def test_an_index_holds_what_is_in_the_conversation() -> None:
     """Replaced, removed, added again, forked: no id of a message that is gone is left in it."""
     messages = merge_messages([], [[("user", "go")]])
     for i in range(500):

@@ -107,7 +107,7 @@ def wordless(path: str) -> str:
     raise WordlessError
 
 
-def test_an_exception_that_cannot_be_told_is_an_error_result_too(thread: Make) -> None:
+def test_an_exception_without_a_readable_message_is_an_error_result_too(thread: Make) -> None:
     agent = thread(calls(("wordless", {"path": "a"})), "Done.", tools=[wordless])
     assert agent.walk("go") == [*START, *WORK, *END]
     assert agent.results() == [("error", "Error: WordlessError: WordlessError")]

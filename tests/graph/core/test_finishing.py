@@ -148,7 +148,7 @@ def test_a_wake_for_each_item_that_is_settled_and_none_for_being_busy(
     assert agent.session == session("idle", "wake_budget" if most else "disabled", 1, wakes, most)
 
 
-def test_the_budget_is_told_as_it_stands(thread: Make) -> None:
+def test_the_budget_is_shown_as_it_is(thread: Make) -> None:
     script = [write("a", "b", "c"), done(1), ".", ".", done(2), ".", ".", ".", "."]
     agent = thread(*script, change={**EARNS, "max_wake_cycles": 3})
     told = [(e["type"], e["budget"]) for e in agent.events("go") if "budget" in e]
@@ -268,7 +268,7 @@ def test_the_gates_are_asked_and_an_end_bears_the_bad_replys_reason(name: str, t
     assert agent.session == ended
 
 
-def test_too_few_steps_behind_the_last_of_them(thread: Make) -> None:
+def test_too_few_steps_after_the_last_of_them(thread: Make) -> None:
     agent = thread(write("a"), PEER, PEER, PEER, change=FALL)
     agent.run("go", limit=13)
     assert agent.session == session("idle", "malformed_calls", 1)
@@ -351,7 +351,7 @@ def test_where_tools_ran_and_no_list_was_ever_written(name: str, thread: Make) -
     assert agent.kinds.count("guard") == walked.count("finalization_guard") - 1
 
 
-def test_it_is_asked_once_an_activation_and_told(thread: Make) -> None:
+def test_it_is_asked_once_per_activation_and_reported(thread: Make) -> None:
     agent = thread(X, "done", "done", X, "done", "done", "bye", tools=[look], change=ASKS)
     for _ in range(2):
         told = [e for e in agent.events("go") if e["type"] == "guard"]
@@ -464,7 +464,7 @@ def listings(request: Any) -> list[str]:
     ]
 
 
-def test_a_given_list_is_shown_once_behind_the_words_that_came_with_it(thread: Make) -> None:
+def test_a_given_list_is_shown_once_after_the_message_that_came_with_it(thread: Make) -> None:
     agent = thread(done(1, 2), "bye", "hello", "again", done(3), "bye")
     assert agent.walk(given(*GIVEN)) == [*START, *TODO, *END]
     assert agent.kinds == ["human", "activate", "ai", "tool", "tool", "ai"]

@@ -115,7 +115,7 @@ def test_a_value_of_an_earlier_activation_is_not_shown_again(thread: Make) -> No
     assert agent.run("more")["structured_response"] is None
 
 
-def test_each_settled_activation_asks_anew(thread: Make) -> None:
+def test_each_settled_activation_asks_again(thread: Make) -> None:
     agent = thread("hi", GOOD, "hi", '{"city": "Rome", "people": 1}', response_format=City)
     agent.run("go")
     assert agent.run("more")["structured_response"] == {"city": "Rome", "people": 1}

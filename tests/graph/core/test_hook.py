@@ -89,7 +89,7 @@ def test_the_list_is_shown_once_more_as_a_message_of_its_own(thread: Make) -> No
     assert [shown(request) for request in agent.model.requests] == [0, 1, 1]
 
 
-def test_what_was_added_behind_the_plan_and_is_taken_away_is_shown_once(thread: Make) -> None:
+def test_items_added_after_the_plan_and_trimmed_away_are_shown_once(thread: Make) -> None:
     """A hook that keeps the beginning and the end of a history takes the middle."""
 
     def ends(state: dict[str, Any]) -> dict[str, Any]:

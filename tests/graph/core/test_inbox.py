@@ -63,7 +63,7 @@ def asked(inbox: list[dict[str, Any]], **state: Any) -> tuple[Any, dict[str, Any
     return [m for m in model.requests[0] if m.type == "human"], agent.get_state(THREAD).values
 
 
-def test_events_stand_in_the_order_of_their_arrival_behind_a_persons_words() -> None:
+def test_events_follow_a_persons_words_in_order_of_arrival() -> None:
     told, _ = asked(
         [
             {"kind": "cron", "text": "one", "time": "9:00"},

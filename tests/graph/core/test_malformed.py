@@ -91,7 +91,7 @@ def test_with_open_items_it_ends_idle_without_a_correction(thread: Make) -> None
 @pytest.mark.parametrize(
     "between", [looks("x"), calls(("look", {"wrong": 1})), update(7, "done"), write("a", "")]
 )
-def test_any_well_formed_call_begins_the_count_anew(between: Any, thread: Make) -> None:
+def test_any_well_formed_call_resets_the_count(between: Any, thread: Make) -> None:
     agent = thread(BAD, BAD, between, BAD, BAD, "bye", tools=[look])
     agent.run("go")
     assert agent.asked == 6

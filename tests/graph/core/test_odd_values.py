@@ -80,7 +80,7 @@ def test_what_no_checkpoint_takes_is_refused_with_its_place(door: str, given: An
     model.assert_done()
 
 
-def test_an_answer_that_no_checkpoint_takes_is_refused_and_the_question_stands() -> None:
+def test_an_answer_that_no_checkpoint_can_store_is_refused_and_the_question_stays() -> None:
     agent = create_todo_agent(
         ScriptedModel(calls(("ask", {"question": "?"})), says("bye")), [ask], checkpointer=InMemorySaver()
     )

@@ -53,7 +53,7 @@ def test_the_first_request(thread: Make) -> None:
     matches("first_request", last(thread("hi", system_prompt="You are a careful worker.")))
 
 
-def test_the_tools_that_the_model_is_told_of(thread: Make) -> None:
+def test_the_tools_as_the_model_gets_them(thread: Make) -> None:
     agent = thread("hi")
     agent.run("go")
     told = "\n".join(json.dumps(tool, indent=2, ensure_ascii=False) for tool in agent.model.bound[0])

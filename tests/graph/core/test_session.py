@@ -11,7 +11,7 @@ from wakeloop import InputError, answer_of, create_todo_agent, session_of
 from wakeloop.testing import ScriptedModel, calls, says
 
 
-def test_a_thread_that_has_not_begun(thread: Make) -> None:
+def test_a_thread_that_has_not_started(thread: Make) -> None:
     assert thread().session == session("dormant", None, 0, 0, 0)
 
 

@@ -67,7 +67,7 @@ def told(agent: Any, config: Any = THREAD) -> tuple[dict[Any, list[str]], list[s
     )
 
 
-def test_a_run_is_told_as_it_was() -> None:
+def test_a_run_is_shown_as_it_was() -> None:
     agent = worked()
     update_todos(agent, THREAD, add=["c"])
     lanes, moments, said = told(agent)
@@ -146,7 +146,7 @@ def test_an_edit_of_an_older_checkpoint_is_a_branch_of_its_own() -> None:
     assert [one.gone for one in shown.said] == [False] * 4
 
 
-def test_an_edit_beside_a_call_that_is_done_stands_on_the_page() -> None:
+def test_an_edit_next_to_a_finished_call_is_on_the_page() -> None:
     """Its row stores the conversation whole, with the result of that call, and the list as a change."""
     agent = agent_of(calls(("look", {"path": "x"}), ("ask", {"what": "?"})))
     agent.invoke({"messages": [("user", "go")]}, THREAD)
@@ -182,7 +182,7 @@ def torn() -> Any:
     return agent
 
 
-def test_behind_a_row_that_cannot_be_read_the_rest_is_told(torn: Any) -> None:
+def test_after_an_unreadable_row_the_rest_is_shown(torn: Any) -> None:
     rows = list(torn.checkpointer.list(THREAD))
     second = next(row.metadata["step"] for row in rows if row.metadata["source"] == "input")
     torn.checkpointer.torn = frozenset((second + 2,))

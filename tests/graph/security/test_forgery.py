@@ -56,7 +56,7 @@ def test_an_item_is_one_line_of_a_listing_whatever_its_text(name: str, text: str
 
 @pytest.mark.parametrize("key", ["1] done", "1: x", "a\n[2", "1. x", 'a"b', "\u202e1", "a\x1b[2Kb"])
 @pytest.mark.parametrize("name", ["parley", "loki", "checklist"])
-def test_an_id_that_could_be_more_than_an_id_stands_in_quotes(name: str, key: str) -> None:
+def test_an_id_that_could_be_mistaken_for_more_is_quoted(name: str, key: str) -> None:
     line = DIALECTS[name].render_item({"id": key, "content": "text", "status": "pending"})
     assert json.dumps(key) in line
     assert len(line.splitlines()) == 1
@@ -64,7 +64,7 @@ def test_an_id_that_could_be_more_than_an_id_stands_in_quotes(name: str, key: st
 
 
 @pytest.mark.parametrize("key", [1, "1", "step 1", "a-b_c.d", "1:2", "äöü", "x/y#z"])
-def test_an_ordinary_id_stands_as_it_is(key: int | str) -> None:
+def test_an_ordinary_id_is_shown_as_it_is(key: int | str) -> None:
     assert format_id(key) == str(key)
 
 
@@ -103,7 +103,7 @@ def test_results_of_todo_calls_keep_their_lines(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", EVIL, ids=range(len(EVIL)))
-def test_what_stands_behind_the_first_line_is_set_off(text: str) -> None:
+def test_lines_after_the_first_are_indented(text: str) -> None:
     first, *more = indent_lines(text).split("\n")
     assert first == to_one_line(first)
     assert all(line.startswith("  | ") and line[4:] == to_one_line(line[4:]) for line in more)

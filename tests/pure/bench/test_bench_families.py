@@ -53,7 +53,7 @@ def test_a_seed_draws_the_same_task_again_and_another_seed_another(name: str) ->
 
 
 @pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if family.kind == "impossible"])
-def test_what_cannot_be_done_is_refused_by_the_world_and_has_to_be_told(name: str, tmp_path: Path) -> None:
+def test_impossible_parts_are_refused_by_the_world_and_have_to_be_reported(name: str, tmp_path: Path) -> None:
     task = FAMILIES[name].make(1, 5)
     tools = laid_out(task, tmp_path / "w")
     refused = [bool(play(tools, step.calls)) for step in task.steps]

@@ -49,7 +49,7 @@ def test_a_torn_first_line_is_written_again(tmp_path: Path) -> None:
         assert read_journal(path) == (HEAD, [])
 
 
-def test_a_cell_stands_once(tmp_path: Path) -> None:
+def test_a_cell_is_recorded_once(tmp_path: Path) -> None:
     path = tmp_path / "cells.jsonl"
     with Journal(path, HEAD) as journal:
         journal.add(row(seed=1))

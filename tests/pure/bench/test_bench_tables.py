@@ -70,7 +70,7 @@ def test_by_the_size_of_results() -> None:
     assert text.splitlines()[-2:] == ["| `wakeloop` | 3.90 · 3.90 |", "| `plain` | 1.00 · 1.00 |"]
 
 
-def test_what_was_damaged_stands_beside_what_was_completed() -> None:
+def test_damage_is_shown_next_to_what_was_completed() -> None:
     harmed = [row("plain", seed, damage=int(seed > 1), completed=seed == 1) for seed in range(1, 5)]
     assert tables.overview_table(harmed, STUDY).splitlines()[-1] == "| `plain` | 25% (2), 75% damaged |"
 

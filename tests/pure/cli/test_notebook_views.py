@@ -52,7 +52,7 @@ def test_a_table() -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_is_told_by_its_name(name: str) -> None:
+def test_a_preset_is_shown_by_its_name(name: str) -> None:
     assert pretty(preset(name)) == f"preset({name!r})"
     assert preset(name)._repr_html_() == f"<p>LoopSettings: preset <code>{name}</code></p>"
 
@@ -71,7 +71,7 @@ def test_a_preset_is_told_by_its_name(name: str) -> None:
         ),
     ],
 )
-def test_others_are_told_by_what_differs_and_read_back(settings: LoopSettings, told: str) -> None:
+def test_other_settings_are_shown_by_what_differs_and_read_back(settings: LoopSettings, told: str) -> None:
     assert pretty(settings) == told
     assert eval(told, {"preset": preset}) == settings
 

@@ -98,7 +98,7 @@ ALIKE = [f"customer-{n}-{'x' * 20}{m}{'x' * 9}" for n in (1, 2) for m in ("", "a
     ],
     ids=["short", "alike", "wide", "wide and alike"],
 )
-def test_what_a_list_shows_of_a_long_id_stands_for_it_alone(names: list[str], wide: int) -> None:
+def test_a_shortened_id_in_a_list_matches_one_thread(names: list[str], wide: int) -> None:
     shown = [shorten_id(name, names, 20) for name in names]
     assert [match_prefix(short, names, "threads") for short in shown if short not in names] == [
         name for name in names if name not in shown

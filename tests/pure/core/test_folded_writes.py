@@ -67,5 +67,5 @@ def test_a_channel_after_its_writes(channel: str, value: Any, writes: list[Any],
     assert apply_writes(channel, value, writes) == held
 
 
-def test_a_first_goal_stands_over_none() -> None:
+def test_a_first_goal_replaces_none() -> None:
     assert apply_writes("todo_goal", None, ["ship"]).before == ""  # type: ignore[attr-defined]

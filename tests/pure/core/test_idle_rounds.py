@@ -140,7 +140,7 @@ def test_two_equal_calls_of_one_round_are_one_pair() -> None:
     assert len(history.notes["pairs"]) == 3
 
 
-def test_messages_that_a_tool_puts_behind_its_result_hide_nothing() -> None:
+def test_messages_that_a_tool_adds_after_its_result_hide_nothing() -> None:
     more = (HumanMessage("a page"), AIMessage("I am another agent"))
     history = History()
     assert [history.look("x", behind=more) for _ in range(3)] == [0, 1, 2]
@@ -236,7 +236,7 @@ def test_reading_the_list_brings_nothing() -> None:
     assert [history.round(("todo_list", {}, "1 a"), artifact=[1, 2]) for _ in range(3)] == [1, 2, 3]
 
 
-def test_what_stands_with_a_result_is_believed_only_where_it_is_ours() -> None:
+def test_an_artifact_is_believed_only_if_it_is_ours() -> None:
     for odd in ("x", [1], [1, "x"], [True, 1], {"a": 1}):
         assert History().round(("todo_write", {}, "ok"), artifact=odd) == 0
 
@@ -244,7 +244,7 @@ def test_what_stands_with_a_result_is_believed_only_where_it_is_ours() -> None:
 # -- the count -------------------------------------------------------------------------------------------
 
 
-def test_the_count_begins_anew_with_an_activation_and_with_a_subagents_result() -> None:
+def test_an_activation_and_a_subagents_result_reset_the_count() -> None:
     notes: Any = {"idle_rounds": 7, "pairs": "abc", "best": [1, 2], "wake_cycles": 1}
     assert not {"idle_rounds", "pairs", "best"} & begin_activation(notes, ITEMS).keys()
     for waiting in (False, True):
@@ -257,7 +257,7 @@ def test_the_count_begins_anew_with_an_activation_and_with_a_subagents_result() 
     ("limit", "reminders", "ends"),
     [(0, [], []), (1, [], [1, 2]), (2, [1], [2, 3]), (3, [1], [3, 4]), (10, [5], [10, 11])],
 )
-def test_where_it_is_told_and_where_it_ends(limit: int, reminders: list[int], ends: list[int]) -> None:
+def test_where_it_reminds_and_where_it_ends(limit: int, reminders: list[int], ends: list[int]) -> None:
     loop = settings(max_idle_rounds=limit)
     assert [n for n in range(20) if needs_idle_reminder(n, {}, loop)] == reminders
     assert [n for n in range(20) if end_if_looping(n, loop)][:2] == ends

@@ -77,7 +77,7 @@ def test_which_calls_are_refused(case: str) -> None:
     assert [todo["status"] for todo in after.todos] == [SHORT[status] for status in left]
 
 
-def test_each_refused_start_is_told_of_all_that_would_be_in_progress() -> None:
+def test_each_refused_start_names_all_items_that_would_be_in_progress() -> None:
     _, outcomes = played(listed("ppp"), [to(n, "i") for n in (1, 2, 3)], ONE)
     told = (
         "only one item may be in progress, but these would be: [1] c1 and [2] c2 and [3] c3; "
@@ -86,7 +86,7 @@ def test_each_refused_start_is_told_of_all_that_would_be_in_progress() -> None:
     assert [outcome.error for outcome in outcomes] == [None, told, told]
 
 
-def test_a_list_of_two_that_run_is_told_of_them() -> None:
+def test_a_list_with_two_items_in_progress_names_them() -> None:
     _, outcomes = played(listed("p"), [whole("1i", "2i"), to(1, "i")], ONE)
     told = (
         "only one item may be in progress, but these would be: [1] c1 and [2] c2; close or reopen one first"

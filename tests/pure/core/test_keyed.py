@@ -82,7 +82,7 @@ def test_a_message_that_is_replaced_is_looked_at_again() -> None:
     assert [m.text for m in make_legal(changed, [], LINES)] == ["x", "", "(unanswered)"]
 
 
-def test_a_history_that_loses_messages_is_looked_at_anew() -> None:
+def test_a_history_that_loses_messages_is_read_again() -> None:
     from langchain_core.messages import RemoveMessage
 
     messages = history()

@@ -397,7 +397,7 @@ def test_what_a_round_has_brought(notes: Any, messages: Any, new: Any) -> None:
     assert noted_on == {**new, **of_round}
 
 
-def test_behind_a_turns_end_nothing_is_noted() -> None:
+def test_after_a_turns_end_nothing_is_noted() -> None:
     notes: Any = {"waking": True}
     note_progress([GO, *ROUND, AIMessage("."), HumanMessage("wake")], notes, {"todo"})
     assert notes == {"waking": True}

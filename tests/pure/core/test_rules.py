@@ -138,7 +138,7 @@ def test_a_refusal_in_its_words(start: Any, operation: Operation, rules: Rules, 
     assert after == start
 
 
-def test_two_whole_lists_in_one_round_are_told_why() -> None:
+def test_two_whole_lists_in_one_round_get_the_reason() -> None:
     rules = Rules(one_write=True)
     assert reply(board(), LIST, LIST, rules=rules) == (
         "the list was sent more than once in one reply; send it once, whole"

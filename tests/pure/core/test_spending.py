@@ -69,7 +69,7 @@ def test_no_number_outgrows_a_checkpoint() -> None:
     assert notes["spent"][:4] == [2, 2**53 - 1, 0, 2]
 
 
-def test_a_new_activation_begins_anew_and_a_subagents_result_goes_on() -> None:
+def test_a_new_activation_resets_the_count_and_a_subagents_result_continues_it() -> None:
     notes = {**spent(USED), "reported": True}
     assert not {"spent", "reported"} & begin_activation(notes, []).keys()
     went_on = continue_activation(notes, [], settings(max_requests=2), waiting=False)

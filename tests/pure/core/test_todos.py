@@ -102,7 +102,7 @@ def test_a_list_from_outside_keeps_known_keys_and_its_ids() -> None:
     assert read_list(()) == []
 
 
-def test_a_refused_list_is_told_in_a_short_sentence() -> None:
+def test_a_refused_list_gets_a_short_sentence() -> None:
     with pytest.raises(OperationRefused) as refused:
         read_list([{"content": "x" * 5000, "status": "y" * 5000}])
     assert len(str(refused.value)) < 300

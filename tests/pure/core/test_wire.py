@@ -100,7 +100,7 @@ def test_half_a_pair_of_characters_is_never_sent(told: list[AnyMessage]) -> None
     assert wire_faults([wire]) == []
 
 
-def test_each_result_goes_behind_its_call() -> None:
+def test_each_result_follows_its_call() -> None:
     assert sent(user(), call("1"), user("two"), result("1", "late")) == [
         ("human", "u"),
         ("ai", ""),

@@ -131,12 +131,12 @@ def test_a_snapshot_and_a_plain_channel_count_as_what_was_written() -> None:
         (append_to_result(ToolMessage("x", tool_call_id="c"), "Update the list."), "nag"),
     ],
 )
-def test_the_graphs_own_words_are_told_from_the_others(message: Any, kind: str) -> None:
+def test_the_graphs_own_messages_are_set_apart(message: Any, kind: str) -> None:
     shown = build_timeline(past({"messages": [ASKED]}, {"messages": [message]}, {}))
     assert moments(shown) == [(0.0, "request"), (2.0, kind)]
 
 
-def test_a_reminder_behind_a_result_that_is_there_already_is_one_nag() -> None:
+def test_a_reminder_added_to_a_stored_result_is_one_nag() -> None:
     nagged = append_to_result(WRITTEN, "Update the list.")
     later = nagged.model_copy(update={"artifact": "what a hook has put there"})
     shown = build_timeline(
@@ -170,7 +170,7 @@ def spent(*numbers: Any) -> dict[str, Any]:
     return {"todo_ledger": {"spent": list(numbers)}}
 
 
-def test_requests_are_told_by_what_they_added_and_a_new_activation_begins_at_nothing() -> None:
+def test_requests_count_what_they_added_and_an_activation_starts_at_zero() -> None:
     shown = build_timeline(
         past(
             spent(1, 100, 40, 10, 500, 0, 2_000_000_000),
@@ -210,7 +210,7 @@ def test_ends_refusals_hands_and_questions_are_moments() -> None:
     assert shown.lanes[0].refused == [2.0]
 
 
-def test_what_is_asked_in_the_shape_of_chat_uis_is_told_as_a_person_reads_it() -> None:
+def test_a_question_in_the_format_of_chat_uis_is_shown_as_a_person_reads_it() -> None:
     asked = build_approval_request("run_shell", {"command": "ls"}, "Run this command?", ("approve", "reject"))
     shown = build_timeline(past({"messages": [ASKED]}, {"__interrupt__": [Interrupt(asked)]}))
     assert [one.text for one in shown.moments] == ["", "Run this command? tool: run_shell command: ls"]
@@ -276,7 +276,7 @@ def test_a_long_step_is_shortened_and_time_never_goes_back(
     assert [axis.place(time) for time in times] == pytest.approx(places)
 
 
-def test_a_pause_is_told() -> None:
+def test_a_pause_is_shown() -> None:
     assert [(round(a), round(b), took) for a, b, took in TimeAxis([0.0, 1.0, 2.0, 3.0, 1003.0]).pauses] == [
         (33, 100, 1000.0)
     ]

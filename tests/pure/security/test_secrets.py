@@ -164,7 +164,7 @@ def test_a_secret_in_a_certain_place_leaves_by_no_door(secret: str, before: str,
         *((text, text) for text in ORDINARY),
     ],
 )
-def test_what_stands_around_a_secret_stays(text: str, left: str) -> None:
+def test_the_text_around_a_secret_stays(text: str, left: str) -> None:
     assert redact_text(text) == left
 
 

@@ -95,7 +95,7 @@ def test_list_says_where_it_stopped_looking(tmp_path):
     )
 
 
-def test_list_hides_what_it_is_told_to(root):
+def test_list_hides_what_it_is_asked_to_hide(root):
     assert call(root, "list_files", hidden=["a.py"]) == "Files 1 to 1 of 1 in '.':\ndocs/b.md"
 
 

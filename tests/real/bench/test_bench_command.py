@@ -193,7 +193,7 @@ def test_an_estimate_runs_nothing_of_ones_own(tmp_path: Path) -> None:
     assert [(row["completed"], row["requests"]) for row in rows] == [(True, 3), (True, 4), (True, 4)]
 
 
-def test_a_task_without_steps_is_told_in_an_estimate(tmp_path: Path) -> None:
+def test_a_task_without_steps_is_named_in_an_estimate(tmp_path: Path) -> None:
     task = tmp_path / "tasks" / "copy"
     task.mkdir(parents=True)
     (task / "task.yaml").write_text("prompt: Copy a.txt to b.txt.\ncheck: [test, -f, b.txt]\n")

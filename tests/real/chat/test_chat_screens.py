@@ -104,7 +104,7 @@ def test_a_talk_in_three_widths(shell: Shell, tmp_path: Path, serve) -> None:
     assert len(server.requests) == 6
 
 
-def test_a_text_that_is_taller_than_the_screen_stands_there_once(shell: Shell, tmp_path: Path, serve) -> None:
+def test_a_text_taller_than_the_screen_is_printed_once(shell: Shell, tmp_path: Path, serve) -> None:
     server = serve(Reply("One."))
     talk = Emulator(shell, tmp_path / "state", *options(server), rows=24)
     screen = talk.screen = pyte.HistoryScreen(80, 24, history=1000)

@@ -217,7 +217,7 @@ def test_a_role_under_loki_is_switched_on_too(talk_with, plays, config: Path) ->
     assert talk.settings.auto_continue
 
 
-def test_what_an_agent_is_told_is_kept_with_the_thread(talk_with, plays, config: Path) -> None:
+def test_messages_to_an_agent_are_kept_with_the_thread(talk_with, plays, config: Path) -> None:
     (config / "agents" / "ant.yaml").write_text("settings:\n  max_wake_cycles: 7\n")
     plays(ScriptedModel([says("a")]))
     talk = talk_with(agent="ant")

@@ -24,7 +24,7 @@ from wakeloop.model.chat_models import create_openai_model
 MARK = "\ufeff"
 
 
-def test_stdin_begins_behind_it() -> None:
+def test_stdin_is_read_after_it() -> None:
     assert read_stdin(io.StringIO(f"{MARK}Count to three.")) == "Count to three."
 
 
@@ -35,7 +35,7 @@ def test_the_first_line_of_a_chat_is_a_command_all_the_same() -> None:
         PipeInput(io.StringIO(MARK)).read_entry("")
 
 
-def test_files_begin_behind_it(tmp_path: Path) -> None:
+def test_files_are_read_after_it(tmp_path: Path) -> None:
     role, levels, system = (tmp_path / name for name in ("role.md", "levels.yaml", "system.txt"))
     role.write_text(f"{MARK}---\nmodel: m\n---\nBe brief.", encoding="utf-8")
     levels.write_text(f"{MARK}model: m\n", encoding="utf-8")

@@ -32,7 +32,7 @@ def test_a_command_that_writes_says_that_there_is_nothing_to_write_to(line: str,
     assert told(f"{line} >&-", tmp_path) == (1, "", NO_OUTPUT)
 
 
-def test_without_a_place_for_sentences_the_output_stands(tmp_path: Path) -> None:
+def test_without_stderr_the_output_stays_complete(tmp_path: Path) -> None:
     code, out, _ = told("graph 2>&-", tmp_path)
     assert code == 0
     assert out.startswith("---\nconfig:")

@@ -420,7 +420,7 @@ def test_so_it_does_in_the_bench(shell: Shell, option: str, word: str) -> None:
     assert (told, imported) == (f"{word} the study quick …\r\n", "[]\n")
 
 
-def test_an_interrupt_before_the_run_began_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_before_the_run_is_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow:
         """Stands for a module that is being imported."""
 

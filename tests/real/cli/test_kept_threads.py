@@ -443,7 +443,7 @@ def test_a_chat_in_vain_leaves_no_thread(shell: Shell, serve: Any) -> None:
     assert [one["thread"] for one in json.loads(shell("threads", "--json").stdout)] == ["kept"]
 
 
-def test_two_runs_at_once_are_told_without_a_programs_words() -> None:
+def test_two_runs_at_once_are_reported_in_plain_words() -> None:
     from wakeloop.cli.failures import FAILED, error_exit_code, format_error
     from wakeloop.errors import ConcurrentRunError
 
@@ -526,7 +526,7 @@ def test_an_output_on_a_full_disk_leaves_the_thread_whole(shell: Shell, serve: A
     assert sqlite3.connect(shell.db).execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-def test_a_full_database_is_told_as_a_full_disk(shell: Shell, serve: Any) -> None:
+def test_a_full_database_is_reported_as_a_full_disk(shell: Shell, serve: Any) -> None:
     """SQLite says the same of a database that may have no more pages as of a disk without room."""
     server = serve(PLAN, DONE, BYE)
     assert shell("run", "x", "--model", "m", "--base-url", server.url, "--thread", "t").returncode == 0

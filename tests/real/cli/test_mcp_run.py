@@ -188,7 +188,7 @@ def at_once(stop: Event) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("command", [["run", "x"], ["chat"], ["serve"]], ids=lambda command: command[0])
-def test_a_file_that_nobody_named_is_told_of_and_starts_nothing(
+def test_a_file_that_nobody_named_is_reported_and_starts_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], serve: Callable[..., Server]
 ) -> None:
     monkeypatch.chdir(tmp_path)

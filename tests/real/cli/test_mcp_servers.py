@@ -97,7 +97,7 @@ def test_over_stdio_one_session_serves_all_calls(held: Held) -> None:
     assert is_gone(int(first))
 
 
-def test_a_server_that_ends_in_a_call_is_begun_anew_by_the_next(held: Held) -> None:
+def test_a_server_that_ends_in_a_call_is_restarted_by_the_next(held: Held) -> None:
     held.start(local=LOCAL)
     first = held("pid")
     assert held("die") == (
@@ -379,7 +379,7 @@ RENAME = "rename yours"
         (("mine:several", SERVER_B), f"{RENAME}, or {LEAVE}"),
     ],
 )
-def test_two_tools_of_one_name_are_told_apart_by_whose_they_are(owners: tuple[str, str], ways: str) -> None:
+def test_two_tools_of_one_name_are_reported_with_their_owners(owners: tuple[str, str], ways: str) -> None:
     groups = [(owner, [read_file]) for owner in owners if owner != TODO]
     with pytest.raises(CommandError) as refused:
         merge_tools(groups, {"read_file"} if TODO in owners else {"todo_write"})
@@ -389,7 +389,7 @@ def test_two_tools_of_one_name_are_told_apart_by_whose_they_are(owners: tuple[st
 
 
 @pytest.mark.parametrize(("owner", "way"), [(SERVER_A, LEAVE), ("mine:several", RENAME)])
-def test_two_of_one_owner_are_told_as_well(owner: str, way: str) -> None:
+def test_two_of_one_owner_are_reported_too(owner: str, way: str) -> None:
     with pytest.raises(CommandError) as refused:
         merge_tools([(owner, [read_file, read_file])], {"todo_write"})
     assert (str(refused.value), refused.value.code) == (

@@ -107,7 +107,7 @@ def test_two_outputs_are_refused(does) -> None:
     assert (code, out, err) == (2, "", told)
 
 
-def test_a_request_that_the_client_sends_again_is_told(does) -> None:
+def test_a_request_that_the_client_sends_again_is_shown(does) -> None:
     began = time.time() - 0.001  # a stamp is rounded
     code, out, _ = does([Reply(status=503), Reply(status=429), BYE], "--output", "stream-json")
     events: list[Any] = [event for event in map(json.loads, out.splitlines()) if event["type"] == "retried"]

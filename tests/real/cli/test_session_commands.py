@@ -471,7 +471,7 @@ def test_a_server_says_that_it_switches_auto_continue_on(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_budget_of_a_server_ends_its_runs_and_is_told_everywhere(world: World) -> None:
+def test_a_servers_budget_ends_its_runs_and_is_shown_everywhere(world: World) -> None:
     server = world.serve("--max-requests", "2")
     code, out, err = world.here("send", "poor", "leave", "--wait")
     told = "poor: idle, request_budget; 1 open, 0/25 wakes"
@@ -674,7 +674,7 @@ def test_a_missing_extra_is_named(world: World, name: str) -> None:
     )
 
 
-def test_a_sqlite_that_is_too_old_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sqlite_that_is_too_old_is_reported(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 40, 1))
     monkeypatch.setattr(sqlite3, "sqlite_version", "3.40.1")
     monkeypatch.setitem(sys.modules, "pysqlite3", None)

@@ -76,7 +76,7 @@ def test_a_thread_goes_on_in_the_midst(
     assert len(summariser.requests) == SUMMARIES + again
 
 
-def test_the_bytes_of_a_request_behind_a_summary(undisturbed: list[list[BaseMessage]]) -> None:
+def test_the_bytes_of_a_request_after_a_summary(undisturbed: list[list[BaseMessage]]) -> None:
     """Where the list's last showing went into the summary with its nudge, it is shown once more."""
     at = next(n for n, request in enumerate(undisturbed) if "current todo list" in sent(request))
     items = "".join(f"\n  [{number}] step {number}" for number in range(at // 2 + 1, ITEMS + 1))

@@ -7,7 +7,7 @@ from stage import elsewhere
 from theirs import DONE, ROWS, begin, plain
 
 
-def test_a_thread_begun_there_is_continued_in_another_process(tmp_path: Path) -> None:
+def test_a_thread_started_there_is_continued_in_another_process(tmp_path: Path) -> None:
     db = tmp_path / "threads.db"
     with SqliteSaver.from_conn_string(str(db)) as saver:
         begin(saver, ROWS)

@@ -162,7 +162,7 @@ def test_in_a_loop_too(crashes: Crashes, saver: str, durability: str) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.rotating("saver")
 @pytest.mark.parametrize("saver", ["sqlite", "postgres"])
-def test_with_exit_a_killed_run_begins_anew(crashes: Crashes, saver: str) -> None:
+def test_with_exit_a_killed_run_starts_again(crashes: Crashes, saver: str) -> None:
     found = crashes(saver, "exit", "--in-turn")
     holds_always(found)
     assert len(found["kills"]) == 98

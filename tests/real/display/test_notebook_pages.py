@@ -66,7 +66,7 @@ def test_the_kept_outputs_take_the_pages_colours_and_fit_a_narrow_page(page: Any
     assert page.locator("details pre").first.is_visible()
 
 
-def test_on_github_the_same_is_told(page: Any) -> None:
+def test_github_shows_the_same(page: Any) -> None:
     pytest.importorskip("bleach")
     kept = "".join(outputs("text/html"))
     page.set_content(framed(kept, "light"))

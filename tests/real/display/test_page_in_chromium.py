@@ -199,7 +199,7 @@ def test_a_long_conversation_is_laid_out_where_it_is_looked_at(opened: Any, long
     assert last.bounding_box()["y"] < 900
 
 
-def test_what_is_found_far_down_stands_at_the_top_without_a_gap(opened: Any, long_file: Path) -> None:
+def test_a_match_far_down_is_shown_at_the_top_without_a_gap(opened: Any, long_file: Path) -> None:
     tab = opened(file=long_file).tab
     tab.locator("#q").fill("needle")
     assert tab.locator("#found").inner_text() == "1 message, 0 items"
@@ -221,7 +221,7 @@ def test_a_link_into_what_is_hidden_and_folded_shows_it(opened: Any) -> None:
     assert long.locator("details").get_attribute("open") is not None
 
 
-def test_a_reader_of_screens_is_told_the_same(opened: Any) -> None:
+def test_a_screen_reader_reads_the_same(opened: Any) -> None:
     tab = opened().tab
     assert tab.locator("main").count() == tab.locator("header").count() == tab.locator("search").count() == 1
     assert tab.locator("h1").inner_text() == "Summarise the harbour's records of 1902."

@@ -53,7 +53,7 @@ def started(folder: Path, env: dict[str, str], words: list[str]) -> subprocess.P
 
 
 @pytest.mark.loopback
-def test_the_page_is_run_as_it_stands(server: Server, tmp_path: Path) -> None:
+def test_the_page_runs_as_it_is(server: Server, tmp_path: Path) -> None:
     program, *steps = blocks(PAGE)
     assert len(program.body.splitlines()) <= 60
     (tmp_path / "pipeline.py").write_text(program.body)

@@ -82,7 +82,7 @@ def test_nothing_that_is_stored_or_configured_can_say_yes(
         None,
     ],
 )
-def test_no_input_stands_for_an_answer(tmp_path: Path, given: Any) -> None:
+def test_no_input_counts_as_an_answer(tmp_path: Path, given: Any) -> None:
     graph = agent(tmp_path, calls(shell("a")), says("ok"))
     assert len(graph.invoke(GO, THREAD)["__interrupt__"]) == 1
     graph.invoke(given, THREAD)

@@ -229,7 +229,7 @@ def test_an_answer_whose_run_has_failed_waits_as_a_text(
 
 
 @pytest.mark.usefixtures("quick")
-def test_an_error_that_cannot_be_noted_is_told_by_the_host(
+def test_an_error_that_cannot_be_stored_is_reported_by_the_host(
     host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -370,7 +370,7 @@ def test_an_event_that_is_cancelled_under_a_run_does_not_come_back(
     assert list(read(name)) == []
 
 
-def test_who_waits_for_a_cancelled_event_is_told_whatever_dies(
+def test_whoever_waits_for_a_cancelled_event_is_informed_whatever_dies(
     host: ServerHost, other: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asker, key = f"{name}-asker", f"{name}-q"

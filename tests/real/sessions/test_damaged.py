@@ -144,7 +144,7 @@ def test_an_input_that_was_never_stored_waits(connection: sqlite3.Connection, ur
     assert texts(agent, "a") == ["first", "second", "both"]
 
 
-def test_a_report_that_raises_is_told_and_stops_nothing(connection: sqlite3.Connection, url: str) -> None:
+def test_a_report_that_raises_is_logged_and_stops_nothing(connection: sqlite3.Connection, url: str) -> None:
     def report(_: Any) -> None:
         raise OSError("no such terminal")
 
@@ -159,7 +159,7 @@ def test_a_report_that_raises_is_told_and_stops_nothing(connection: sqlite3.Conn
 
 
 @pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt()], ids=lambda end: type(end).__name__)
-def test_a_tool_that_would_end_the_process_is_run_once_and_told(
+def test_a_tool_that_would_end_the_process_runs_once_and_is_reported(
     connection: sqlite3.Connection, url: str, end: BaseException
 ) -> None:
     ran: list[str] = []
@@ -292,7 +292,7 @@ class Killed(BaseException):
     """A simulated SIGKILL, which no code catches."""
 
 
-def test_who_waits_for_a_cancelled_event_is_told_whatever_dies(
+def test_whoever_waits_for_a_cancelled_event_is_informed_whatever_dies(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die(*_: Any) -> Any:

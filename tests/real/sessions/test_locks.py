@@ -30,7 +30,7 @@ def test_a_thread_is_held_by_one_at_a_time(postgres: str) -> None:
         assert (here.held, there.held) == (set(), set())
 
 
-def test_a_connection_that_broke_is_made_anew_and_takes_its_locks_again(postgres: str) -> None:
+def test_a_broken_connection_is_restored_and_takes_its_locks_again(postgres: str) -> None:
     with closing(Locks(postgres)) as here, closing(Locks(postgres)) as there, here.hold_thread("x"):
         with psycopg.connect(postgres, autocommit=True) as admin:
             admin.execute("SELECT pg_terminate_backend(%s)", [here.connection.info.backend_pid])  # type: ignore[union-attr]

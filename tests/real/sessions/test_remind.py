@@ -46,7 +46,7 @@ def test_what_waits_is_rung_for_once_and_not_before_the_second_look(tmp_path: Pa
     super(DbosHost, host).close()
 
 
-def test_an_answer_for_which_nobody_rang_is_found_behind_an_event_that_is_held(
+def test_an_answer_without_a_wakeup_is_found_after_a_held_event(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = ScriptedModel([calls(("ask_user", {"question": "Which?"})), says("blue"), says("nine")])

@@ -208,7 +208,7 @@ def test_a_peer_gets_the_last_text_at_any_end(
     host.done()
 
 
-def test_an_exception_is_told_to_the_peer_and_the_thread_stays_usable(host: Stage) -> None:
+def test_the_peer_gets_the_exception_and_the_thread_stays_usable(host: Stage) -> None:
     host.agent("ada", ask("bob", "?"), "Asked.", "Heard.")
     host.agent("bob", ConnectionError("the line \ud83d is dead"), "Hello.")  # with a lone surrogate
     host.say("ada", "go")
