@@ -66,7 +66,7 @@ def ours(
 def plain(
     folder: Path, knobs: Knobs | None = None, *, parts: int = 5, family: str = "make-files", asks: int = 0
 ) -> Run:
-    """A loop without a list, asked so often to go on."""
+    """A loop without a list that is asked this often to continue."""
     task = task_of(family, parts)
     task.lay_out(folder)
     model = WeakModel(task, 0, knobs)

@@ -270,7 +270,7 @@ def files_of(case: str) -> list[str]:
 
 
 def reverted(case: str, package: Path) -> None:
-    """Take a mending back in a copy of the package; both places of a text that stands twice."""
+    """Undo a fix in a copy of the package, in both places if its text occurs twice."""
     file, there, without = REVERTS[case]
     path = package / "wakeloop" / file
     text = path.read_text(encoding="utf-8")

@@ -83,7 +83,7 @@ def run(door: str, agent: Any, settings: Any, relay: Any, given: Any) -> dict[st
 
 
 def tool_names(relay: Any) -> set[str]:
-    """The tools that the model called, as the server was told of it in later requests."""
+    """The tools that the model called, as later requests show them to the server."""
     return {
         call["name"]
         for request in relay.requests

@@ -61,7 +61,7 @@ def place_of(file: str) -> str:
 
 @cache
 def imports_of(file: str) -> list[str]:
-    """Every module that a file names in an import, wherever it stands; a submodule by its own name."""
+    """Every module that a file imports, anywhere in it; a submodule by its own name."""
     names = []
     for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):

@@ -27,7 +27,7 @@ SINGLE_REDUCERS: Mapping[str, tuple[Callable[[], Any], Callable[[Any, Any], Any]
 
 
 def apply_writes(channel: str, value: Any, writes: Sequence[Any]) -> Any:
-    """Return the value of a channel after some writes. None stands for no value yet.
+    """Return the value of a channel after some writes. None means that it has no value yet.
 
     An `Overwrite` replaces the value. A channel without a reducer keeps the last write.
     """

@@ -128,7 +128,7 @@ class Parley(Dialect):
         return range(int(match[1]), int(match[2]) + 1) if match else range(0)
 
     def render_changed(self, outcome: Outcome) -> str:
-        """Render the items after a change, and the next one if the model has not begun it yet."""
+        """Render the items after a change, and the next one if the model has not started it yet."""
         todos = outcome.board.todos
         stored: list[Todo] = []
         denied: list[str] = []

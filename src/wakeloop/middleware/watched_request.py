@@ -102,7 +102,7 @@ async def acall_handler(
 
 
 def _build_next_attempt(request: Any, ear: ReplyWatcher) -> Any:
-    """Return the request for one more attempt; None where its reply, or error, stands.
+    """Return the request for one more attempt, or None if its reply or error is final.
 
     A choice that was refused is left out, and a stream that never began, which may be a plain body, is not
     streamed.

@@ -43,7 +43,7 @@ async def ainvoke_model(bound: BoundModel, wire: list[AnyMessage], watcher: Repl
 def _choose_next_attempt(
     attempt: Runnable[Any, Any], bound: BoundModel, watcher: ReplyWatcher
 ) -> Runnable[Any, Any] | None:
-    """Return the model for one more attempt at the same request; None where its reply, or error, stands."""
+    """Return the model for one more attempt at the same request, or None if its reply or error is final."""
     if watcher.drops_choice:
         return bound.unforced
     return without_streaming(attempt) if watcher.never_began else None

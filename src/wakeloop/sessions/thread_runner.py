@@ -149,7 +149,7 @@ class ThreadRunner:
         return chosen
 
     def plan_begun_run(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> "PlannedRun":
-        """Plan the rest of a run that was begun before: nothing, the rest of the graph, or all of it."""
+        """Plan the rest of a run that was started before: nothing, the rest of the graph, or all of it."""
         nothing_left = PlannedRun(taken[0]["id"], nothing=True)
         if (snapshot.metadata or {}).get(RUN_KEY) == nothing_left.name:
             if is_unfinished(snapshot) and not snapshot.interrupts:

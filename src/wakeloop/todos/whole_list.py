@@ -36,7 +36,7 @@ def replace_list(
         if was is not None and is_exhausted(board, was) and todo["status"] != "cancelled":
             new[i] = was  # blocked by the verifier for good: only giving it up is possible
         elif todo["status"] == "completed" and (was is None or was["status"] != "completed"):
-            # If it is refused, the model has to continue with it, unless it has begun another item.
+            # If it is refused, the model has to continue with it, unless it has started another item.
             fallback = with_status(todo, "pending" if running else "in_progress")
             new[i], after, why = yield from ask_verifier(after, todo, call, verdicts, fallback=fallback)
             running = running or new[i]["status"] == "in_progress"

@@ -1,4 +1,4 @@
-"""C48: a thread goes on in a build with other tools, another dialect, or after an edit in mid-run."""
+"""C48: a thread continues in a build with other tools, another dialect, or after an edit in mid-run."""
 
 from functools import cache
 from itertools import permutations
@@ -185,7 +185,7 @@ WRITES: dict[str, Any] = {
 
 
 def goes_on(name: str, at: int, node: str, write: str, other: str, *, asks: bool) -> None:
-    """Edit as a node at a checkpoint, go on in another build, and hold it to what every run promises."""
+    """Edit as a node at a checkpoint, continue in another build, and check what every run promises."""
     saver, rows = story(name)
     saver = copied(saver)
     agent, model = built(

@@ -43,7 +43,7 @@ def test_c31_inside_a_running_loop(rig: Rig) -> None:
 
 
 def test_c31_async_only_tools(rig: Rig) -> None:
-    """They run in a loop; a synchronous run says what to do, and the thread goes on."""
+    """They run in a loop; a synchronous run says what to do, and the thread continues."""
     asynchronous = rig.runner is not None
     rig.build(write("a"), calls(("slow", {})), *([close(1), "Done."] if asynchronous else []), tools=[slow])
     if asynchronous:

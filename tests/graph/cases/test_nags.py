@@ -114,7 +114,7 @@ def test_c15_several_calls_in_one_reply_are_one_round(rig: Rig) -> None:
 
 
 def test_c15_a_wake_and_a_nag_never_stand_between_the_same_requests(rig: Rig) -> None:
-    """The count goes on over replies and wakes; a text at the due count is followed by a wake alone."""
+    """Replies and wakes do not reset the count; a text reply on a due count is followed by a wake only."""
     rig.build(
         write("a"),
         *(looks(str(n)) for n in range(4)),

@@ -208,7 +208,7 @@ def test_c52_no_server_is_sent_a_message_s_id_or_a_mark(quick: Rig, form: Any) -
 
 
 def test_c52_what_the_graph_puts_in_is_hidden_by_the_conventions(kept: Rig) -> None:
-    """Every kind but two: a reminder stands in a tool's result, a result in a format is the model's."""
+    """Every kind but two: a reminder is part of a tool's result, and a result in a format is the model's."""
     settings = preset("wakeloop").model_copy(update={"max_wake_cycles": 1, "earn_wakes": 0, "nag_after": 1})
     cut = says("Half", response_metadata={"finish_reason": "length"})
     form = calls(("Sum", {"number": 7}))

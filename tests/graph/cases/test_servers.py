@@ -43,7 +43,7 @@ def test_c20_many_turns_with_the_system_message_each_time(rig: Rig) -> None:
 
 
 def test_c20_a_caller_that_sends_the_whole_history_each_time() -> None:
-    """As clients of a stateless server do: system, users, assistants, everything anew."""
+    """As clients of a stateless server do: send the system, user and assistant messages again each time."""
     model = ScriptedModel(write("a"), "stop", close(1), "Done.", "Hello again.")
     agent = create_todo_agent(model, system_prompt="House rules.")
     first = agent.invoke({"messages": [SystemMessage("Be terse."), HumanMessage("go")]})

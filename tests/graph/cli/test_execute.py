@@ -194,7 +194,7 @@ def test_one_sigterm_is_enough_for_a_step_that_does_not_end(monkeypatch: pytest.
 
     @tool
     def hang() -> str:
-        """A tool that ends when it is told to, and then takes its time."""
+        """A tool that ends when it is asked to, but slowly."""
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
         stop.wait(30)
         time.sleep(1)

@@ -1,4 +1,4 @@
-"""What stands on a terminal of 40, 80 and 120 columns after a run, as an emulator of one shows it."""
+"""What a terminal of 40, 80 and 120 columns shows after a run, in an emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The middleware beside others: what each sees, and how their ends are told."""
+"""The middleware next to others: what each sees, and how their endings are reported."""
 
 from typing import Any
 
@@ -226,7 +226,7 @@ def test_those_that_need_nothing() -> None:
 
 
 def by_first_words(**scripts: list[Any]) -> ScriptedModel:
-    """One model for all agents: who asks is told by the first words that it was given."""
+    """One model for all agents: the first message shows which one asks."""
     met = dict.fromkeys(scripts, 0)
 
     def reply(request: Any) -> Any:

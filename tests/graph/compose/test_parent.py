@@ -258,7 +258,7 @@ def test_a_parent_with_an_interrupt_of_its_own(saver: Any, before: bool) -> None
 
 
 class Desk(Shared):
-    """A parent with something to be told."""
+    """A parent with a channel for what was handed over."""
 
     told: Annotated[list[str], operator.add]
 

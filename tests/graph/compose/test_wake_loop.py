@@ -409,7 +409,7 @@ async def test_no_key_appears_in_an_error() -> None:
 
 
 def test_another_run_on_the_thread_is_not_seen() -> None:
-    """An agent's hooks do not know its saver: no `ConcurrentRunError`, and the later end stands."""
+    """An agent's hooks do not know its saver: no `ConcurrentRunError`, and the later ending counts."""
     saver = InMemorySaver()
 
     def intrude(path: str) -> str:

@@ -55,7 +55,7 @@ class Stage:
         self.build()
 
     def build(self, *replies: Any, **model: Any) -> ScriptedModel:
-        """The agent anew with another script, as a new process would make it."""
+        """Return a new agent with another script, as a new process would make it."""
         self.model = ScriptedModel(*replies, **model)
         self.models.append(self.model)
         self.agent = create_todo_agent(self.model, settings=self.settings, **self.options)

@@ -193,7 +193,7 @@ def bare(schema: Any) -> Any:
 
 
 def tools_of(name: str) -> list[Any]:
-    """The todo tools as a model is told of them, with auto_continue on."""
+    """The todo tools as a model gets them, with auto_continue on."""
     model = ScriptedModel("Hello.")
     settings = preset(name).model_copy(update={"auto_continue": True})
     create_todo_agent(model, settings=settings).invoke({"messages": [("user", "go")]})

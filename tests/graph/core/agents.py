@@ -31,7 +31,7 @@ DEEPER = 25 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 1  # make 
 
 
 class WordlessError(Exception):
-    """One that cannot be told."""
+    """An error whose message cannot be read."""
 
     def __str__(self) -> str:
         raise KeyError("what it was about")
@@ -127,7 +127,7 @@ class Thread:
         return asyncio.run(self.graph.ainvoke(given, config, **more))
 
     def events(self, given: Any, *, spent: bool = False, **more: Any) -> list[dict[str, Any]]:
-        """What is streamed, without its times; what is told of each request only if wanted."""
+        """What is streamed, without times, and with the spending of each request only if asked for."""
         found = timeless(self.streamed(given, **more))
         return found if spent else [event for event in found if event["type"] != "spent"]
 

@@ -169,7 +169,7 @@ def test_what_was_settled_before_earns_nothing(thread: Make) -> None:
 
 
 def test_the_most_at_once_counts_also_where_the_list_is_emptied(thread: Make) -> None:
-    """Two are done, then the list begins anew: what was earned stays, and the same once more earns none."""
+    """Two items are done, then the list starts again: earned wakes stay, the same items earn none again."""
     plan = calls(*(("todo__add", {"task": task}) for task in "abc"))
     closed = calls(("todo__done", {"id": 1}), ("todo__done", {"id": 2}))
     script = [plan, closed, calls(("todo__clear", {})), plan, closed, *"....."]

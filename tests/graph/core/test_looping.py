@@ -1,4 +1,4 @@
-"""Rule 18: rounds that bring nothing are counted, told of, corrected once, and end the run."""
+"""Rule 18: idle rounds are counted, lead to a reminder and one correction, and end the run."""
 
 from itertools import chain, count, cycle, repeat
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""session_of, answer_of, events: how a thread stands and what is told of it."""
+"""session_of, answer_of, events: the state of a thread and what reports it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rules 16 and 17: no run raises for want of steps; a drained one goes on."""
+"""Rules 16 and 17: no run raises because steps run out; a drained one continues."""
 
 import asyncio
 from itertools import chain, count, repeat

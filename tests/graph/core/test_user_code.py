@@ -1,4 +1,4 @@
-"""What the user's own code raises reaches the caller, and the thread goes on afterwards."""
+"""An error of the user's own code reaches the caller, and the thread continues afterwards."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The journal: what a kill leaves, and what stands once."""
+"""The journal: what a kill leaves, and what is recorded only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools of a world: confined, told in sentences, filled up to a size."""
+"""The tools of a world: confined, with errors in sentences, padded to a size."""
 
 from __future__ import annotations
 

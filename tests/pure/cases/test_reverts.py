@@ -1,4 +1,4 @@
-"""What `make reverts` takes back stands in the package."""
+"""The lines that `make reverts` takes back are in the package."""
 
 import pytest
 from reverts import REVERTS, ROOT

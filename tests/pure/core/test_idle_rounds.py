@@ -1,4 +1,4 @@
-"""Rule 18 in plain values: what brings something, what is noted of it, how it is told."""
+"""Rule 18 in plain values: which rounds are idle, what is noted, what the reminder says."""
 
 from typing import Any
 

@@ -43,7 +43,7 @@ LIST = Replace((Draft("a", "pending"),))
 
 
 def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
-    """What the last call of a round is told where it is refused."""
+    """The error of the last call of a round, if it is refused."""
     _, outcomes, _ = playing(start, *made, **more)
     return outcomes[-1].error
 
@@ -451,14 +451,22 @@ def test_several_changes_apply_whole_or_not_at_all_and_nobody_is_asked() -> None
 
 
 def test_of_several_changes_each_is_verified() -> None:
-    both = ChangeSeveral((Change(1, "completed"), Change(2, "completed")))
+    all_three = ChangeSeveral(tuple(Change(key, "completed") for key in (1, 2, 3)))
     after, [outcome], asked = playing(
-        board(A, todo(2, "b")), both, verify=lambda item: "not yet" if item["id"] == 2 else None
+        board(A, todo(2, "b"), todo(3, "c")),
+        all_three,
+        verify=lambda item: None if item["id"] == 3 else f"not {item['id']}",
     )
-    assert statuses(after) == ["completed", "pending"]
-    assert (outcome.touched, outcome.denied) == ((1, 2), {2: "not yet"})
-    assert [item["id"] for item in asked] == [1, 2]
-    assert after.refusals == {"2": 1}
+    assert statuses(after) == ["pending", "pending", "completed"]
+    assert (outcome.touched, outcome.denied) == ((1, 2, 3), {1: "not 1", 2: "not 2"})
+    assert [item["id"] for item in asked] == [1, 2, 3]
+    assert after.refusals == {"1": 1, "2": 1}
+
+
+def test_another_call_asks_the_verifier_again() -> None:
+    once = ChangeSeveral((Change(1, "completed"),))
+    after, _, asked = playing(board(A), once, once, verify=lambda item: "no")
+    assert ([item["id"] for item in asked], after.refusals) == ([1, 1], {"1": 2})
 
 
 @pytest.mark.parametrize("shown", ["[1]", "#1", "1.", "1.0", " [1] ", "#1.00", 1.0])

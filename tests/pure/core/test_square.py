@@ -209,7 +209,7 @@ def _todo(key: Any) -> Todo:
 
 @pytest.mark.parametrize("name", ["parley", "checklist", "write_todos"])
 def test_the_result_of_a_write_shows_each_text_cut_and_every_id(name: str) -> None:
-    """In `wakeloop` a long plan is told by its numbers: its texts stand in the call."""
+    """In `wakeloop` the result of a long plan has only its numbers: the call has the texts."""
     dialect = get_dialect(name).for_settings(preset("agentparley" if name == "parley" else "wakeloop"))
     texts = [f"{n:03} " + "x" * 10_000 for n in range(200)]
     keys = [f"k{n}" for n in range(200)] if name == "checklist" else [None] * 200

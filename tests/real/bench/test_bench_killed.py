@@ -63,7 +63,7 @@ def lines(journal: Path) -> int:
 
 
 def begun_by(pid: int) -> list[int]:
-    """The processes that a run has begun, and theirs."""
+    """The processes that a run has started, and their children."""
     try:
         children = list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
     except OSError:

@@ -65,7 +65,7 @@ END = [
 
 
 def told(rig: Rig) -> dict[str, Any]:
-    """How the thread stands, without ids."""
+    """The state of the thread, without ids."""
     values = rig.state
     kept = {
         key: values[key]

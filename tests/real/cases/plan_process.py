@@ -27,7 +27,7 @@ REST = [calls(("todo_update", {"id": 2, "status": "done"})), says("bye")]
 
 
 def made(door: str, model: Any, look: Any, verify: Any, saver: Any) -> Any:
-    """Return the graph, or an agent with the same rules laid over it."""
+    """Return the graph, or an agent that uses the same rules as middleware."""
     if not door.startswith("laid"):
         settings = {"approve_plan": "changes"}
         return create_todo_agent(model, [look], verify=verify, checkpointer=saver, settings=settings)
@@ -36,7 +36,7 @@ def made(door: str, model: Any, look: Any, verify: Any, saver: Any) -> Any:
 
 
 def main(folder: Path, door: str, decision: Any) -> None:
-    """Run one half and print how the thread stands."""
+    """Run one half and print the state of the thread."""
 
     def note(text: str) -> None:
         with (folder / f"{door}.log").open("a") as log:

@@ -104,7 +104,7 @@ PATHS = [f"{door}-{saver}" for door, savers in DOORS.items() for saver in savers
 
 
 def half(folder: Path, which: str, *, strict: bool) -> dict[str, Any]:
-    """One half of the run in a new process, through every door; by door and saver how the thread stands."""
+    """Run one half in a new process, through every door; return the thread's state by door and saver."""
     env = {
         **os.environ,
         "LANGGRAPH_STRICT_MSGPACK": "true" if strict else "false",

@@ -263,7 +263,7 @@ def test_a_thread_has_one_row_at_80_and_two_at_40(
 
 
 def states() -> list[str]:
-    """How the one thread stands for a process that looks on."""
+    """The state of the one thread, as another process sees it."""
     ran = subprocess.run([*COMMAND, "threads", "--json"], capture_output=True, text=True, check=True)
     shown = subprocess.run([*COMMAND, "show", "broken"], capture_output=True, text=True, check=True)
     return [json.loads(ran.stdout)[0]["state"], shown.stdout.splitlines()[1].split(", ")[0]]

@@ -266,7 +266,7 @@ def test_a_server_that_does_not_start_is_one_sentence(
     ids=repr,
 )
 def test_a_server_that_ends_before_it_was_asked(error: Exception) -> None:
-    """A write meets its end before a read does: so it is told in the same words."""
+    """A write notices its end before a read does, and is reported in the same words."""
     local = McpServer("one", command="python")
     assert (
         mcp_servers.explain_failure(local, ExceptionGroup("", [error]), "")

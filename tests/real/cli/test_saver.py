@@ -1,4 +1,4 @@
-"""The command line's saver writes short versions, and every other saver goes on with its threads."""
+"""The command line's saver writes short versions, and every other saver continues its threads."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Two processes on one thread: `python pair.py [TRIALS]` counts what is lost, and told.
+"""Two processes on one thread: `python pair.py [TRIALS]` counts what is lost, and what is reported.
 
 As `pair.py worker SAVER WHERE DURABILITY NAME` it is one of the two: it runs a turn for each line of its
 input, `THREAD START LATENCY` (when, and how long each reply takes, in seconds), and prints how it ended. A

@@ -86,7 +86,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def assert_shown(shown: str, printed: str, where: str) -> None:
-    """`…` alone on a line stands for any lines."""
+    """`…` alone on a line matches any lines."""
     lines = shown.rstrip().split("\n")
     pattern = r"\n".join(
         r"(?:.*\n)*?.*" if line.strip() == "…" else re.escape(line.rstrip()) for line in lines

@@ -1,4 +1,4 @@
-"""Replies that the client cannot read: one error with a name, and the thread goes on."""
+"""Replies that the client cannot read: one error with a name, and the thread continues."""
 
 import json
 import re

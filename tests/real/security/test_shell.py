@@ -173,7 +173,7 @@ with SqliteSaver.from_conn_string(str(root / "db")) as saver:
 def test_after_a_kill_in_the_midst_of_a_command_it_is_asked_for_again(
     tmp_path: Path, answer: str, times: int
 ) -> None:
-    """A new answer takes the old one's place; only a program that goes on with None lets the old one hold."""
+    """A new answer replaces the old one; only a program that continues with None keeps the old one."""
 
     def half(word: str) -> subprocess.CompletedProcess[str]:
         line = [sys.executable, "-c", KILLED, str(tmp_path), word]
