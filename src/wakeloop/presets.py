@@ -16,6 +16,8 @@ _DESCRIBED = {  # rules of this package that the systems described by these pres
     "earn_wakes": 0,
     "retries_fall": False,
     "reply_retries": 2,
+    "on_question": "wake",
+    "on_new_topic": "ignore",
     "on_no_list": "accept",
     "force_call": "never",
 }

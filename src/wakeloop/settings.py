@@ -96,6 +96,10 @@ class LoopSettings(NotebookSettings, BaseModel):
     """After the last correction: end the run, or ask once for an explanation."""
     approve_plan: Literal["off", "first", "changes"] = "off"
     """Whether a person approves the first list of an activation, or every added or dropped item."""
+    on_question: Literal["insist", "park", "wake"] = "insist"
+    """After a turn that asks, with items open: a wake that gives no permission, wait at once, or wake."""
+    on_new_topic: Literal["say", "ignore"] = "say"
+    """Whether a person's new message is followed by the items that are still open from before."""
     on_no_list: Literal["accept", "ask"] = "accept"
     """Whether a turn that used tools but wrote no list is asked once what is left to do."""
     reply_retries: int = Field(4, ge=0, le=MAX_NUMBER)

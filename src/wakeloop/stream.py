@@ -82,8 +82,9 @@ class Session(TypedDict, total=False):
     its items of these kinds; `wakes` and `budget` are counts, too. `list` is the number of the list, which
     rises with every write of it. None of them is there while running. `spent` is what the activation has
     spent. `verified` is there only where a verifier was given: whether an item of the list passed it. `on` is
-    there only while waiting (`human`, `peer`, `approval`, `subagent`), `error` only if `session_of` reads a
-    thread whose last input was refused, or whose last run raised.
+    there only while waiting (`human`, `peer`, `approval`, `subagent`), `question` only while it waits with a
+    question that the model asked in words, `error` only if `session_of` reads a thread whose last input was
+    refused, or whose last run raised.
 
     >>> from wakeloop import create_todo_agent
     >>> from wakeloop.testing import ScriptedModel
@@ -107,6 +108,7 @@ class Session(TypedDict, total=False):
     missing: str
     on: str
     until: float
+    question: str
     error: str
 
 

@@ -1,6 +1,7 @@
 """What a ruling reads: one case of plain values."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import Budget, EndReason, GoalState
@@ -49,6 +50,7 @@ class Case:
     wakes beyond `max_wake_cycles`. `steps_left` counts supersteps, `open` items.
 
     `goal` is what is known of a goal that code checks; it was `judged` if it was asked for in this turn.
+    `awaited` is for whom the run waits with something open (gate 6).
 
     In this activation a write of the list was accepted (`wrote`), and the model `gave_up` an item (rule 21).
 
@@ -83,6 +85,7 @@ class Case:
     lacks_list: bool = False
     goal: GoalState | None = None
     judged: bool = False
+    awaited: Literal["human", "subagent"] | None = None
     wrote: bool = False
     gave_up: bool = False
 

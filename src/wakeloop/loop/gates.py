@@ -1,7 +1,7 @@
 """Gates and endings: each way a run ends, as one record."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -87,6 +87,11 @@ def is_settled(case: "Case") -> bool:
     return is_done(case) and case.wrote
 
 
+def gives_word_back(case: "Case") -> bool:
+    """Tell whether, with something open, a person or a subagent has to speak first."""
+    return bool(case.open or case.unmet) and case.awaited is not None
+
+
 def is_disabled(case: "Case") -> bool:
     """Tell whether nothing ever wakes: it is switched off, or the budget is 0."""
     return not (case.settings.auto_continue and case.settings.max_wake_cycles)
@@ -131,18 +136,19 @@ def _budget_gate(name: Budget, limit: str) -> Gate:
 
 # -- the records -----------------------------------------------------------------------------------------
 
+WAITING = Gate(
+    name="waiting",
+    stops=is_waiting,
+    sentence="Waiting for {on}.",
+    meaning="`waiting_on` is not empty",
+    asked_again=True,
+    state="waiting",
+    exit_code_open=ExitCode.WAITING,
+    exit_code=ExitCode.WAITING,
+)
+
 GATES = (  # in the order in which they are asked
-    Gate(
-        name="waiting",
-        stops=is_waiting,
-        sentence="Waiting for {on}.",
-        meaning="`waiting_on` is not empty",
-        asked_again=True,
-        state="waiting",
-        exit_code_open=ExitCode.WAITING,
-        exit_code=ExitCode.WAITING,
-        after_goal=False,
-    ),
+    WAITING,
     Gate(
         name="blocked",
         stops=is_blocked,
@@ -175,6 +181,13 @@ GATES = (  # in the order in which they are asked
         done=True,
         asked_again=True,
         needs_proof=True,
+    ),
+    replace(
+        WAITING,
+        stops=gives_word_back,
+        meaning="with items open: the model asked, or a wake's turn made no call after a question or a new "
+        "message (rule 26), or while a subagent is at work",
+        asked_again=False,
     ),
     Gate(
         name="disabled",

@@ -97,6 +97,10 @@ class Ledger(TypedDict, total=False):
     # the list that was never written
     listed: Thread[bool]  # there was one
     unlisted: Activation[Literal["ran", "asked"]]  # sound calls ran; the model was asked what is left
+    # the person first (rule 26): a person spoke over old items, and no call was made since; what the wake of
+    # this turn was about, as long as its turn made no call
+    uncalled: Activation[Literal["said", "unsaid"]]  # whether the items were named after the words
+    woken: Run[Literal["plain", "question", "topic"]]
     # progress
     waking: Run[bool]
     worked: Run[bool]

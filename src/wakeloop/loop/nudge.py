@@ -1,6 +1,6 @@
 """What a nudge says: replies, subagents, the list."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,13 +9,16 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 from wakeloop.dialects.base import Dialect, choose_second_nudge
 from wakeloop.loop.announcements import announce
 from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.silences import Doubt
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
+from wakeloop.text.asked_questions import asks_question
 from wakeloop.text.characters import indent_lines, shorten, to_one_line
 from wakeloop.text.marks import escape_automatic, kind_of, make_assistant_message, text_of
-from wakeloop.todos.items import Todo, clip_item, count_open, open_items
+from wakeloop.todos.items import Todo, clip_item, count_open, is_open, open_items
 
 RECENT_MESSAGES = 20  # messages
+DOUBT_PROMPTS: Mapping[Doubt, str] = {"question": "unanswered_question", "topic": "continue_or_stop"}
 REASON_PROMPTS = {"reply": "nudge_reply", "subagent": "nudge_subagent", "todos": "nudge"}
 
 
@@ -131,10 +134,12 @@ def build_nudge(
     results: str = "",
     *,
     insists: bool = False,
+    doubt: Doubt | None = None,
 ) -> tuple[str, list[str]]:
     """Return one message for all that asks for a turn, and the reasons: reply, subagent, todos.
 
-    `insists` says that the last such message brought no call.
+    `insists` says that the last such message brought no call. In `doubt` whether to continue at all, the
+    message says something else about the list.
     """
     parts: dict[str, str] = {}
     if owed:
@@ -147,6 +152,8 @@ def build_nudge(
     if count_open(todos):
         render = dialect.render_nudge_again if insists else dialect.render_nudge
         parts["todos"] = render(todos, goal, settings)
+    if doubt is not None:
+        parts["todos"] = fill_prompt(DOUBT_PROMPTS[doubt], dialect.prompt_folder, settings.prompts)
     reasons = list(parts)
     if not reasons:
         return "", reasons
@@ -154,6 +161,8 @@ def build_nudge(
     prompt = REASON_PROMPTS[reasons[0]]
     if insists and prompt == "nudge":
         prompt = choose_second_nudge(settings)
+    if doubt is not None and reasons[0] == "todos":
+        prompt = DOUBT_PROMPTS[doubt]
     return announce(text, settings, prompt), reasons
 
 
@@ -168,6 +177,26 @@ def render_missing(dialect: Dialect, settings: LoopSettings, notes: Ledger, *, i
     prompt = "nudge_goal_again" if insists and "nudge_goal" not in settings.prompts else "nudge_goal"
     text = fill_prompt(prompt, dialect.prompt_folder, settings.prompts, missing=missing)
     return announce(text, settings, prompt)
+
+
+def name_old_items(
+    dialect: Dialect, settings: LoopSettings, todos: Sequence[Todo], goal: str, then: str = ""
+) -> str:
+    """Return the words that name the items of an earlier activation; "" if there are none.
+
+    These are the open ones, and those that are blocked with a question. The prompt `then` follows them.
+    """
+    left = []
+    for todo in todos:
+        if is_open(todo) or (todo["status"] == "blocked" and asks_question(todo.get("reason", ""))):
+            left.append(todo)
+    if not left:
+        return ""
+    listing = dialect.quote_list(left, goal, settings)
+    text = fill_prompt("still_open", dialect.prompt_folder, settings.prompts, list=listing)
+    if then:
+        text += f"\n\n{fill_prompt(then, dialect.prompt_folder, settings.prompts)}"
+    return announce(text, settings, "still_open")
 
 
 def _name_peers(owed: Sequence[Any], most: int) -> str:

@@ -152,6 +152,8 @@ def _note_round(
     costs: Costs,
 ) -> Ledger:
     """Note what the routers of a round need: its todo calls, its faults, and where it goes afterwards."""
+    notes.pop("uncalled", None)
+    notes.pop("woken", None)
     if reply.todo_calls:
         notes["todo_calls"] = list(reply.todo_calls)
     if reply.faults:

@@ -55,6 +55,9 @@ def build_session(
         first = next(iter(waiting_on), None)
         if isinstance(first, Mapping) and "until" in first:
             session["until"] = first["until"]
+        question = find_waiting_question(waiting_on)
+        if question:
+            session["question"] = question
     return session
 
 
@@ -62,6 +65,14 @@ def find_waiting_party(waiting_on: Sequence[Any]) -> str:
     """Return whom a session waits for, by the first entry; a peer if it does not say."""
     first = next(iter(waiting_on), None)
     return str(first.get("on", "peer")) if isinstance(first, Mapping) else "peer"
+
+
+def find_waiting_question(waiting_on: Sequence[Any]) -> str:
+    """Return the question that a session waits with, or ""."""
+    for entry in waiting_on:
+        if isinstance(entry, Mapping) and isinstance(entry.get("question"), str):
+            return str(entry["question"])
+    return ""
 
 
 def drop_run_notes(notes: Ledger, messages: Sequence[BaseMessage] = ()) -> Ledger:

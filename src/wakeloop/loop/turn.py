@@ -11,6 +11,7 @@ from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.list_writes import has_given_up
 from wakeloop.loop.progress import count_settled, is_repeated, judge_wake
 from wakeloop.loop.replies import take_bad_reply_end
+from wakeloop.loop.silences import find_awaited
 from wakeloop.loop.spending import find_spent_budget
 from wakeloop.settings import LoopSettings
 from wakeloop.todos.items import Todo, count_open
@@ -19,12 +20,18 @@ GUARD = "open_todos"  # the name of the guard in the ledger
 
 
 def build_case(
-    notes: Ledger, messages: Sequence[AnyMessage], todos: Sequence[Todo], settings: LoopSettings, **more: Any
+    notes: Ledger,
+    messages: Sequence[AnyMessage],
+    todos: Sequence[Todo],
+    settings: LoopSettings,
+    *,
+    subagents: bool = False,
+    **more: Any,
 ) -> Case:
     """Count on the notes what a turn achieved, and return what the ruling reads.
 
-    `more` is what only the graph knows: `goal`, `waiting`, `owed`, `drained`, `steps_left`, `unformatted`,
-    and `costs` if they are not the graph's own.
+    `subagents` says that one is at work. `more` is what only the graph knows: `goal`, `waiting`, `owed`,
+    `drained`, `steps_left`, `unformatted`, and `costs` if they are not the graph's own.
     """
     bad_reply_end = take_bad_reply_end(notes, settings, count_open(todos))
     again, asking = notes.get("again"), notes.get("asking")
@@ -52,6 +59,7 @@ def build_case(
         suppressed=notes.get("todo_guard_suppressed", False),
         spent_budget=find_spent_budget(notes, settings),
         reported=notes.get("reported", False),
+        awaited=find_awaited(notes, messages, settings, subagents=subagents),
         lacks_list=never_had_list(notes),
         **{"costs": choose_costs(settings), **more},
     )

@@ -6,7 +6,7 @@ from functools import partial
 from time import time
 from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
@@ -22,7 +22,7 @@ from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.goal import begin_goal, build_wait_entry, is_unmet, note_verdict
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger, read_notes
-from wakeloop.loop.nudge import build_nudge, render_given_list, render_missing
+from wakeloop.loop.nudge import build_nudge, name_old_items, render_given_list, render_missing
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.prices import check_price
 from wakeloop.platform.runnables import Node
@@ -30,6 +30,7 @@ from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, list_before
+from wakeloop.text.marks import find_last
 from wakeloop.thread.concurrent_runs import find_activation_start
 from wakeloop.thread.inputs import ThreadInput, find_inbox_fault, merge_settings
 from wakeloop.thread.judges import Judges, Play, Query
@@ -210,10 +211,11 @@ class Activate(Node):
         shows_list = wakes and count_open(found.todos) > 0
         if not wakes:
             reasons = []
-            notices = Notices(changes=self.render_new_list(found, arrived))
+            changes = self.render_new_list(found, arrived)
+            notices = Notices(changes=changes, earlier=self.name_old_items(found, notes))
             filler = self.fill_prompt(settings, "continued")
             arrived += place_notices(arrived, notices, "activate", filler=filler)
-            shows_list = bool(notices.changes)
+            shows_list = bool(changes)
         if shows_list:
             notes["shown"] = arrived[-1].id or ""
         say = partial(self.fill_prompt, settings)
@@ -235,6 +237,24 @@ class Activate(Node):
             return ""  # the nudge that is added in their place shows the list
         earlier = () if found.old else found.state["messages"]  # a history that came with the list
         return render_given_list(self.dialect, found.settings, found.todos, found.state["todo_goal"], earlier)
+
+    def name_old_items(self, found: Input, notes: Ledger) -> str:
+        """Return the words that name the items of an earlier activation after a person's message; else "".
+
+        Where the message may mean something else than to continue with them, that is noted (rule 26).
+        """
+        spoken = found.opening.is_spoken and not found.has_new_list and self.uses_list(found.settings)
+        earlier = found.old and find_last(AIMessage, found.state["messages"]) is not None
+        if not (spoken and earlier):
+            return ""
+        text = ""
+        if found.settings.on_new_topic == "say" and not found.opening.answers_person_wait:
+            text = name_old_items(
+                self.dialect, found.settings, found.todos, found.state["todo_goal"], "replace_or_continue"
+            )
+        if count_open(found.todos) and found.settings.on_question != "wake":
+            notes["uncalled"] = "said" if text else "unsaid"
+        return text
 
     def uses_list(self, settings: LoopSettings) -> bool:
         """Tell whether the model has the tools of the list."""

@@ -25,6 +25,7 @@ from wakeloop.loop.progress import begin_measuring
 from wakeloop.loop.pushes import begin_push
 from wakeloop.loop.ruling import rule, rule_without_report
 from wakeloop.loop.run_end import build_session, drop_run_notes
+from wakeloop.loop.silences import build_wait
 from wakeloop.loop.spending import add_round
 from wakeloop.loop.turn import GUARD, build_case
 from wakeloop.platform.runnables import Node
@@ -137,6 +138,7 @@ class FinalizationGuard(Node):
             goal=ledger.get("goal") if self.judges.done_when is not None else None,
             waiting=bool(state.get("waiting_on")),
             owed=bool(find_owed_replies(state)),
+            subagents=bool(state.get("todo_subagents")),
             drained=get_runtime().drain_requested,
             steps_left=state["remaining_steps"],
             costs=self.costs or choose_costs(settings),
@@ -157,6 +159,7 @@ class FinalizationGuard(Node):
         reason, spent = case.end or find_stop(case), case.retries + 1
         assert reason is not None  # noqa: S101 - the ruling would be to wake
         ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent}
+        ledger.pop("woken", None)
         ledger |= {"called_by": reason, "worked": False, "todo_finalization_correction": True}
         # as insistent as the last wake was, whatever that brought
         begin_push(ledger, forced=ledger.get("push") == "call")
@@ -207,13 +210,11 @@ class FinalizationGuard(Node):
 
     def end_run(self, state: Any, ledger: Ledger, case: Case, reason: EndReason) -> Any:
         """End the run; hand over to the parent if a tool asked for that."""
+        waits, begun = state.get("waiting_on") or [], list[Any]()
+        if reason == "waiting" and not waits and case.awaited is not None:
+            begun = [build_wait(case.awaited, state["messages"], state.get("owed_replies") or ())]
         session = build_session(
-            ledger,
-            state["todos"],
-            case.settings,
-            reason,
-            state.get("waiting_on") or (),
-            needs_proof=self.needs_proof,
+            ledger, state["todos"], case.settings, reason, [*waits, *begun], needs_proof=self.needs_proof
         )
         if reason == "handed_over":
             return build_handoff(state, session)
@@ -221,6 +222,8 @@ class FinalizationGuard(Node):
             ledger |= {"todo_guard_blocked": None, "todo_guard_suppressed": True}
         messages: list[BaseMessage] = state["messages"]
         update: dict[str, Any] = {"todo_session": session, "todo_ledger": drop_run_notes(ledger, messages)}
+        if begun:
+            update["waiting_on"] = begun
         if self.formats and "structured_response" not in state:  # so that every result has the key
             update["structured_response"] = None
         return update

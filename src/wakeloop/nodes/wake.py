@@ -11,10 +11,12 @@ from wakeloop.loop.before_request import Notices
 from wakeloop.loop.earned_wakes import count_earned_wakes, note_list
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.inbox import find_owed_replies
-from wakeloop.loop.nudge import build_nudge, close_round, render_missing, shorten_nudge
+from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.nudge import build_nudge, close_round, name_old_items, render_missing, shorten_nudge
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import fingerprint_reply
 from wakeloop.loop.pushes import must_insist, note_wake
+from wakeloop.loop.silences import find_doubt, note_doubt
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event
 from wakeloop.settings import LoopSettings
@@ -42,12 +44,18 @@ class Wake(Node):
         dialect, few = self.dialect, settings
         if not self.whole:
             dialect, few = shorten_nudge(dialect, settings, state["messages"], todos)
-        insists = must_insist(ledger, settings, left + is_unmet(ledger))
-        missing = render_missing(self.dialect, settings, ledger, insists=insists)
-        text, reasons = build_nudge(dialect, few, todos, state["todo_goal"], owed, insists=insists)
+        some_open = left + is_unmet(ledger)
+        doubt = find_doubt(ledger, state["messages"], settings) if some_open else None
+        insists = doubt is None and must_insist(ledger, settings, some_open)
+        text, reasons = build_nudge(
+            dialect, few, todos, state["todo_goal"], owed, insists=insists, doubt=doubt
+        )
+        missing = "" if doubt else render_missing(self.dialect, settings, ledger, insists=insists)
         if missing:
             reasons.insert(0, "goal")
-        message = make_user_message("wake", Notices(missing=missing, nudge=text).compose())
+        earlier = self.name_unsaid_items(state, ledger, settings) if doubt == "topic" else ""
+        notices = Notices(earlier=earlier, missing=missing, nudge=text)
+        message = make_user_message("wake", notices.compose(), doubt=doubt)
         event = {
             "cycle": cycle,
             "budget": settings.max_wake_cycles + count_earned_wakes(ledger, settings),
@@ -58,7 +66,8 @@ class Wake(Node):
         after = begin_wake(ledger, cycle, todos)
         after |= {"injected": [message.id or ""], "todo_finalization_correction": None}
         note_wake(after, settings, insists=insists)
-        if left and dialect is self.dialect:  # a shortened nudge does not show the whole list
+        note_doubt(after, doubt, subagents=bool(state.get("todo_subagents")))
+        if left and dialect is self.dialect and doubt is None:  # others do not show the whole list
             after["shown"] = message.id or ""
         if settings.stop_on_repeat:
             after["last_wake"] = fingerprint_reply(state["messages"], todos)
@@ -67,3 +76,9 @@ class Wake(Node):
         if written is not None:
             update["todos"] = {"all": written}
         return update
+
+    def name_unsaid_items(self, state: TodoState, ledger: Ledger, settings: LoopSettings) -> str:
+        """Return the words that name the items from before, unless they followed the person's message."""
+        if ledger.get("uncalled") != "unsaid":
+            return ""
+        return name_old_items(self.dialect, settings, state["todos"], state["todo_goal"])

@@ -124,9 +124,10 @@ def with_duration(result: ToolMessage, seconds: float) -> ToolMessage:
     return result.model_copy(update={"response_metadata": metadata})
 
 
-def make_user_message(kind: Kind, text: str) -> HumanMessage:
-    """Return a user message that the graph writes."""
-    return HumanMessage(fix_surrogates(text), id=new_hidden_id(), additional_kwargs=injected_kwargs(kind))
+def make_user_message(kind: Kind, text: str, **more: Any) -> HumanMessage:
+    """Return a user message that the graph writes; its mark holds what is not None of `more`."""
+    marked = injected_kwargs(kind, **{key: value for key, value in more.items() if value is not None})
+    return HumanMessage(fix_surrogates(text), id=new_hidden_id(), additional_kwargs=marked)
 
 
 def make_assistant_message(kind: Kind, text: str) -> AIMessage:

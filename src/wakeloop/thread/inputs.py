@@ -10,6 +10,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from wakeloop.errors import SettingsError
 from wakeloop.loop.inbox import WakeEvent, build_owed_reply, find_event_fault
 from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.silences import QUESTION_WAIT, SUBAGENTS_WAIT
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.state import TodoState
 from wakeloop.text.characters import fix_surrogates, indent_lines, shorten, to_one_line
@@ -19,6 +20,11 @@ REMEMBERED_EVENTS = 64
 PASSIVE_KINDS = frozenset(("subagent_done", "cron", "kick"))
 PEER_KINDS = frozenset(("peer_message", "peer_reply", "subagent_done"))
 ANSWER_KINDS = frozenset(("human", "peer_reply", "subagent_done"))
+NOBODY = frozenset[str]()
+OPEN_WAITS = {  # waits of gate 6, which end with the next words of any of these
+    (QUESTION_WAIT, "peer"): frozenset(("human", "peer_message", "peer_reply")),
+    (SUBAGENTS_WAIT, "subagent"): frozenset(("human", "peer_message", "peer_reply", "subagent_done")),
+}
 ANSWERED_BY_PERSON = frozenset(("human", "approval"))  # to an approval, any other words mean no
 SILENT_KINDS = frozenset(("human", "kick"))  # the model does not see these unless they have text
 
@@ -55,6 +61,7 @@ class ThreadInput:
     events: tuple[WakeEvent, ...]
     has_ledger: bool
     waiting_on: tuple[Any, ...] = ()
+    ends_in_words: bool = True  # the last message is a user's, and not the middle of a run that broke off
     from_others: bool = False  # a framework or a chat UI put in all that is new
 
     @classmethod
@@ -71,6 +78,7 @@ class ThreadInput:
             events=tuple(fresh.values()),
             has_ledger=bool(old),
             waiting_on=tuple(state.get("waiting_on") or ()),
+            ends_in_words=bool(messages) and messages[-1].type in ("human", "system"),
             from_others=_came_from_others(messages),
         )
 
@@ -113,16 +121,38 @@ class ThreadInput:
     def answered_waits(self) -> list[Any]:
         """The ids of waits that this input ends, by its correlation id or because a person has spoken."""
         answered = {e.get("correlation_id") for e in self.events if e.get("kind") in ANSWER_KINDS}
-        person = (self.new_input and not self.from_others) or bool(self.human_events)
         ended: list[Any] = []
         for wait in self.waiting_on:
             key, on = wait, None
             if isinstance(wait, Mapping):
                 key, on = wait.get("id"), wait.get("on")
+            by_person = self.is_spoken and on in ANSWERED_BY_PERSON
+            by_voice = OPEN_WAITS.get((str(key), str(on)), NOBODY) & self.voices
             asks_again = on == "condition" and not self.by_peers  # the goal is asked whether it still holds
-            if key in answered or asks_again or (person and on in ANSWERED_BY_PERSON):
+            if key in answered or asks_again or by_person or by_voice:
                 ended.append(key)
         return ended
+
+    @computed_once
+    def voices(self) -> frozenset[str]:
+        """The kinds of its events, and `human` if a person has spoken."""
+        return frozenset((*self.kinds, "human") if self.is_spoken else self.kinds)
+
+    @property
+    def is_spoken(self) -> bool:
+        """Whether a person has spoken, and not only a framework, a chat UI or an event."""
+        return (self.new_input and self.ends_in_words and not self.from_others) or bool(self.human_events)
+
+    @property
+    def answers_person_wait(self) -> bool:
+        """Whether a person's words in this input are the answer to a question or an approval."""
+        for wait in self.waiting_on:
+            asks = isinstance(wait, Mapping) and (
+                wait.get("on") in ANSWERED_BY_PERSON or wait.get("id") == QUESTION_WAIT
+            )
+            if asks and self.is_spoken:
+                return True
+        return False
 
     @property
     def is_waiting(self) -> bool:

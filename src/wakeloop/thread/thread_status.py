@@ -1,12 +1,13 @@
 """A thread's status and its answer."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.messages import AnyMessage
 
 from wakeloop.errors import EditError
 from wakeloop.loop.ledger import read_notes
+from wakeloop.loop.silences import find_question
 from wakeloop.loop.spending import report_spent
 from wakeloop.stream import Session
 from wakeloop.text.marks import is_model_reply, is_user_message, opens_activation, text_of
@@ -129,7 +130,8 @@ def is_unfinished(snapshot: "StateSnapshot") -> bool:
 def answer_of(given: object) -> str:
     """Return the last text that the model wrote in the newest activation, or "" if it wrote nothing.
 
-    Structured results and messages that the graph added do not count.
+    Structured results and messages that the graph added do not count. Where the model asked, or answered a
+    new message, and then only said that it is waiting, its question or answer is returned.
 
     Args:
         given: A run's result, a state, a snapshot, a list of messages, or a thread or its state from the SDK.
@@ -144,8 +146,17 @@ def answer_of(given: object) -> str:
     """
     if isinstance(given, list):
         messages: list[AnyMessage] = read_messages(given)
-    else:
-        messages = list(read_thread(given).values.get("messages") or ())
+        return find_question(messages) or _find_last_text(messages)
+    values = read_thread(given).values
+    messages = list(values.get("messages") or ())
+    session: Mapping[str, Any] = values.get("todo_session") or {}
+    if session.get("reason") != "waiting":
+        return _find_last_text(messages)
+    # an event that a waiting thread takes in silence leaves its question unanswered
+    return find_question(messages) or _find_last_text(messages) or str(session.get("question", ""))
+
+
+def _find_last_text(messages: Sequence[AnyMessage]) -> str:
     for message in reversed(messages):
         if is_user_message(message) or opens_activation(message):
             return ""

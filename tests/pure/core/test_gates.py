@@ -40,7 +40,8 @@ GOES_ON: dict[str, Any] = {
 
 def test_the_types_name_the_gates_and_the_endings_in_their_order() -> None:
     gates = [gate.name for gate in GATES]
-    assert gates == list(get_args(StopReason)) == list(STOPS)
+    assert gates.count("waiting") == 2  # something else will wake it, or somebody has to speak first
+    assert list(dict.fromkeys(gates)) == list(get_args(StopReason)) == list(STOPS)
     assert list(ENDINGS) == list(get_args(EndReason))
     assert sorted(LIMITS) == sorted(get_args(Budget))
 

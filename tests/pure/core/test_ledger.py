@@ -81,6 +81,8 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "end": "truncated",
     "asking": "format",
     "ruling": "wake",
+    "uncalled": "said",
+    "woken": "question",
     "faults": {"x": "y"},
     "open_at_wake": [1, "x"],
     "settings": {"max_wake_cycles": 1},
@@ -120,6 +122,8 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
             "plan",
             "verdicts",
             "held",
+            "uncalled",
+            "woken",
         )
     },
     "passed": [[5], ["x"]],
@@ -149,7 +153,7 @@ def test_what_is_dropped_when() -> None:
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [
         "again", "asking", "bad_replies", "began", "called", "called_by", "end", "force", "formats", "hooks",
-        "open_at_wake", "push", "unasked", "waking", "worked",
+        "open_at_wake", "push", "unasked", "waking", "woken", "worked",
     ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ WORDS: dict[str, dict[str, Any]] = {  # what a word in the table changes; otherw
     "given-up": {"gave_up": True},
     "owed": {"owed": True},
     "waiting": {"waiting": True},
+    "silent": {"awaited": "human"},
     "drained": {"drained": True},
     "over": {"spent_budget": "time_budget"},
     "reported": {"reported": True},
@@ -68,6 +69,18 @@ drained steps=2 over repeated idle: drained
 steps=4 over repeated idle: step_limit
 no-wakes-left repeated idle suppressed: wake_budget
 repeated idle suppressed: repeated_reply
+
+# somebody has to speak first
+silent: waiting
+silent owed: waiting
+silent closed: settled
+silent empty: answered
+silent manual drained over no-wakes-left repeated idle: waiting
+silent steps=2: waiting
+silent called: correct
+silent called closed: settled
+silent again: retry
+silent bad-reply: waiting
 
 # the guard, before an end by a gate
 no-budget: correct

@@ -1,0 +1,102 @@
+"""Two silences give the word back (rule 26)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from wakeloop.loop.ledger import Ledger
+from wakeloop.settings import LoopSettings
+from wakeloop.text.asked_questions import asks_question
+from wakeloop.text.marks import is_model_reply, kind_of, text_of
+
+Doubt = Literal["question", "topic"]
+"""Why a wake does not just say to continue: the turn asked, or a person may have meant something else."""
+QUESTION_WAIT = "question"  # the id of the entry in `waiting_on` of a thread that gave the word back
+SUBAGENTS_WAIT = "subagents"  # that of one which waits for the first result of any subagent
+
+
+def find_doubt(notes: Ledger, messages: Sequence[BaseMessage], settings: LoopSettings) -> Doubt | None:
+    """Return why the wake after this turn may not just say to continue; None if it may."""
+    if settings.on_question == "wake":
+        return None
+    if ends_by_asking(messages):
+        return "question"
+    return "topic" if notes.get("uncalled") else None
+
+
+def find_awaited(
+    notes: Ledger, messages: Sequence[BaseMessage], settings: LoopSettings, *, subagents: bool
+) -> Literal["human", "subagent"] | None:
+    """Return for whom the run waits after this turn, by gate 6; None if for nobody.
+
+    `woken` is there only as long as the wake's turn made no call: silence after a doubt means that the model
+    does not want to continue alone. `subagents` says that one is at work.
+    """
+    woken = notes.get("woken")
+    if settings.on_question == "park" and ends_by_asking(messages):
+        return "human"
+    if settings.on_question != "wake" and woken in ("question", "topic"):
+        return "human"
+    return "subagent" if woken and subagents else None
+
+
+def note_doubt(notes: Ledger, doubt: Doubt | None, *, subagents: bool) -> None:
+    """Note what a wake is about, where the silence of its turn would mean something."""
+    if doubt or subagents:
+        notes["woken"] = doubt or "plain"
+
+
+def ends_by_asking(messages: Sequence[BaseMessage]) -> bool:
+    """Tell whether the last message is a reply that ends a turn with a question."""
+    last = messages[-1] if messages else None
+    if not isinstance(last, AIMessage) or last.tool_calls or not is_model_reply(last):
+        return False
+    return asks_question(text_of(last))
+
+
+def find_question(messages: Sequence[BaseMessage]) -> str:
+    """Return the text with which a silent turn after a doubt gave the word back; "" if there was none.
+
+    It is the text of the turn before the wake: what came after it is only "I am waiting." or the like. If
+    that turn did not ask and the silent one does, it is the text of the latter.
+    """
+    silent = list[str]()
+    before = False
+    for message in reversed(messages):
+        if before and is_model_reply(message):
+            first = text_of(message)
+            asked_late = silent and asks_question(silent[0]) and not asks_question(first)
+            return silent[0] if asked_late or not first else first
+        if is_model_reply(message):
+            if getattr(message, "tool_calls", None):
+                return ""
+            silent.append(text_of(message))
+        elif kind_of(message) == "wake":
+            if not silent or not is_doubtful(message):
+                return ""
+            before = True
+        elif message.type != "ai" and not before and kind_of(message) != "retry":
+            return ""
+    return ""
+
+
+def is_doubtful(message: BaseMessage) -> bool:
+    """Tell whether a wake's message said more than to continue."""
+    mark: Mapping[str, Any] = message.additional_kwargs["wakeloop"]
+    return mark.get("doubt") in ("question", "topic")
+
+
+def build_wait(awaited: str, messages: Sequence[BaseMessage], owed: Sequence[Any] = ()) -> dict[str, Any]:
+    """Return the entry of `waiting_on` for a run that waits by gate 6.
+
+    Where a reply is `owed`, the question goes to whoever waits for that reply: a peer, or the parent.
+    """
+    if awaited == "subagent":
+        return {"id": SUBAGENTS_WAIT, "on": "subagent"}
+    question = find_question(messages) or text_of(messages[-1])
+    entry: dict[str, Any] = {"id": QUESTION_WAIT, "on": "human", "question": question}
+    senders = [one["sender"] for one in owed if isinstance(one, Mapping) and one.get("sender")]
+    if senders:
+        entry |= {"on": "peer", "from": senders[0]}
+    return entry
