@@ -532,3 +532,25 @@ def test_a_call_that_starts_what_an_earlier_one_may_not_is_refused_in_the_same_w
         rules=Rules(in_progress="at_most_one"),
     )
     assert [outcome.error for outcome in outcomes] == [None, fault, fault]
+
+
+def test_a_call_refused_in_one_replay_stays_refused_in_the_next() -> None:
+    two = Replace((Draft("a", "in_progress", 1), Draft("b", "pending", 2), Draft("c", "in_progress", 3)))
+    start_b = Change(2, "in_progress")
+    after, outcomes, _ = playing(
+        board(todo(1, "a", "completed"), todo(2, "b"), todo(3, "c")),
+        *(two, two, start_b, start_b),
+        rules=Rules(in_progress="at_most_one"),
+    )
+    assert statuses(after) == ["completed", "pending", "pending"]
+    faults = []
+    for names in (
+        "[1] a and [3] c",
+        "[1] a and [3] c",
+        "[1] a and [2] b and [3] c",
+        "[1] a and [2] b and [3] c",
+    ):
+        faults.append(
+            f"only one item may be in progress, but these would be: {names}; close or reopen one first"
+        )
+    assert [outcome.error for outcome in outcomes] == faults
