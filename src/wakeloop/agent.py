@@ -96,6 +96,7 @@ def build_todo_graph(
             channels=frozenset(get_type_hints(state_schema or TodoState)),
             speaker=None if name == DEFAULT_NAME else name,
             reviewed=frozenset(reviews.by_tool),
+            verifies=verify is not None,
         ),
         "run_tools": RunTools.sort_tools(runnable, chat, todo_tools=dialect.tool_names, reviews=reviews),
         "validate_todos": ValidateTodos(dialect, base, judges.verifier),

@@ -16,9 +16,10 @@ AFTER_ROUND: dict[Hashable, str] = {
     "continue": "call_model",
     "run ends": "finalization_guard",
 }
+AFTER_TOOLS: dict[Hashable, str] = {**AFTER_ROUND, "items to judge": "validate_todos"}
 AFTER_TODOS: dict[Hashable, str] = {
     **AFTER_ROUND,
-    "plan needs approval": "validate_todos",
+    "plan or items to judge": "validate_todos",
     "plan approved": "run_tools",
 }
 
@@ -51,7 +52,7 @@ def draw_graph(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, A
     graph.add_conditional_edges(
         "call_model", Router(after_call_model), ["run_tools", "validate_todos", "finalization_guard"]
     )
-    graph.add_conditional_edges("run_tools", Router(after_round), AFTER_ROUND)
+    graph.add_conditional_edges("run_tools", Router(after_round), AFTER_TOOLS)
     graph.add_conditional_edges("validate_todos", Router(after_todos), AFTER_TODOS)
     graph.add_edge("nag", "call_model")
     graph.add_edge("wake", "call_model")

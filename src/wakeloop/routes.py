@@ -26,20 +26,24 @@ def after_call_model(state: NotesAndReply) -> list[Send | str]:
 
 def after_todos(state: Notes) -> list[Send | str]:
     """Ask for approval of a verified plan, run the calls that waited for it, or continue."""
-    notes = read_notes(state)
-    if notes.get("plan") == "judged":
-        return ["plan needs approval"]
-    return [Send("run_tools", call) for call in notes.get("held", ())] or [after_round(state)]
+    notes, word = read_notes(state), after_round(state)
+    if notes.get("held"):
+        return [Send("run_tools", call) for call in notes["held"]]
+    if notes.get("plan") == "judged" or word == "items to judge":
+        return ["plan or items to judge"]
+    return [word]
 
 
-def after_round(state: Notes) -> Literal["reminder due", "continue", "run ends"]:
-    """Continue with the turn.
+def after_round(state: Notes) -> Literal["items to judge", "reminder due", "continue", "run ends"]:
+    """Put open items to the verifier where that is wanted, or continue with the turn.
 
     The notes are those of the reply, so every branch of a superstep says the same.
     """
     notes = read_notes(state)  # stored, while a call of the round waited
     if "nag" not in notes or notes.get("end"):
         return "run ends"
+    if notes.get("check"):
+        return "items to judge"
     return "reminder due" if notes["nag"] else "continue"
 
 

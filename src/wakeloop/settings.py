@@ -100,6 +100,8 @@ class LoopSettings(NotebookSettings, BaseModel):
     """After a turn that asks, with items open: a wake that gives no permission, wait at once, or wake."""
     on_new_topic: Literal["say", "ignore"] = "say"
     """Whether a person's new message is followed by the items that are still open from before."""
+    verify_when: Literal["claim", "round"] = "claim"
+    """Whether `verify` is asked only when the model closes an item, or also after each round of calls."""
     on_no_list: Literal["accept", "ask"] = "accept"
     """Whether a turn that used tools but wrote no list is asked once what is left to do."""
     reply_retries: int = Field(4, ge=0, le=MAX_NUMBER)

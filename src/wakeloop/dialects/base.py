@@ -177,6 +177,10 @@ class Dialect:
         """Render one item as one line."""
         raise NotImplementedError
 
+    def render_verified(self, todo: Todo) -> str:
+        """Render one line for an item that the verifier found done, without a claim of the model."""
+        return f"{self.render_item(clip_item(todo)).strip()}: verified"
+
     def render_list(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render the list for a nudge: at most `nudge_items` open and blocked items."""
         shown, hidden = select_for_nudge(todos, settings.nudge_items)

@@ -163,6 +163,10 @@ class Parley(Dialect):
             return "The list is empty."
         return f"{count_closed(todos)} of {len(todos)} closed, {count_open(todos)} open."
 
+    def render_verified(self, todo: Todo) -> str:
+        """Render `[id] done: verified`."""
+        return f"[{format_id(todo['id'])}] done: verified"
+
     def render_item(self, todo: Todo) -> str:
         """Render `  [id] text`, with the reason of a blocked item and a note for one in progress."""
         note = ""

@@ -27,7 +27,11 @@ WITH_APPROVAL = Costs(wake=7, correction=6, round=8)  # two more: a person appro
 
 def choose_costs(settings: LoopSettings) -> Costs:
     """Return what the graph needs under these settings."""
-    return GRAPH if settings.approve_plan == "off" else WITH_APPROVAL
+    costs = GRAPH if settings.approve_plan == "off" else WITH_APPROVAL
+    if settings.verify_when == "claim":
+        return costs
+    # open items are judged after each round, in a superstep of its own; two rounds may follow a request
+    return Costs(wake=costs.wake + 1, correction=costs.correction + 1, round=costs.round + 2)
 
 
 def compute_hook_costs(hooks: int, end_hooks: int) -> Costs:

@@ -82,6 +82,7 @@ class Ledger(TypedDict, total=False):
     # the current round
     todo_calls: Round[list[str]]
     faults: Round[dict[str, str]]
+    check: Round[bool]  # open items are put to the verifier after the round
     reviewed: Round[list[str]]  # its tools whose calls a person decides
     # the plan that a person is asked about: `due` until its round is verified
     planned: Activation[bool]  # one was accepted
@@ -118,6 +119,7 @@ class Ledger(TypedDict, total=False):
     # what the model's writes came to (rule 21)
     wrote: Activation[bool]  # one was accepted
     given_up: Activation[dict[str, GivenUp]]  # by id
+    checked: Activation[str]  # the last item put to the verifier after a round, where some had to wait
     passed: Thread[list[int | str]]  # the completed items that the verifier accepted
     # the goal that code checks: what is known of it, the last reason, the reasons of this activation
     goal: Thread[GoalState]

@@ -25,8 +25,10 @@ from wakeloop.checks.tools import get_tool_name
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
 from wakeloop.loop.nudge import close_round
+from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.prices import check_price
 from wakeloop.loop.progress import find_last_round
+from wakeloop.loop.round_checks import may_check_round
 from wakeloop.loop.ruling import rule
 from wakeloop.middleware.agent_exchange import AgentExchange, AgentRequestContext
 from wakeloop.middleware.agent_tools import MUST_BE_FIRST, check_tools, is_result, order_results
@@ -45,7 +47,8 @@ from wakeloop.model.tool_choice import (
 from wakeloop.model.usage import model_name_of
 from wakeloop.nodes.nag import Nag
 from wakeloop.routes import after_round
-from wakeloop.text.marks import append_to_result, make_assistant_message, new_id, split_result_text
+from wakeloop.text.marks import append_to_result, find_last, make_assistant_message, new_id, split_result_text
+from wakeloop.thread.judges import Play, ask_about_items
 from wakeloop.todos.items import count_open
 
 
@@ -110,6 +113,18 @@ class AgentRequest:
             return None
         self.adopt_history()
         return self.build_model_request()
+
+    def check_items(self) -> Play[None]:
+        """Put open items to the verifier after a round, where the settings want that."""
+        draft, validate = self.draft, self.turns.validate
+        settings = settings_in_force(self.turns.settings, draft.ledger)
+        reply = find_last(AIMessage, draft.state["messages"])
+        if validate.verifier.verify is None or reply is None or draft.ledger.get("plan") == "judged":
+            return
+        if not may_check_round(draft.ledger, settings, draft.state["todos"], reply):
+            return
+        if after_round({"todo_ledger": draft.ledger}) != "run ends":
+            draft.apply((yield from ask_about_items(validate.check_open_items(draft.state), draft.state)))
 
     def note_position(self, ledger: Any) -> None:
         """Note this request's superstep, and how many supersteps of other hooks come before a request.

@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import HookError
 from wakeloop.loop.case import Costs
+from wakeloop.loop.round_checks import may_check_round
 from wakeloop.model.bindings import BoundModel, ModelBindings
 from wakeloop.model.invocation import ainvoke_model, invoke_model
 from wakeloop.model.redaction import RedactingNode
@@ -38,6 +39,7 @@ class CallModel(RedactingNode):
     clock: Callable[[], float] = monotonic
     costs: Costs | None = None
     reviewed: frozenset[str] = frozenset()  # the tools whose calls a person decides
+    verifies: bool = False  # a verifier is given
 
     @property
     def models(self) -> tuple[object, ...]:
@@ -97,6 +99,10 @@ class CallModel(RedactingNode):
         # No tools follow, so the guard is next. It needs this checkpoint to recognize its own run.
         if "nag" not in ledger and (here := find_current_checkpoint(config)):
             ledger["asked_at"] = list(here)
+        if self.verifies and may_check_round(
+            ledger, exchange.settings, exchange.todos, update["messages"][-1]
+        ):
+            ledger["check"] = True
         if self.reviewed and "nag" in ledger:
             called = {call["name"] for call in update["messages"][-1].tool_calls}
             if found := called & self.reviewed:

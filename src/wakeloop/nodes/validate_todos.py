@@ -8,11 +8,13 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
+from wakeloop.loop.before_request import Notices
 from wakeloop.loop.idle_rounds import reach_unless_grown
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.list_writes import note_writes
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.replies import find_external_calls
+from wakeloop.loop.round_checks import choose_items, has_external_success
 from wakeloop.model.tool_results import (
     error_result,
     find_unanswered,
@@ -25,12 +27,13 @@ from wakeloop.platform.traces import stream_event
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, adopt_list, copy_ledger
+from wakeloop.text.marks import append_to_result, find_last
 from wakeloop.thread.interrupts import ReviewedRound, play_reviewed_round
 from wakeloop.thread.verifier import Verifier
 from wakeloop.todos.changes import changed_ids, diff_lists
 from wakeloop.todos.items import OperationRefused
-from wakeloop.todos.operations import Board, Operation, Outcome, Question, Replace, Rules, Show
-from wakeloop.todos.verification import prune_refusals
+from wakeloop.todos.operations import Board, Change, Operation, Outcome, Question, Replace, Rules, Show
+from wakeloop.todos.verification import prune_refusals, with_status
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,7 @@ class ValidateTodos(ToolAnsweringNode):
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the list's changes and one tool result per call."""
-        play, verdict = self.play_round(state), None
+        play, verdict = self.play(state), None
         try:
             while True:
                 verdict = self.verifier.ask(play.send(verdict), state)
@@ -52,7 +55,7 @@ class ValidateTodos(ToolAnsweringNode):
 
     async def acall(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; an asynchronous verifier is awaited."""
-        play, verdict = self.play_round(state), None
+        play, verdict = self.play(state), None
         try:
             while True:
                 verdict = await self.verifier.aask(play.send(verdict), state)
@@ -62,7 +65,56 @@ class ValidateTodos(ToolAnsweringNode):
     def calls_to_answer(self, state: TodoState) -> list[ToolCall]:
         """Return the round's todo calls from the last reply."""
         wanted = set(copy_ledger(state).get("todo_calls", ()))
-        return [call for call in last_calls(state["messages"]) if call["id"] in wanted]
+        calls = [call for call in last_calls(state["messages"]) if call["id"] in wanted]
+        return find_unanswered(calls, state["messages"])
+
+    def play(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
+        """Play the round, or put open items to the verifier once its calls are answered."""
+        if copy_ledger(state).get("check") and not self.calls_to_answer(state):
+            return self.check_open_items(state)
+        return self.play_round(state)
+
+    def check_open_items(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
+        """Put open items to the verifier, and complete those that it finds done; the others stay silent."""
+        ledger = copy_ledger(state)
+        ledger.pop("check", None)
+        if not has_external_success(state["messages"], ledger.get("todo_calls", ())):
+            return {"todo_ledger": ledger}
+        written = adopt_list(state["todos"], ledger)
+        before = board = Board(todos=state["todos"] if written is None else written)
+        outcomes: list[Outcome] = []
+        for todo in choose_items(ledger, before.todos):
+            done = with_status(todo, "completed")
+            if (yield Question(done)) is None:
+                board = board.with_item(done)
+                outcomes.append(Outcome(Change(todo["id"], "completed"), board, touched=(todo["id"],)))
+        update: dict[str, Any] = {"todo_ledger": ledger}
+        if outcomes:
+            update |= self.complete_items(state, ledger, before, outcomes)
+        if written is not None:
+            update["todos"] = {"all": list(board.todos)}
+        return update
+
+    def complete_items(
+        self, state: TodoState, ledger: Ledger, before: Board, outcomes: Sequence[Outcome]
+    ) -> dict[str, Any]:
+        """Store items that the verifier found done, and say so at the end of the last result."""
+        after = outcomes[-1].board
+        note_writes(ledger, before, outcomes, verified=True)
+        ledger["writes"] = ledger.get("writes", 0) + 1
+        lines = []
+        for outcome in outcomes:
+            done = after.find(outcome.touched[0])
+            assert done is not None  # noqa: S101 - it was stored above
+            lines.append(self.dialect.render_verified(done))
+        last = find_last(ToolMessage, state["messages"])
+        assert last is not None  # noqa: S101 - a call has just succeeded
+        for event in self.verifier.make_events(outcomes, after):
+            stream_event(event)
+        changed = diff_lists(before.todos, after.todos)
+        stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
+        text = Notices(changes="\n".join(lines)).compose()
+        return {"messages": [append_to_result(last, text)], "todos": changed, "todo_ledger": ledger}
 
     def play_round(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
         """Play the round; return the update, or the notes to store before a plan is shown."""

@@ -27,6 +27,17 @@ Play = Generator[Query, Any, T]
 """The body of a node, which synchronous and asynchronous runs share: it yields what it asks."""
 
 
+def ask_about_items(play: Generator[Question, str | None, T], state: Any) -> Play[T]:
+    """Turn a body that asks only about items into one whose questions have the state with them."""
+    answer: str | None = None
+    while True:
+        try:
+            question = play.send(answer)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+        answer = yield Query(state, question)
+
+
 @dataclass(frozen=True)
 class Judges:
     """The functions of the caller that judge the work. What they raise is raised."""

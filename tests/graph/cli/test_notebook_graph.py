@@ -26,13 +26,18 @@ def test_the_agent_is_shown_as_its_picture() -> None:
         "  activate → call_model: something to answer",
         "  activate → finalization_guard: nothing to answer",
     ]
-    assert len(ways) == 19
+    assert len(ways) == 20
     picture = ET.fromstring(shown["image/svg+xml"])
     texts = [found.text for found in picture.iter(f"{SVG}text")]
     words = ["something to answer", "nothing to answer", "stop", "ask again", "open, within budget"]
-    words += [*2 * ["reminder due", "continue", "run ends"], "plan approved", "plan needs approval"]
+    words += [
+        *2 * ["reminder due", "continue", "run ends"],
+        "items to judge",
+        "plan approved",
+        "plan or items to judge",
+    ]
     assert sorted(map(str, texts)) == sorted([*NODES.split(", "), "start", "end", *words])
-    assert (picture.findtext(f"{SVG}title"), len(list(picture.iter(f"{SVG}path")))) == ("<b>", 19 + 1)
+    assert (picture.findtext(f"{SVG}title"), len(list(picture.iter(f"{SVG}path")))) == ("<b>", 20 + 1)
 
 
 def test_a_graph_with_a_node_of_ones_own() -> None:

@@ -29,12 +29,13 @@ run_tools
   -> call_model          continue
   -> finalization_guard  run ends
   -> nag                 reminder due
+  -> validate_todos      items to judge
 validate_todos
   -> call_model          continue
   -> finalization_guard  run ends
   -> nag                 reminder due
   -> run_tools           plan approved
-  -> validate_todos      plan needs approval
+  -> validate_todos      plan or items to judge
 nag
   -> call_model
 finalization_guard

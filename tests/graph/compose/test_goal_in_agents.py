@@ -162,3 +162,36 @@ def test_an_async_goal_is_refused_when_a_sync_run_starts() -> None:
     with pytest.raises(GoalError, match="Run it with ainvoke"):
         agent.graph.invoke(GO, THREAD)
     assert agent.model.requests == []
+
+
+def test_with_verify_when_round_the_graph_completes_what_passes(door: str) -> None:
+    asked: list[str] = []
+    seen: set[str] = set()
+
+    def check(item: Any, state: Any) -> str | None:
+        asked.append(item["content"])
+        return None if item["content"] in seen else "not there"
+
+    async def check_later(item: Any, state: Any) -> str | None:
+        return check(item, state)
+
+    def save(what: str) -> str:
+        """Save something."""
+        seen.add(what)
+        return f"saved {what}"
+
+    def saves(what: str) -> Any:
+        return calls(("save", {"what": what}))
+
+    model = ScriptedModel(calls(plan("a", "b")), saves("x"), saves("a"), saves("b"), says("Done."))
+    settings = {"verify_when": "round"}
+    layer = WakeLoopMiddleware(verify=check if door == "sync" else check_later, settings=settings)
+    agent = over(model, layer, tools=[save])
+    asyncio.run(agent.ainvoke(GO, THREAD)) if door == "async" else agent.invoke(GO, THREAD)
+    assert asked == ["a", "b", "a", "b", "b"]
+    values = agent.get_state(THREAD).values
+    assert [item["status"] for item in values["todos"]] == ["completed", "completed"]
+    results = [m.text for m in values["messages"] if m.type == "tool"]
+    assert [text.partition("\n")[0] for text in results[1:]] == ["saved x", "saved a", "saved b"]
+    assert [text.endswith(": verified") for text in results[1:]] == [False, True, True]
+    assert (values["todo_session"]["reason"], len(model.requests)) == ("settled", 5)

@@ -65,6 +65,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
             "unforced",
             "wrote",
             "judged",
+            "check",
         ),
         True,
     ),
@@ -95,6 +96,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "goal": "due",
     "plan": "due",
     "push": "words",
+    "checked": "x",
     "verdicts": [[1, "x", ""]],
     "held": [{"x": 1}],
     "given_up": {"x": "blocked"},
@@ -149,7 +151,7 @@ def test_what_is_dropped_when() -> None:
         "todo_guard_suppressed", "todo_stale_iterations", "writes",
     ]  # fmt: skip
     assert sorted(ROUND_KEYS) == [
-        "faults", "held", "judged", "nag", "plan", "reviewed", "todo_calls", "verdicts",
+        "check", "faults", "held", "judged", "nag", "plan", "reviewed", "todo_calls", "verdicts",
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [
         "again", "asking", "bad_replies", "began", "called", "called_by", "end", "force", "formats", "hooks",

@@ -95,7 +95,7 @@ def test_calls_beside_a_list_wait_where_a_plan_may_be_put() -> None:
     [
         ({"nag": False}, ["continue"]),
         ({"nag": True, "plan": "stands", "held": []}, ["reminder due"]),
-        ({"nag": False, "plan": "judged", "verdicts": [[0, "1", ""]]}, ["plan needs approval"]),
+        ({"nag": False, "plan": "judged", "verdicts": [[0, "1", ""]]}, ["plan or items to judge"]),
         ({"nag": False, "plan": "rejected"}, ["continue"]),
         ({"nag": False, "plan": "edited", "end": "step_limit"}, ["run ends"]),
     ],
