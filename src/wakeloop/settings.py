@@ -104,6 +104,8 @@ class LoopSettings(NotebookSettings, BaseModel):
     """Whether `verify` is asked only when the model closes an item, or also after each round of calls."""
     on_no_list: Literal["accept", "ask"] = "accept"
     """Whether a turn that used tools but wrote no list is asked once what is left to do."""
+    audit: Literal["off", "once"] = "off"
+    """Whether the model is asked once about items that it closed without work that succeeded."""
     reply_retries: int = Field(4, ge=0, le=MAX_NUMBER)
     """How many malformed, empty or cut replies in a row are asked for again."""
     retries_fall: bool = True

@@ -165,10 +165,10 @@ class NagEvent(TimedEvent):
 
 
 class GuardEvent(TimedEvent):
-    """Before an end for `reason` the guard asks for a correction, an explanation, a report or a list."""
+    """Before an end for `reason` the guard asks for a correction, a last word, a list, or a check of it."""
 
     type: Literal["guard"]
-    action: Literal["correct", "explain", "report", "ask"]
+    action: Literal["correct", "explain", "report", "ask", "audit"]
     retry: int
     retries: int
     open: int

@@ -61,6 +61,10 @@ def choose_second_nudge(settings: LoopSettings) -> str:
     return "nudge" if own_words or settings.continuation_prompt is not None else "nudge_again"
 
 
+def _quote(listing: str, settings: LoopSettings) -> str:
+    return escape_automatic(listing) if settings.announces else listing
+
+
 JsonList = BeforeValidator(parse_json_list)
 TextList = Annotated[list[str], JsonList]
 
@@ -189,8 +193,11 @@ class Dialect:
 
     def quote_list(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render the list for an injected message, where no item may pass for the message's own words."""
-        listing = self.render_list(todos, goal, settings)
-        return escape_automatic(listing) if settings.announces else listing
+        return _quote(self.render_list(todos, goal, settings), settings)
+
+    def quote_items(self, todos: Sequence[Todo], settings: LoopSettings) -> str:
+        """Render some items of the list in the same way."""
+        return _quote("\n".join(self.render_items(todos, settings)), settings)
 
     def render_items(self, todos: Sequence[Todo], settings: LoopSettings) -> list[str]:
         """Render one line per item. If one was cut, another line says how to see it whole."""

@@ -192,13 +192,16 @@ class Screen:
         return []
 
     def on_guard(self, event: Mapping[str, Any]) -> list[Line]:
-        """Say that the guard asks for a correction, an explanation, a final report, or a list."""
+        """Say that the guard asks for a correction, an explanation, a final report, a list, or a check."""
         reason, action = clean_line(str(event["reason"])), event["action"]
         if action == "report":
             end = f"the run ends ({reason}) with {event['open']} open"
             return [Line("guard", f"final report: {end}; the model is asked what is done and what is not")]
         if action == "ask":
             return [Line("guard", "tools have run without a list; the model is asked what is left to do")]
+        if action == "audit":
+            why = "items were closed without work that succeeded"
+            return [Line("guard", f"audit: {why}; the model is asked to check them")]
         asked = "explain in plain text what was not done"
         if action == "correct":
             asked = f"bring the list up to date ({event['retry']}/{event['retries']})"

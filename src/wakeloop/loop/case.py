@@ -62,7 +62,8 @@ class Case:
     `bad_reply_end` is what a turn ended as whose last reply was one bad reply too many; `asking` is what an
     extra request was for; `called_by` is the reason that called the guard; `spent_budget` is the budget that
     is used up; `reported` means that the closing request was made; `unformatted` that a format is still to be
-    requested; `lacks_list` that tools ran without a list and nobody asked about that yet.
+    requested; `lacks_list` that tools ran without a list and nobody asked about that yet; `suspects` counts
+    the items that were completed without the work being seen, as long as nobody asked about them.
     """
 
     open: int
@@ -90,6 +91,7 @@ class Case:
     goal: GoalState | None = None
     judged: bool = False
     awaited: Literal["human", "subagent"] | None = None
+    suspects: int = 0
     wrote: bool = False
     gave_up: bool = False
 

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from wakeloop.loop.case import Case
-from wakeloop.loop.gates import DONE, GUARDED
+from wakeloop.loop.gates import DONE, GUARDED, is_done
 from wakeloop.stream import EndReason, StopReason
 
 GOAL_ENDS: Mapping[str | None, EndReason] = MappingProxyType(
@@ -49,6 +49,14 @@ def may_ask_for_list(case: Case) -> bool:
     """
     quiet = case.suppressed or case.waiting or not case.settings.auto_continue
     return case.lacks_list and not quiet and not find_obstacle(case, case.costs.correction)
+
+
+def may_audit(case: Case) -> bool:
+    """Tell whether the model is asked about suspects (rule 25), while steps for one more turn are left."""
+    if not case.suspects or not is_done(case) or case.waiting:
+        return False
+    quiet = case.suppressed or not case.settings.auto_continue
+    return not quiet and not find_obstacle(case, case.costs.correction)
 
 
 def may_correct_loop(case: Case) -> bool:

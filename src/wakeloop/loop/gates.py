@@ -364,6 +364,18 @@ def find_first_gate(case: "Case", *, after_correction: bool = False) -> StopReas
     return None
 
 
+def find_earlier_end(case: Case) -> EndReason | None:
+    """Return what has ended the run already.
+
+    Where that happened in the middle of a turn, a session that waits for somebody is `waiting` all the same:
+    the answer will wake it.
+    """
+    asks_again = case.end is None and case.again is not None and case.asking != "explain"
+    reason = case.spent_budget if asks_again else case.end
+    in_mid_turn = reason in LIMITS or reason == "looping"
+    return "waiting" if in_mid_turn and case.waiting else reason
+
+
 def find_stop(case: "Case") -> EndReason | None:
     """Return why the run would end without the guard; None if it would wake.
 

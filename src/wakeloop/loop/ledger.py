@@ -102,6 +102,12 @@ class Ledger(TypedDict, total=False):
     # this turn was about, as long as its turn made no call
     uncalled: Activation[Literal["said", "unsaid"]]  # whether the items were named after the words
     woken: Run[Literal["plain", "question", "topic"]]
+    # the audit: what the round completed, the successful calls that no item has claimed yet, the items that
+    # were completed without one, and whether the model was asked about them
+    completed: Round[list[int | str]]
+    unclaimed: Thread[Count]
+    suspects: Thread[list[int | str]]
+    audited: Activation[bool]
     # progress
     waking: Run[bool]
     worked: Run[bool]

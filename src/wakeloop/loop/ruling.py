@@ -18,13 +18,14 @@ from wakeloop.loop.extra_requests import (
     format_or_end,
     is_guarded,
     may_ask_for_list,
+    may_audit,
     may_correct_loop,
     may_report,
 )
-from wakeloop.loop.gates import BEARS_BAD_REPLY, LIMITS, find_first_gate, find_stop
+from wakeloop.loop.gates import BEARS_BAD_REPLY, LIMITS, find_earlier_end, find_first_gate, find_stop
 from wakeloop.stream import EndReason
 
-Ruling = Literal["wake", "correct", "explain", "report", "format", "retry", "ask", EndReason]
+Ruling = Literal["wake", "correct", "explain", "report", "format", "retry", "ask", "audit", EndReason]
 """What follows: another turn, one more request of some kind, or the end of that name."""
 
 
@@ -68,9 +69,11 @@ def end_formatted(case: Case) -> Ruling | None:
     return GOAL_ENDS.get(case.goal) or find_first_gate(replace(case, open=0, owed=False, waiting=False))
 
 
-def ask_for_list(case: Case) -> Ruling | None:
-    """Ask what is left, after a turn that worked without any list."""
-    return "ask" if may_ask_for_list(case) else None
+def ask_about_list(case: Case) -> Ruling | None:
+    """Ask what is left after a turn that worked without any list, or about items that were closed unseen."""
+    if may_ask_for_list(case):
+        return "ask"
+    return "audit" if may_audit(case) else None
 
 
 def stop(case: Case) -> Ruling | None:
@@ -81,18 +84,6 @@ def stop(case: Case) -> Ruling | None:
     return correct_or_end(case, reason) if is_guarded(case, reason) else format_or_end(case, reason)
 
 
-STEPS: tuple[Callable[[Case], Ruling | None], ...] = (end_formatted, ask_for_list, stop)
+STEPS: tuple[Callable[[Case], Ruling | None], ...] = (end_formatted, ask_about_list, stop)
 """What is asked at a turn's end, in this order. A step that spends a request or a cycle comes before `stop`,
 and says by itself where a gate would answer first."""
-
-
-def find_earlier_end(case: Case) -> EndReason | None:
-    """Return what has ended the run already.
-
-    Where that happened in the middle of a turn, a session that waits for somebody is `waiting` all the same:
-    the answer will wake it.
-    """
-    asks_again = case.end is None and case.again is not None and case.asking != "explain"
-    reason = case.spent_budget if asks_again else case.end
-    in_mid_turn = reason in LIMITS or reason == "looping"
-    return "waiting" if in_mid_turn and case.waiting else reason

@@ -5,6 +5,7 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage
 
+from wakeloop.loop.audit import find_suspects
 from wakeloop.loop.case import Case, choose_costs
 from wakeloop.loop.earned_wakes import count_earned_wakes, note_list
 from wakeloop.loop.ledger import Ledger
@@ -61,6 +62,7 @@ def build_case(
         reported=notes.get("reported", False),
         awaited=find_awaited(notes, messages, settings, subagents=subagents),
         lacks_list=never_had_list(notes),
+        suspects=len(find_suspects(notes, todos, settings)),
         **{"costs": choose_costs(settings), **more},
     )
 

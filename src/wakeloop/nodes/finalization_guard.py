@@ -13,6 +13,7 @@ from langgraph.types import Command
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.announcements import announce
+from wakeloop.loop.audit import find_suspects
 from wakeloop.loop.case import Case, Costs, choose_costs
 from wakeloop.loop.gates import find_stop
 from wakeloop.loop.goal import asks_goal, build_wait_entry, note_verdict
@@ -122,8 +123,8 @@ class FinalizationGuard(Node):
                 return self.request_correction(state, ledger, case)
             case "explain" | "report":
                 return self.request_last_word(state, ledger, case, ruling)
-            case "format" | "ask":
-                return self.request_answer(ledger, case, ruling)
+            case "format" | "ask" | "audit":
+                return self.request_answer(state, ledger, case, ruling)
             case _:
                 return self.end_run(state, ledger, case, ruling)
 
@@ -183,12 +184,21 @@ class FinalizationGuard(Node):
             ledger |= {"reported": True, "end": reason}  # whatever the request spends
         return update
 
-    def request_answer(self, ledger: Ledger, case: Case, ruling: Any) -> dict[str, Any]:
-        """Ask for the answer in its format, or, if there never was a list, for what is left."""
+    def request_answer(self, state: Any, ledger: Ledger, case: Case, ruling: Any) -> dict[str, Any]:
+        """Ask for the answer in its format, for what is left if there never was a list, or about suspects."""
         if ruling == "format":
             return self.inject({**ledger, "asking": "format"}, case, "format", "format")
-        _send_event("ask", case.retries, case, find_stop(case), ledger)
+        _send_event(ruling, case.retries, case, find_stop(case), ledger)
+        if ruling == "audit":
+            return self.request_audit(state, ledger, case)
         return self.inject({**ledger, "unlisted": "asked"}, case, "no_list", "guard")
+
+    def request_audit(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
+        """Ask about the items that were completed without the work being seen: once in an activation."""
+        suspects = find_suspects(ledger, state["todos"], case.settings)[: case.settings.nudge_items]
+        ledger.pop("suspects", None)
+        items = self.dialect.quote_items(suspects, case.settings)
+        return self.inject({**ledger, "audited": True}, case, "audit", "guard", items=items)
 
     def inject_with_list(
         self, state: Any, ledger: Ledger, case: Case, prompt: str, **blanks: Any

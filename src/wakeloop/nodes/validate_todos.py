@@ -8,6 +8,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
+from wakeloop.loop.audit import note_completed
 from wakeloop.loop.before_request import Notices
 from wakeloop.loop.idle_rounds import reach_unless_grown
 from wakeloop.loop.ledger import Ledger
@@ -172,7 +173,9 @@ class ValidateTodos(ToolAnsweringNode):
         if after.refusals:
             ledger["refusals"] = prune_refusals(after)
         outcomes = self.mark_rejected(judged, settings)
-        note_writes(ledger, before, outcomes, verified=self.verifier.verify is not None)
+        verified = self.verifier.verify is not None
+        note_writes(ledger, before, outcomes, verified=verified)
+        note_completed(ledger, before.todos, after.todos, settings, verified=verified)
         results = self.render_results(state, calls, outcomes, ledger)
         if results and settings.max_idle_rounds:
             # Idle rounds are counted from the messages alone; this notes how far the list had come before.

@@ -32,6 +32,7 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "explain": frozenset(("open", "list")),
     "report": frozenset(("open", "list")),
     "no_list": frozenset(),
+    "audit": frozenset(("items",)),
     "nag": frozenset(("rounds", "open")),
     "repeating": frozenset(("rounds", "repeated")),
     "given_list": frozenset(("open", "total", "list")),

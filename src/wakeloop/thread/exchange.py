@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 from wakeloop.channels.conversation import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
+from wakeloop.loop.audit import note_work
 from wakeloop.loop.case import Costs
 from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.idle_rounds import count_idle_rounds, end_if_looping
@@ -103,6 +104,7 @@ class Exchange:
             self.update["todos"] = {"all": written}
         note_list(self.ledger, self.todos, self.settings)
         note_progress(self.messages, self.ledger, self.context.dialect.tool_names)
+        note_work(self.messages, self.ledger, self.settings)
         request = Request(self.state, self.todos, self.ledger, self.settings, self.context.dialect)
         request.add_reminder(self.idle)
         return request

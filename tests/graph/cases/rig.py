@@ -234,7 +234,7 @@ class Rig:
         self.run(SECOND)
         first, *_ = self.requests[asked:]
         assert users(first)[-1] == SECOND
-        assert self.session["state"] in {"idle", "dormant"}
+        assert self.session["state"] in {"idle", "dormant", "waiting"}
         ids = [message.id for message in self.messages]
         assert len(ids) == len(set(ids))
         assert all(ids)

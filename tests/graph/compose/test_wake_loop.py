@@ -451,3 +451,12 @@ async def test_a_list_that_a_wrapper_cuts_off_is_shown_again(door: str, place: s
     assert len([m for m in agent.get_state(THREAD).values["messages"] if "[pending] a" in m.text]) == len(
         shown
     )
+
+
+@pytest.mark.parametrize(("before", "asked"), [([], True), ([calls(looks(1))], False)])
+def test_the_audit_asks_once_about_what_was_closed_unseen(before: list[Any], asked: bool) -> None:
+    model = ScriptedModel(calls(plan("a")), *before, calls(plan("a!")), "bye", *(["sure"] if asked else []))
+    agent = laid(model, settings={"audit": "once"})
+    agent.invoke(GO, THREAD)
+    model.assert_done()
+    assert ended(agent)[:2] == ("dormant", "settled")

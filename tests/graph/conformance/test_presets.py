@@ -21,6 +21,7 @@ SAME = {
     "retries_fall": False,
     "on_no_list": "accept",
     "force_call": "never",
+    "audit": "off",
     "approve_plan": "off",
     "max_tokens": None,
     "max_cost": None,

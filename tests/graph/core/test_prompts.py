@@ -109,6 +109,11 @@ def test_a_list_that_was_never_written(thread: Make) -> None:
     matches("no_list", last(agent))
 
 
+def test_items_that_were_closed_unseen(thread: Make) -> None:
+    agent = thread(PLAN, done(1, 2, 3), "done", "nothing is missing", change={"audit": "once"})
+    matches("audit", last(agent))
+
+
 def test_a_nag(thread: Make) -> None:
     agent = thread(PLAN, looks("a"), looks("b"), done(1, 2, 3), "bye", tools=[look], change={"nag_after": 2})
     matches("nag", last(agent))

@@ -134,7 +134,8 @@ def test_a_reply_owed_with_nothing_open_is_asked_for_in_words(thread: Make) -> N
 
 
 def test_a_new_activation_begins_with_words(thread: Make) -> None:
-    agent = thread(write("a"), *["t"] * 3, *["t"] * 3, change={"max_wake_cycles": 2, "guard_retries": 0})
+    change = {"max_wake_cycles": 2, "guard_retries": 0, "on_question": "wake"}
+    agent = thread(write("a"), *["t"] * 3, *["t"] * 3, change=change)
     agent.run("go")
     agent.run("go on")
     assert asked_for(agent) == [FREE, FREE, FREE, FORCED, FREE, FREE, FORCED]

@@ -63,6 +63,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
             "called",
             "force",
             "unforced",
+            "audited",
             "wrote",
             "judged",
             "check",
@@ -97,6 +98,9 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "plan": "due",
     "push": "words",
     "checked": "x",
+    "unclaimed": 1,
+    "completed": [1, "x"],
+    "suspects": [1, "x"],
     "verdicts": [[1, "x", ""]],
     "held": [{"x": 1}],
     "given_up": {"x": "blocked"},
@@ -107,6 +111,8 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
     "todo_guard_blocked": [{}, None],
     "end": [None],
     "push": ["call"],
+    "completed": [[5], ["x"]],
+    "suspects": [[5], ["x"]],
     **{
         k: []
         for k in (
@@ -147,11 +153,11 @@ def test_a_key_has_one_life() -> None:
 
 def test_what_is_dropped_when() -> None:
     assert sorted(THREAD_KEYS) == [
-        "events", "goal", "listed", "missing", "next_id", "passed", "refusals", "shown", "summaries", "tail",
-        "todo_guard_suppressed", "todo_stale_iterations", "writes",
+        "events", "goal", "listed", "missing", "next_id", "passed", "refusals", "shown", "summaries",
+        "suspects", "tail", "todo_guard_suppressed", "todo_stale_iterations", "unclaimed", "writes",
     ]  # fmt: skip
     assert sorted(ROUND_KEYS) == [
-        "check", "faults", "held", "judged", "nag", "plan", "reviewed", "todo_calls", "verdicts",
+        "check", "completed", "faults", "held", "judged", "nag", "plan", "reviewed", "todo_calls", "verdicts",
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [
         "again", "asking", "bad_replies", "began", "called", "called_by", "end", "force", "formats", "hooks",

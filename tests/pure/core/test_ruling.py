@@ -25,6 +25,7 @@ WORDS: dict[str, dict[str, Any]] = {  # what a word in the table changes; otherw
     "suppressed": {"suppressed": True},
     "unformatted": {"unformatted": True},
     "listless": {"lacks_list": True},
+    "suspects": {"suspects": 2},
     "called": {"called_by": "stalled"},
     "corrected": {"retries": 1},
     "again": {"again": "empty"},
@@ -175,6 +176,22 @@ closed listless suppressed: settled
 closed listless waiting: waiting
 listless idle: ask
 listless formatted: settled
+
+# items that were closed without the work being seen
+closed suspects: audit
+closed suspects unformatted: audit
+closed suspects given-up: audit
+closed suspects steps=4: audit
+closed suspects steps=3: settled
+closed suspects drained: settled
+closed suspects over: settled
+closed suspects manual: settled
+closed suspects suppressed: settled
+closed suspects waiting: waiting
+closed suspects owed: wake
+closed suspects called: audit
+suspects: wake
+formatted suspects: settled
 
 # a reply that is requested again
 again: retry
