@@ -364,7 +364,7 @@ def find_first_gate(case: "Case", *, after_correction: bool = False) -> StopReas
     return None
 
 
-def find_earlier_end(case: Case) -> EndReason | None:
+def find_earlier_end(case: "Case") -> EndReason | None:
     """Return what has ended the run already.
 
     Where that happened in the middle of a turn, a session that waits for somebody is `waiting` all the same:
