@@ -1,7 +1,11 @@
 """Pushes that escalate: wakes that no call has answered."""
 
+from collections.abc import Collection
+
 from wakeloop.loop.ledger import Ledger
 from wakeloop.settings import LoopSettings
+
+ASKS_PERSON = "ask_user"  # the tool that puts a question to a person
 
 
 def must_insist(notes: Ledger, settings: LoopSettings, open_count: int) -> bool:
@@ -35,12 +39,23 @@ def asks_for_call(notes: Ledger) -> bool:
     return notes.get("force", False) and not notes.get("unforced", False)
 
 
-def note_call(notes: Ledger, *, made: bool, forced: bool) -> None:
-    """Note whether a reply brought a call of its own accord; one that was `forced` does not count.
+def note_calls(notes: Ledger, names: Collection[str], *, forced: bool) -> None:
+    """Note whether a reply brought calls of its own accord; those of a `forced` one do not count.
 
     A bad reply is asked for again in the same way.
     """
-    if made and not forced and "push" in notes:
-        notes["called"] = True
+    if names and not forced:
+        note_free_call(notes)
+    if "plan" in notes or ASKS_PERSON in names:
+        note_free_call(notes)
     if "bad_replies" not in notes and "again" not in notes:
         notes.pop("force", None)
+
+
+def note_free_call(notes: Ledger) -> None:
+    """Note that the turn of a wake has made a call that nobody forced, or one that a person decides.
+
+    Whoever answered a question, or gave an approval, is not followed by a call that is forced again.
+    """
+    if "push" in notes:
+        notes["called"] = True

@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import HookError
 from wakeloop.loop.case import Costs
+from wakeloop.loop.pushes import note_free_call
 from wakeloop.loop.round_checks import may_check_round
 from wakeloop.model.bindings import BoundModel, ModelBindings
 from wakeloop.model.invocation import ainvoke_model, invoke_model
@@ -107,4 +108,5 @@ class CallModel(RedactingNode):
             called = {call["name"] for call in update["messages"][-1].tool_calls}
             if found := called & self.reviewed:
                 ledger["reviewed"] = sorted(found)
+                note_free_call(ledger)
         return update

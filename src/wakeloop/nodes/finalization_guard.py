@@ -26,7 +26,7 @@ from wakeloop.loop.progress import begin_measuring
 from wakeloop.loop.pushes import begin_push
 from wakeloop.loop.ruling import rule, rule_without_report
 from wakeloop.loop.run_end import build_session, drop_run_notes
-from wakeloop.loop.silences import build_wait
+from wakeloop.loop.silences import build_wait, ends_by_asking
 from wakeloop.loop.spending import add_round
 from wakeloop.loop.turn import GUARD, build_case
 from wakeloop.platform.runnables import Node
@@ -162,8 +162,9 @@ class FinalizationGuard(Node):
         ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent}
         ledger.pop("woken", None)
         ledger |= {"called_by": reason, "worked": False, "todo_finalization_correction": True}
-        # as insistent as the last wake was, whatever that brought
-        begin_push(ledger, forced=ledger.get("push") == "call")
+        # as insistent as the last wake was, whatever that brought, unless the model waits for an answer
+        asked = ends_by_asking(state["messages"])
+        begin_push(ledger, forced=ledger.get("push") == "call" and not asked)
         if case.settings.guard_rearms:
             ledger |= begin_measuring(ledger, state["todos"])
         _send_event("correct", spent, case, reason, ledger)

@@ -16,7 +16,7 @@ from wakeloop.loop.nudge import build_nudge, close_round, name_old_items, render
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import fingerprint_reply
 from wakeloop.loop.pushes import must_insist, note_wake
-from wakeloop.loop.silences import find_doubt, note_doubt
+from wakeloop.loop.silences import ends_by_asking, find_doubt, note_doubt
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event
 from wakeloop.settings import LoopSettings
@@ -46,7 +46,9 @@ class Wake(Node):
             dialect, few = shorten_nudge(dialect, settings, state["messages"], todos)
         some_open = left + is_unmet(ledger)
         doubt = find_doubt(ledger, state["messages"], settings) if some_open else None
-        insists = doubt is None and must_insist(ledger, settings, some_open)
+        insists = must_insist(ledger, settings, some_open) and not (
+            doubt or ends_by_asking(state["messages"])
+        )
         text, reasons = build_nudge(
             dialect, few, todos, state["todo_goal"], owed, insists=insists, doubt=doubt
         )

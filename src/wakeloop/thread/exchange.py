@@ -15,7 +15,7 @@ from wakeloop.loop.idle_rounds import count_idle_rounds, end_if_looping
 from wakeloop.loop.ledger import ROUND_KEYS, drop_keys
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import note_progress
-from wakeloop.loop.pushes import asks_for_call, note_call
+from wakeloop.loop.pushes import asks_for_call, note_calls
 from wakeloop.loop.replies import (
     drop_round_notes,
     note_format_reply,
@@ -179,7 +179,8 @@ class Exchange:
                 steps_left=self.state["remaining_steps"],
                 costs=self.context.costs,
             )
-            note_call(self.ledger, made=bool(reply.calls), forced=watcher.forced)
+            names = [call["name"] for call in reply.message.tool_calls]
+            note_calls(self.ledger, names, forced=watcher.forced)
         if self.ledger.get("again") not in ("empty", "unread"):
             self.request.writes.append(with_speaker(self.context.speaker, reply.message))
 

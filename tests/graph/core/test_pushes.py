@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from agents import AGAIN, END, START, TODO, WAKE, WORK, Make, Thread, done, look, looks, write
+from langgraph.types import Command, interrupt
 
 from wakeloop import preset
 from wakeloop.presets import PRESETS
@@ -229,3 +230,50 @@ def test_a_choice_of_the_users_own_stays_and_a_client_without_one_is_asked_in_wo
     agent.run("go")
     assert asked_for(agent) == [asked] * 8
     assert AGAIN_WORDS in words(agent)[1]
+
+
+# -- never after a question or an approval ---------------------------------------------------------------
+
+ASKED = {"on_question": "wake", "max_wake_cycles": 3, "earn_wakes": 0}
+
+
+def test_after_a_question_the_wake_asks_in_words(thread: Make) -> None:
+    agent = thread(write("a"), "t", "Shall I?", "t", "t", change={**ASKED, "guard_retries": 0})
+    agent.run("go")
+    assert asked_for(agent) == [FREE, FREE, FREE, FREE, FORCED]
+
+
+def test_after_a_question_a_correction_asks_in_words(thread: Make) -> None:
+    agent = thread(write("a"), "t", "t", "t", "Shall I?", "t", change=ASKED)
+    agent.run("go")
+    assert asked_for(agent) == [FREE, FREE, FREE, FORCED, FORCED, FREE]
+
+
+def ask_user(question: str) -> str:
+    """Ask the user."""
+    return str(interrupt(question))
+
+
+DECIDED: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "a question": (calls(("ask_user", {"question": "?"})), "Wait until tomorrow.", {}),
+    "an approval": (
+        looks("x"),
+        {"decisions": [{"type": "reject", "message": "no"}]},
+        {"interrupt_on": {"look": True}},
+    ),
+    "a plan": (write("b"), {"decisions": [{"type": "reject", "message": "no"}]}, {"plan": True}),
+}
+
+
+@pytest.mark.parametrize(("reply", "answer", "options"), DECIDED.values(), ids=DECIDED)
+def test_after_a_person_has_decided_the_wake_is_a_plain_one(
+    thread: Make, reply: Any, answer: Any, options: dict[str, Any]
+) -> None:
+    change: dict[str, Any] = {"max_wake_cycles": 3, "earn_wakes": 0, "guard_retries": 0}
+    options = {**options}
+    if options.pop("plan", False):
+        change["approve_plan"] = "changes"
+    agent = thread("t", "t", reply, "t", "t", tools=[look, ask_user], change=change, **options)
+    agent.run({"messages": [("user", "go")], "todos": [{"content": "a"}]})
+    agent.run(Command(resume=answer))
+    assert asked_for(agent) == [FREE, FREE, FORCED, FREE, FREE]
