@@ -29,6 +29,7 @@ from wakeloop.nodes.activate import Activate
 from wakeloop.nodes.call_model import CallModel
 from wakeloop.nodes.finalization_guard import FinalizationGuard
 from wakeloop.nodes.nag import Nag
+from wakeloop.nodes.review_calls import ReviewCalls
 from wakeloop.nodes.run_tools import RunTools
 from wakeloop.nodes.validate_todos import ValidateTodos
 from wakeloop.nodes.wake import Wake
@@ -36,7 +37,7 @@ from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
 from wakeloop.state import INPUT_CHANNELS, OUTPUT_CHANNELS, Steps, TodoState
 from wakeloop.thread.judges import DoneWhen, Judges
-from wakeloop.thread.tool_reviews import ToolReviews
+from wakeloop.thread.tool_reviews import InterruptMode, ToolReviews
 from wakeloop.thread.verifier import Verifier, Verify
 
 DEFAULT_NAME = "wakeloop"  # of an agent without a name
@@ -57,6 +58,7 @@ def build_todo_graph(
     context_schema: type[Any] | None = None,
     pre_model_hook: Runnable[Any, Any] | Callable[..., Any] | None = None,
     interrupt_on: InterruptOn | None = None,
+    interrupt_mode: InterruptMode = "batched",
     name: str = DEFAULT_NAME,
 ) -> StateGraph[Any, Any, Any, Any]:
     """Return the graph of `create_todo_agent`, not compiled; the arguments are the same.
@@ -80,12 +82,19 @@ def build_todo_graph(
     chat = _resolve_model(model)
     check_price(base, model_name_of(chat))
     reviews = ToolReviews.parse(
-        interrupt_on, list(runnable), unapprovable_tools(provided, dialect), base.prompts
+        interrupt_on, runnable, unapprovable_tools(provided, dialect), base.prompts, interrupt_mode
     )
     judges = Judges(Verifier(verify, chat), done_when)
     bindings = ModelBindings.create(chat, [*runnable.values(), *provided], dialect, base, response_format)
     nodes: dict[str, Node] = {
-        "activate": Activate(dialect, base, judges, bindings.full is not None, bindings.name),
+        "activate": Activate(
+            dialect,
+            base,
+            judges,
+            bindings.full is not None,
+            reviews=bool(reviews.by_tool),
+            model=bindings.name,
+        ),
         "call_model": CallModel(
             dialect,
             base,
@@ -95,13 +104,16 @@ def build_todo_graph(
             hook=_as_runnable(pre_model_hook),
             channels=frozenset(get_type_hints(state_schema or TodoState)),
             speaker=None if name == DEFAULT_NAME else name,
-            reviewed=frozenset(reviews.by_tool),
+            reviews=reviews,
             verifies=verify is not None,
         ),
         "run_tools": RunTools.sort_tools(runnable, chat, todo_tools=dialect.tool_names, reviews=reviews),
+        "review_calls": ReviewCalls(runnable, reviews),
         "validate_todos": ValidateTodos(dialect, base, judges.verifier),
         "nag": Nag(dialect, base),
-        "finalization_guard": FinalizationGuard(dialect, base, judges, formats=response_format is not None),
+        "finalization_guard": FinalizationGuard(
+            dialect, base, judges, formats=response_format is not None, reviews=reviews.are_together
+        ),
         "wake": Wake(dialect, base, whole=pre_model_hook is not None),
     }
     return draw_graph(nodes, schemas)
@@ -120,6 +132,7 @@ def create_todo_agent(
     context_schema: type[Any] | None = None,
     pre_model_hook: Runnable[Any, Any] | Callable[..., Any] | None = None,
     interrupt_on: InterruptOn | None = None,
+    interrupt_mode: InterruptMode = "batched",
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,  # noqa: FBT001 - as LangGraph's own compile
     store: BaseStore | None = None,
     name: str = DEFAULT_NAME,
@@ -145,6 +158,8 @@ def create_todo_agent(
             the thread's. By default a form of just these, which Studio and other clients can show.
         pre_model_hook: Called with the state before each request; returns `llm_input_messages` or `messages`.
         interrupt_on: `{tool: True | [decisions]}`: the tools whose calls a person approves before they run.
+        interrupt_mode: `"batched"` asks once about all such calls of a reply, `"per_call"` about each on its
+            own, as LangChain's `HumanInTheLoopMiddleware` does.
         checkpointer: Where threads are stored. With None nothing is, or a parent's is used, as a subgraph.
         store: LangGraph's store, for tools that take one.
         name: The graph's name, in a parent and in traces. Replies carry it if it is given.
@@ -179,6 +194,7 @@ def create_todo_agent(
         context_schema=context_schema,
         pre_model_hook=pre_model_hook,
         interrupt_on=interrupt_on,
+        interrupt_mode=interrupt_mode,
         name=name,
     )
     return graph.compile(checkpointer=checkpointer, store=store, name=name)

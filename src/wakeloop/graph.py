@@ -9,7 +9,14 @@ from langgraph.graph import END, START, StateGraph
 from wakeloop.checks.checked_graph import CheckedGraph
 from wakeloop.platform.runnables import Node, Router
 from wakeloop.platform.saver_aware_graph import SaverAwareGraph
-from wakeloop.routes import after_activate, after_call_model, after_guard, after_round, after_todos
+from wakeloop.routes import (
+    after_activate,
+    after_call_model,
+    after_guard,
+    after_review,
+    after_todos,
+    after_tools,
+)
 
 AFTER_ROUND: dict[Hashable, str] = {
     "reminder due": "nag",
@@ -21,7 +28,9 @@ AFTER_TODOS: dict[Hashable, str] = {
     **AFTER_ROUND,
     "plan or items to judge": "validate_todos",
     "plan approved": "run_tools",
+    "calls need approval": "review_calls",
 }
+CALL_NODES = ("run_tools", "review_calls")  # what they get is sent to them
 
 
 @dataclass(frozen=True)
@@ -42,7 +51,7 @@ def draw_graph(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, A
     )
     graph.compiles_to = CheckedGraph
     for name, node in nodes.items():
-        graph.add_node(name, node, input_schema=schemas.state if name == "run_tools" else schemas.nodes)
+        graph.add_node(name, node, input_schema=schemas.state if name in CALL_NODES else schemas.nodes)
     graph.add_edge(START, "activate")
     graph.add_conditional_edges(
         "activate",
@@ -50,9 +59,12 @@ def draw_graph(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, A
         {"something to answer": "call_model", "nothing to answer": "finalization_guard"},
     )
     graph.add_conditional_edges(
-        "call_model", Router(after_call_model), ["run_tools", "validate_todos", "finalization_guard"]
+        "call_model",
+        Router(after_call_model),
+        ["run_tools", "review_calls", "validate_todos", "finalization_guard"],
     )
-    graph.add_conditional_edges("run_tools", Router(after_round), AFTER_TOOLS)
+    graph.add_conditional_edges("run_tools", Router(after_tools), AFTER_TOOLS)
+    graph.add_conditional_edges("review_calls", Router(after_review), {"decided": "run_tools"})
     graph.add_conditional_edges("validate_todos", Router(after_todos), AFTER_TODOS)
     graph.add_edge("nag", "call_model")
     graph.add_edge("wake", "call_model")

@@ -1,12 +1,13 @@
 """Routers: from the state to the word on an edge."""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from langgraph.types import Send
 
 from wakeloop.loop.ledger import read_notes
-from wakeloop.loop.replies import find_external_calls
-from wakeloop.state import Notes, NotesAndReply
+from wakeloop.loop.replies import find_external_calls, has_undecided_calls, is_put_together
+from wakeloop.state import Notes, NotesAndReply, RoundNotes
 
 
 def after_activate(state: Notes) -> Literal["something to answer", "nothing to answer"]:
@@ -21,17 +22,37 @@ def after_call_model(state: NotesAndReply) -> list[Send | str]:
     if "nag" not in notes or not calls:  # notes of a round, but no calls: edited by hand
         return ["finalization_guard"]
     todo = ["validate_todos"] if notes.get("todo_calls") else []
-    return [*(Send("run_tools", c) for c in find_external_calls(notes, calls) if "plan" not in notes), *todo]
+    outside = [] if "plan" in notes else find_external_calls(notes, calls)
+    return [*send_calls(outside), *todo]
 
 
-def after_todos(state: Notes) -> list[Send | str]:
+def send_calls(calls: Sequence[dict[str, Any]]) -> list[Send]:
+    """Send each call on its own, but those that a person decides together to one node."""
+    together = [call for call in calls if is_put_together(call)]
+    sent = [Send("run_tools", call) for call in calls if not is_put_together(call)]
+    return [*sent, Send("review_calls", {"calls": together})] if together else sent
+
+
+def after_todos(state: RoundNotes) -> list[Send | str]:
     """Ask for approval of a verified plan, run the calls that waited for it, or continue."""
-    notes, word = read_notes(state), after_round(state)
+    notes = read_notes(state)
     if notes.get("held"):
-        return [Send("run_tools", call) for call in notes["held"]]
-    if notes.get("plan") == "judged" or word == "items to judge":
+        return [*send_calls(notes["held"])]
+    words = [after_round(state)] if "plan" in notes else after_tools(state)
+    if notes.get("plan") == "judged" or "items to judge" in words:
         return ["plan or items to judge"]
-    return [word]
+    return [*words]
+
+
+def after_tools(state: RoundNotes) -> list[str]:
+    """Continue with the turn, or leave that to the calls that a person still has to decide."""
+    decided = [call["id"] for call in state.get("todo_decided") or ()]
+    return [] if has_undecided_calls(read_notes(state), decided) else [after_round(state)]
+
+
+def after_review(state: RoundNotes) -> list[Send]:
+    """Do what a person decided about each call."""
+    return [Send("run_tools", call) for call in state.get("todo_decided") or ()]
 
 
 def after_round(state: Notes) -> Literal["items to judge", "reminder due", "continue", "run ends"]:

@@ -49,6 +49,7 @@ class TodoState(TypedDict):
     todo_inbox: NotRequired[Annotated[list[WakeEvent], INBOX]]
     todo_settings: Annotated[dict[str, Any], OVERRIDES, CheapReducerChannel(dict, merge_settings)]
     todo_ledger: NotRequired[Ledger]
+    todo_decided: NotRequired[list[dict[str, Any]] | None]
     todo_handoff: NotRequired[Annotated[list[dict[str, Any]], CheapReducerChannel(list, merge_entries)]]
     owed_replies: NotRequired[Annotated[list[Any], CheapReducerChannel(list, merge_entries)]]
     waiting_on: NotRequired[Annotated[list[Any], CheapReducerChannel(list, merge_entries)]]
@@ -58,7 +59,7 @@ class TodoState(TypedDict):
 INPUT_CHANNELS = ("messages", "todos", "todo_goal", "todo_session", "todo_inbox", "todo_settings")
 OUTPUT_CHANNELS = ("messages", "todos", "structured_response", "todo_goal", "todo_session")
 PRIVATE_CHANNELS = frozenset(
-    ("todo_ledger", "todo_session", "todo_handoff", "todo_inbox", "structured_response")
+    ("todo_ledger", "todo_session", "todo_decided", "todo_handoff", "todo_inbox", "structured_response")
 )
 """Channels that no tool may write."""
 
@@ -73,6 +74,12 @@ class Notes(TypedDict):
     """What most routers read."""
 
     todo_ledger: Ledger
+
+
+class RoundNotes(Notes):
+    """What the routers of a round read: the notes, and which calls a person has decided."""
+
+    todo_decided: list[dict[str, Any]] | None
 
 
 class NotesAndReply(Notes):

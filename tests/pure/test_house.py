@@ -158,7 +158,7 @@ def test_a_function_can_be_seen_whole() -> None:
 
 def test_the_wake_loop_is_read_in_three_files() -> None:
     loop = ("graph.py", "routes.py", "loop/ruling.py")
-    assert sum(len((HOUSE / file).read_text(encoding="utf-8").splitlines()) for file in loop) <= 220
+    assert sum(len((HOUSE / file).read_text(encoding="utf-8").splitlines()) for file in loop) <= 260
 
 
 def imported_by(prefix: str, *, but: str = "-") -> list[tuple[str, str]]:

@@ -1,13 +1,24 @@
 """A compiled graph that checks inputs and configs."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
 from functools import wraps
 from typing import Any
 
+from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
 
-from wakeloop.checks.run_inputs import check_run, check_serializable, check_thread_name, drop_list_changes
+from wakeloop.checks.pending_questions import refuse_dropping
+from wakeloop.checks.run_inputs import (
+    check_run,
+    check_serializable,
+    check_thread_name,
+    drop_list_changes,
+    is_nested_run,
+)
+from wakeloop.platform.checkpointers import find_interrupt_values
 from wakeloop.platform.saver_aware_graph import stored_channels
 from wakeloop.platform.traces import mark_as_agent
 from wakeloop.text.drawing import draw_svg, graph_edges
@@ -35,12 +46,34 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:  # noqa: A002 - LangGraph's own word
         """Run; `invoke` calls this."""
         self._check_run(input, config, more)
+        if (saver := self._find_saver_to_ask(input, config)) is not None:
+            refuse_dropping(find_interrupt_values(saver.get_tuple(self._find_thread(config))))
         return super().stream(drop_list_changes(input), mark_as_agent(config, self), **more)
 
     def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:  # noqa: A002
         """Run in an event loop; `ainvoke` calls this."""
         self._check_run(input, config, more)
-        return super().astream(drop_list_changes(input), mark_as_agent(config, self), **more)
+        run = super().astream(drop_list_changes(input), mark_as_agent(config, self), **more)
+        saver = self._find_saver_to_ask(input, config)
+        return run if saver is None else self._stream_if_nothing_waits(run, saver, config)
+
+    async def _stream_if_nothing_waits(
+        self, run: Any, saver: BaseCheckpointSaver[Any], config: Any
+    ) -> AsyncIterator[Any]:
+        async with aclosing(run):
+            refuse_dropping(find_interrupt_values(await saver.aget_tuple(self._find_thread(config))))
+            async for part in run:
+                yield part
+
+    def _find_thread(self, config: Any) -> Any:
+        return ensure_config(merge_configs(self.config, config))
+
+    def _find_saver_to_ask(self, given: Any, config: Any) -> BaseCheckpointSaver[Any] | None:
+        """Return the saver to ask for a standing question; None if this input cannot drop one."""
+        saver = self.checkpointer
+        if given is None or isinstance(given, Command) or not isinstance(saver, BaseCheckpointSaver):
+            return None
+        return None if is_nested_run(config) else saver
 
     def _check_run(self, given: Any, config: Any, more: dict[str, Any]) -> None:
         bound = (self.config or {}).get("configurable", {})

@@ -41,7 +41,7 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
     With `keeps`, the config must name a thread: the graph has a checkpointer, and no binding names one.
     """
     configurable = config.get("configurable") if isinstance(config, Mapping) else None
-    if _is_nested_run(configurable):
+    if is_nested_run(config):
         return  # a nested graph is given its parent's whole state: unknown keys are normal there
     if config is not None:
         _check_config(config, configurable, keeps=keeps)
@@ -72,7 +72,9 @@ def _check_keys(given: Mapping[Any, Any], channels: Collection[str]) -> None:
         raise InputError(f"The agent knows none of the input keys {names}. Available: {', '.join(channels)}.")
 
 
-def _is_nested_run(where: object) -> bool:
+def is_nested_run(config: object) -> bool:
+    """Tell whether a config is that of a run inside another graph's."""
+    where = config.get("configurable") if isinstance(config, Mapping) else None
     return isinstance(where, Mapping) and any(str(key).startswith(LANGGRAPH_PREFIX) for key in where)
 
 
@@ -98,7 +100,7 @@ def check_serializable(
         given = {"resume": given.resume, "update": update}
     elif isinstance(given, Mapping) and at_exit:
         given = {key: given[key] for key in given if key in stored}
-    if _is_nested_run(config.get("configurable") if isinstance(config, Mapping) else None):
+    if is_nested_run(config):
         return
     fault = find_unserializable(given, write)
     if fault is not None:

@@ -38,7 +38,6 @@ TOOL_CLASH_FIXES = {
     BUILTIN_TOOLS: "leave those out of --tools",
     "the MCP server ": 'set "disabled": true for the server in its file',
 }
-APPROVAL_CONFIG = {"allowed_decisions": ["approve", "edit", "reject"]}  # for a call of an MCP tool
 RETRY_COUNT_HEADER = "x-stainless-retry-count"  # the OpenAI client counts its own retries in it
 
 
@@ -63,10 +62,6 @@ def build_agent_graph(
         *outside.tool_groups(spec, ask=ask),
     ]
     tools = merge_tools(groups, get_dialect(settings.dialect).tool_names)
-    approvals = {}
-    for tool in tools:
-        if question := getattr(tool, "approval_question", ""):
-            approvals[tool.name] = {**APPROVAL_CONFIG, "description": question}
     return build_todo_graph(
         model,
         tools,
@@ -74,7 +69,6 @@ def build_agent_graph(
         settings,
         verify=command_verifier(spec.verify, spec.root, stop=stop) if spec.verify else None,
         done_when=make_goal(spec, stop),
-        interrupt_on=approvals,
     )
 
 

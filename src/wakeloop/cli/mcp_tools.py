@@ -11,6 +11,7 @@ from mcp import types as mcp
 
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.mcp_servers import McpConnection
+from wakeloop.loop.approval import Review
 from wakeloop.text.characters import pluralize, shorten, to_one_line
 from wakeloop.text.secrets import HIDDEN
 
@@ -26,6 +27,7 @@ def make_mcp_tools(server: McpConnection, wait: Callable[[Any], Any], *, ask: bo
     tool that cannot be shown to a model.
     """
     tools: list[BaseTool] = []
+    review = Review(("approve", "edit", "reject"), f"Make this call of {server.label}?")
     for remote in server.tools:
         only_reads = remote.annotations is not None and remote.annotations.readOnlyHint
         tool = McpTool(
@@ -33,7 +35,7 @@ def make_mcp_tools(server: McpConnection, wait: Callable[[Any], Any], *, ask: bo
             description=remote.description or remote.name,
             args_schema=remote.inputSchema,
             remote=remote.name,
-            approval_question=f"Make this call of {server.label}?" if ask and not only_reads else "",
+            metadata=review.to_metadata() if ask and not only_reads else None,
             server=server,
             wait=wait,
         )
@@ -55,10 +57,9 @@ def find_schema_problem(tool: BaseTool) -> str:
 
 
 class McpTool(BaseTool):
-    """A tool of an MCP server; the user is asked `approval_question` before each call, unless it is ""."""
+    """A tool of an MCP server; where its metadata say so, a person is asked before each call."""
 
     remote: str
-    approval_question: str
     server: McpConnection
     wait: Callable[[Any], Any]
 

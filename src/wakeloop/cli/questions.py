@@ -1,8 +1,9 @@
 """Put a run's questions to the user at the terminal."""
 
+import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
 from typing import Any, TextIO
@@ -12,12 +13,27 @@ from langgraph.types import Interrupt
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.plan_editor import edit_plan, wants_editor
 from wakeloop.cli.terminal_input import read_line
-from wakeloop.display.formatting import APPROVAL_HELP, PLAN_HELP, find_plan, format_interrupt, wants_approval
+from wakeloop.display.formatting import (
+    ALL_HELP,
+    APPROVAL_HELP,
+    PLAN_HELP,
+    find_actions,
+    find_plan,
+    format_interrupt,
+    wants_approval,
+)
 from wakeloop.display.screen import Line
+from wakeloop.loop.approval import Decision, read_decision
+from wakeloop.todos.items import OperationRefused
+
+ONE_BY_ONE = ("o", "one by one")  # what is typed to decide the parts of a question separately
+
+
+Say = Callable[[Line], None]
 
 
 def make_question_handler(
-    say: Callable[[Line], None], source: TextIO | None = None
+    say: Say, source: TextIO | None = None
 ) -> Callable[[Sequence[Interrupt]], dict[str, Any] | None]:
     """Make the function that answers a run's interrupts by asking the user, one line per question."""
     terminal = source or sys.stdin
@@ -28,21 +44,94 @@ def make_question_handler(
             return None
         answers: dict[str, Any] = {}
         for interrupt in interrupts:
-            answer = None
-            while answer is None:
-                *shown, hint = format_question(interrupt)
-                for line in shown:
-                    say(line)
-                discard_typed_input(terminal)  # only someone who has seen the question may answer it
-                say(hint)
-                entry = read_line(terminal)
-                if not entry:
-                    return None
-                answer = resolve_answer(interrupt.value, entry.rstrip("\r\n"), say)
+            answer = ask_question(interrupt.value, terminal, say)
+            if answer is None:
+                return None
             answers[interrupt.id] = answer
         return answers
 
     return answer_interrupts
+
+
+def ask_question(value: Any, terminal: TextIO, say: Say) -> str | None:
+    """Ask one question until it is answered; return None if the input ends."""
+    answered = Answering(value)
+    while True:
+        *shown, hint = format_question_value(answered.part)
+        for line in shown:
+            say(line)
+        discard_typed_input(terminal)  # only someone who has seen the question may answer it
+        say(hint)
+        entry = read_line(terminal)
+        if not entry:
+            return None
+        answer = answered.take(entry.rstrip("\r\n"), say)
+        if answer is not None:
+            return answer
+
+
+class Answering:
+    """The answers to one question, which may have several parts; `part` is what is asked now.
+
+    The parts are asked one by one if the user wants that, or if words cannot decide all of them.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.parts = split_question(value)
+        self.decisions: list[dict[str, Any]] = []
+        self.is_split = len(self.parts) > 1 and any(map(is_answered_by_any_words, self.parts))
+
+    @property
+    def part(self) -> Any:
+        """What is asked now: the question, or one part of it."""
+        return self.parts[len(self.decisions)] if self.is_split else self.value
+
+    def take(self, typed: str, say: Say) -> str | None:
+        """Take an entry, and return the answer to the whole question; None to ask on."""
+        if not self.is_split and len(self.parts) > 1 and typed.strip().lower() in ONE_BY_ONE:
+            self.is_split = True
+            return None
+        if not self.is_split:
+            return resolve_answer(self.value, typed, say)
+        try:
+            decision = read_decision(typed, self.part)
+        except OperationRefused as fault:
+            say(Line("error", f"The answer was not accepted: {fault}."))
+            return None
+        self.decisions.append(write_decision(decision, self.part))
+        if len(self.decisions) < len(self.parts):
+            return None
+        return json.dumps({"decisions": self.decisions})
+
+
+def write_decision(decision: Decision, part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a decision in LangChain's shape."""
+    match decision.kind:
+        case "approve":
+            return {"type": "approve"}
+        case "edit":
+            action = {"name": part["action_requests"][0]["name"], "args": dict(decision.args or {})}
+            return {"type": "edit", "edited_action": action}
+    return {"type": decision.kind, "message": decision.words}
+
+
+def split_question(value: Any) -> list[dict[str, Any]]:
+    """Return a question of the package about several calls as one question for each; [] for any other."""
+    configs = value.get("review_configs") if isinstance(value, Mapping) else None
+    actions = find_actions(value)
+    if not isinstance(configs, list) or len(configs) != len(actions):
+        return []
+    parts = []
+    for action, config in zip(actions, configs, strict=True):
+        part = {"action_requests": [action], "review_configs": [config]}
+        parts.append({**part, "on": "human" if is_answered_by_any_words(part) else value.get("on")})
+    return parts
+
+
+def is_answered_by_any_words(part: Mapping[str, Any]) -> bool:
+    """Tell whether a question about one call takes any words as its answer."""
+    return bool(part["review_configs"][0].get("allowed_decisions") == ["respond"])
 
 
 def resolve_answer(value: Any, typed: str, say: Callable[[Line], None]) -> str | None:
@@ -106,12 +195,16 @@ def suppress_echo(terminal: TextIO | None, *, by_key: bool = False) -> Iterator[
 
 
 def format_question(interrupt: Interrupt) -> list[Line]:
+    """Format an interrupt's question as lines; the last one says what may be typed."""
+    return format_question_value(interrupt.value)
+
+
+def format_question_value(value: Any) -> list[Line]:
     """Format a question as lines; the last one says what may be typed."""
-    value = interrupt.value
     if find_plan(value) is not None:
         hint = f"{PLAN_HELP}:"
     elif wants_approval(value):
-        hint = f"{APPROVAL_HELP}:"
+        hint = f"{ALL_HELP if len(find_actions(value)) > 1 else APPROVAL_HELP}:"
     else:
         hint = "Your answer, on one line:"
     lines = [f"question: {text}" for text in format_interrupt(value)]

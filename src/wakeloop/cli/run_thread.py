@@ -8,6 +8,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.graph import StateGraph
 from langgraph.types import Command, StateSnapshot
 
+from wakeloop.checks.pending_questions import is_package_request
 from wakeloop.cli.agent import build_agent_graph
 from wakeloop.cli.budget_hints import describe_budget, merge_typed_settings
 from wakeloop.cli.execution import Graph, Outcome, View, execute
@@ -68,6 +69,7 @@ def run_locked(run: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: Ext
         read_state(store.saver, run.thread)
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
         before = agent.get_state(run.config)
+        refuse_to_drop_question(run, before)
         refuse_ignored_options(run, before)
         new = store.find(run.thread) is None
         store.remember(run.thread, run.spec, run.request)
@@ -134,6 +136,17 @@ def input_settings(run: RunSpec, before: StateSnapshot) -> dict[str, Any]:
     """Return the thread's overrides as an input, if options typed now change one of them."""
     own = merge_typed_settings(run.typed_settings, before.values.get("todo_settings") or {})
     return {"todo_settings": own} if own else {}
+
+
+def refuse_to_drop_question(run: RunSpec, before: StateSnapshot) -> None:
+    """Refuse a message that is no answer while the thread waits for one (rule 27)."""
+    asked = any(is_package_request(interrupt.value) for interrupt in before.interrupts)
+    if asked and run.message is not None and not run.resumes:
+        raise usage_error(
+            "The thread waits for your answer, and this message would drop the question. To answer: "
+            f"{resume_command(run.thread, run.database, 'your answer')}; to reject: "
+            f"{resume_command(run.thread, run.database, 'no')}"
+        )
 
 
 def refuse_ignored_options(run: RunSpec, before: StateSnapshot) -> None:

@@ -160,7 +160,8 @@ def format_elapsed(seconds: float) -> str:
 
 
 LONG_LINES, LONG_TEXT = 20, 1000  # of a question; more may have scrolled out of view
-APPROVAL_HELP = "y for yes; anything else is a no, and is passed on"
+APPROVAL_HELP = "y for yes, or n and your reason for no"
+ALL_HELP = "y for all, n and your reason for none, or o to decide one by one"
 ITEM_KEYS = {"id", "content", "status"}
 REQUEST_KEYS = {"action_requests", "review_configs", "on", "error"}
 PLAN_HELP = "y takes the list, e edits it; anything else is a no, and is passed on"

@@ -3,16 +3,17 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, Self, cast, get_args
 
+from wakeloop.loop.answers import Words, read_plain_answer
 from wakeloop.text.characters import fix_surrogates, shorten, to_one_line
 from wakeloop.todos.items import OperationRefused
 
 DecisionKind = Literal["approve", "edit", "reject", "respond"]
 KINDS: tuple[DecisionKind, ...] = get_args(DecisionKind)
 PLAN_ACTION = "approve_plan"  # the action that a person decides where the list is put
-YES = ("y", "yes")
-NO = ("", "n", "no")
+REVIEW_KEY = "wakeloop_review"  # in the metadata of a tool that asks a person before each call
+BOTH_ARE_WORDS = "its words would approve one call and answer another"
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,35 @@ class Decision:
 
 @dataclass(frozen=True)
 class Review:
-    """How a person is asked about a tool's calls."""
+    """How a person is asked about a tool's calls.
+
+    `described_by` names the argument that describes a call, such as the question of a tool that asks one.
+    """
 
     allowed: tuple[DecisionKind, ...] = KINDS
     description: str = ""
+    on: str = "approval"
+    described_by: str = ""
 
-    def build_request(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the value of the interrupt for a call."""
-        return build_approval_request(
-            call["name"], call["args"], self.description or f"Run {call['name']}?", self.allowed
-        )
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[str, Any] | None) -> Self | None:
+        """Return the review that a tool of the package asks for, or None."""
+        found = (metadata or {}).get(REVIEW_KEY)
+        return cls(**{**found, "allowed": tuple(found["allowed"])}) if found else None
+
+    def to_metadata(self) -> dict[str, Any]:
+        """Return the metadata of a tool whose calls are reviewed this way."""
+        return {REVIEW_KEY: {**vars(self), "allowed": list(self.allowed)}}
+
+    def note_call(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is noted of a call that waits: an answer is judged by this, whoever takes it."""
+        described = call["args"].get(self.described_by) if self.described_by else None
+        text = described if isinstance(described, str) and described.strip() else self.description
+        return {
+            "allowed": list(self.allowed),
+            "description": text or f"Run {call['name']}?",
+            "on": self.on,
+        }
 
 
 def build_approval_request(
@@ -45,7 +65,7 @@ def build_approval_request(
     allowed: Sequence[DecisionKind],
     on: str = "approval",
 ) -> dict[str, Any]:
-    """Return the value of an interrupt, in the shape that chat UIs of LangChain render."""
+    """Return the value of an interrupt about one action, in the shape that chat UIs of LangChain render."""
     return {
         "action_requests": [{"name": name, "args": dict(args), "description": description}],
         "review_configs": [{"action_name": name, "allowed_decisions": list(allowed)}],
@@ -53,38 +73,69 @@ def build_approval_request(
     }
 
 
+def build_calls_request(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the value of one interrupt about several calls, each with its note under `review`."""
+    asked: dict[str, Any] = {"action_requests": [], "review_configs": [], "on": "human"}
+    for call in calls:
+        note = call["review"]
+        one = build_approval_request(call["name"], call["args"], note["description"], note["allowed"])
+        asked["action_requests"] += one["action_requests"]
+        asked["review_configs"] += one["review_configs"]
+        if note["on"] == "approval":
+            asked["on"] = "approval"
+    return asked
+
+
+def build_call_request(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value of an interrupt about one call, in the shape of LangChain's mode `per_call`."""
+    return {
+        "type": "tool_approval",
+        "tool_call_id": call["id"],
+        "name": call["name"],
+        "args": dict(call["args"]),
+        "description": call["review"]["description"],
+        "on": call["review"]["on"],
+    }
+
+
 def repeat_request(asked: Mapping[str, Any], fault: str) -> dict[str, Any]:
     """Return a request to ask again, with a sentence on why its answer was not accepted."""
-    [action] = asked["action_requests"]
     error = f"The answer was not accepted: {fault}."
-    described = {**action, "description": f"{error}\n\n{action['description']}"}
-    return {**asked, "action_requests": [described], "error": error}
+    if "action_requests" not in asked:
+        return {**asked, "description": f"{error}\n\n{asked['description']}", "error": error}
+    first, *others = asked["action_requests"]
+    described = {**first, "description": f"{error}\n\n{first['description']}"}
+    return {**asked, "action_requests": [described, *others], "error": error}
 
 
 def read_decision(answer: object, asked: Mapping[str, Any]) -> Decision:
-    """Read the answer to a request: a decision in LangChain's shape, also as JSON, or plain words.
+    """Read the answer to a request about one action."""
+    [decision] = read_decisions(answer, asked)
+    return decision
 
-    A plain yes (`True`, "y", "yes", `{"approved": True}`) approves. Anything else that is not a decision is a
-    no in the person's words, or the answer itself if the tool asked for one: nothing runs on a misreading.
-    Raises `OperationRefused` for a decision that is not allowed or not complete.
+
+def read_decisions(answer: object, asked: Mapping[str, Any]) -> list[Decision]:
+    """Read the answer to a request: decisions in LangChain's shape, also as JSON, or words.
+
+    Nothing runs on a misreading. Raises `OperationRefused` for words that are neither a yes nor a no, for a
+    wrong number of decisions, and for one that is not allowed or not complete.
     """
-    [action], [config] = asked["action_requests"], asked["review_configs"]
-    allowed: Sequence[str] = config["allowed_decisions"]
-    given = _find_decision(answer)
+    actions, configs = asked["action_requests"], asked["review_configs"]
+    given = _find_decisions(answer, len(actions))
     if given is None:
-        return _read_plain_answer(answer, allowed)
-    kind = given.get("type")
-    if kind not in allowed:
-        raise OperationRefused(
-            f"{action['name']} cannot be decided by {shorten(repr(kind))}; allowed are {', '.join(allowed)}"
-        )
-    words = given.get("message")
-    if kind == "respond" and not isinstance(words, str):
-        raise OperationRefused("a decision to respond needs its text as message")
-    if words is not None and not isinstance(words, str):
-        raise OperationRefused(f"message must be a string, not {shorten(repr(words))}")
-    args = _read_edited_args(given, action["name"]) if kind == "edit" else None
-    return Decision(cast(DecisionKind, kind), args, fix_surrogates(words or ""))
+        return _read_words(answer, actions, configs)
+    decisions: list[Decision] = []
+    for number, (one, action, config) in enumerate(zip(given, actions, configs, strict=True), 1):
+        try:
+            decisions.append(_read_one(one, action["name"], config["allowed_decisions"]))
+        except OperationRefused as fault:
+            raise name_fault(fault, number, actions) from None
+    return decisions
+
+
+def name_fault(fault: OperationRefused, number: int, actions: Sequence[Any]) -> OperationRefused:
+    """Return the fault of one decision; among several, with its number."""
+    return fault if len(actions) == 1 else OperationRefused(f"decision {number}: {fault}")
 
 
 def quote_words(decision: Decision) -> str:
@@ -92,54 +143,110 @@ def quote_words(decision: Decision) -> str:
     return f' They said: "{decision.words}"' if decision.words else ""
 
 
-def _find_decision(answer: object) -> Mapping[str, Any] | None:
-    """Return the one decision that an answer holds; None if it is in plain words."""
+def _read_one(given: Mapping[str, Any], name: str, allowed: Sequence[str]) -> Decision:
+    kind = given.get("type")
+    if kind not in allowed:
+        raise OperationRefused(
+            f"{name} cannot be decided by {shorten(repr(kind))}; allowed are {', '.join(allowed)}"
+        )
+    words = given.get("message")
+    if kind == "respond" and not isinstance(words, str):
+        raise OperationRefused("a decision to respond needs its text as message")
+    if words is not None and not isinstance(words, str):
+        raise OperationRefused(f"message must be a string, not {shorten(repr(words))}")
+    args = _read_edited_args(given, name) if kind == "edit" else None
+    return Decision(cast(DecisionKind, kind), args, fix_surrogates(words or ""))
+
+
+def _find_decisions(answer: object, count: int) -> Sequence[Mapping[str, Any]] | None:
+    """Return the decisions that an answer holds, one per action; None if it is in words."""
     if isinstance(answer, str) and answer.lstrip().startswith(("{", "[")):
-        answer = _read_json_decision(answer)
+        answer = _read_json_decisions(answer)
     if isinstance(answer, list) and answer and isinstance(answer[0], Mapping) and "type" in answer[0]:
         answer = {"decisions": answer}
     if not isinstance(answer, Mapping):
         return None
     if "decisions" not in answer:
-        return answer if "type" in answer else None
+        if "type" not in answer:
+            return None
+        answer = {"decisions": [answer]}
     decisions = answer["decisions"]
-    if not isinstance(decisions, list) or len(decisions) != 1 or not isinstance(decisions[0], Mapping):
-        raise OperationRefused("decisions must be a list of one decision, such as [{'type': 'approve'}]")
-    return decisions[0]
+    if not isinstance(decisions, list) or not all(isinstance(one, Mapping) for one in decisions):
+        decisions = []
+    if len(decisions) != count:
+        example = ", ".join(["{'type': 'approve'}"] * min(count, 3))
+        how_many = "one decision" if count == 1 else f"{count} decisions, in the order of the calls"
+        raise OperationRefused(f"decisions must be a list of {how_many}, such as [{example}]")
+    return decisions
 
 
-def _read_json_decision(answer: str) -> object:
-    """Return what a JSON string holds if it is meant as a decision; else None, since it is plain words."""
+def _read_json_decisions(answer: str) -> object:
+    """Return what a JSON string holds if it is meant as an answer; else the string, which is words."""
     try:
         read = json.loads(answer)
     except (ValueError, RecursionError):
-        return None
+        return answer
     first = read[0] if isinstance(read, list) and read else read
     is_meant = isinstance(first, Mapping) and ("decisions" in first or first.get("type") in KINDS)
-    return read if is_meant else None
+    return read if is_meant else answer
 
 
-def _read_plain_answer(answer: object, allowed: Sequence[str]) -> Decision:
-    """Read a plain answer as a yes, a no, or the answer for a tool that asks."""
-    if "approve" in allowed and _is_yes(answer):
-        return Decision("approve")
-    if "respond" in allowed and "approve" not in allowed:
-        return Decision("respond", words=fix_surrogates(str(answer)))
-    if "reject" not in allowed:
-        raise OperationRefused(f"it needs a decision, such as {{'type': {allowed[0]!r}}}")
-    if isinstance(answer, Mapping):
-        answer = answer.get("message") or answer.get("reason") or answer.get("text")
-    words = fix_surrogates(answer.strip()) if isinstance(answer, str) else ""
-    if words.lower() in NO:  # a bare "no" is not a reason
-        words = ""
-    return Decision("reject", words=words)
+def _read_words(answer: object, actions: Sequence[Any], configs: Sequence[Any]) -> list[Decision]:
+    """Read words: as a response where nothing else is allowed, otherwise as a yes or a no to all."""
+    takes_response = [config["allowed_decisions"] == ["respond"] for config in configs]
+    said = _read_text(answer)
+    if all(takes_response):
+        return [Decision("respond", words=said)] * len(configs)
+    words = _read_meaning(answer)
+    if words.kind == "unclear" and actions[0]["name"] == PLAN_ACTION and not words.goes_on:
+        words = Words("no", said.strip())
+    kind: DecisionKind = "approve" if words.kind == "yes" else "reject"
+    if words.kind == "unclear":
+        raise OperationRefused(_explain_unclear(words, configs))
+    if kind == "approve" and any(takes_response):
+        raise OperationRefused(f"{BOTH_ARE_WORDS}; {_list_choices(configs)}")
+    decisions: list[Decision] = []
+    for responds, config in zip(takes_response, configs, strict=True):
+        if not responds and kind not in config["allowed_decisions"]:
+            raise OperationRefused(_list_choices(configs))
+        decisions.append(Decision("respond", words=said) if responds else Decision(kind, words=words.reason))
+    return decisions
 
 
-def _is_yes(answer: object) -> bool:
-    """Tell whether the person clearly said yes."""
-    if isinstance(answer, Mapping):
-        return answer.get("approved") is True
-    return answer is True or (isinstance(answer, str) and answer.strip().lower() in YES)
+def _read_meaning(answer: object) -> Words:
+    if not (isinstance(answer, str) and answer.lstrip().startswith(("{", "["))):
+        return read_plain_answer(answer)
+    try:
+        read = json.loads(answer)
+    except (ValueError, RecursionError):
+        return Words("unclear")
+    return read_plain_answer(read) if isinstance(read, Mapping) and "approved" in read else Words("unclear")
+
+
+def _read_text(answer: object) -> str:
+    if answer is None:
+        return ""
+    return cast(str, fix_surrogates(answer if isinstance(answer, str) else str(answer)))
+
+
+def _explain_unclear(words: Words, configs: Sequence[Any]) -> str:
+    why = "a yes with more words may be a no" if words.goes_on else "it is neither a yes nor a no"
+    return f"{why}; {_list_choices(configs)}"
+
+
+def _list_choices(configs: Sequence[Any]) -> str:
+    """Return what may be answered, in words and as decisions."""
+    allowed: list[str] = []
+    for config in configs:
+        allowed += [kind for kind in config["allowed_decisions"] if kind not in allowed]
+    choices = []
+    if all("approve" in config["allowed_decisions"] for config in configs):
+        choices.append("yes")
+    if all({"reject", "respond"} & set(config["allowed_decisions"]) for config in configs):
+        choices.append("no with your reason")
+    count = "a decision" if len(configs) == 1 else f"{len(configs)} decisions"
+    choices.append(f"{count} of the type {', '.join(allowed)}")
+    return f"answer {', or '.join(choices)}"
 
 
 def _read_edited_args(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -22,16 +22,20 @@ class Costs:
 
 
 GRAPH = Costs()
-WITH_APPROVAL = Costs(wake=7, correction=6, round=8)  # two more: a person approves the list, then calls run
+APPROVAL_STEPS = 2  # a person approves the list, then the calls that waited for it run
+REVIEW_STEPS = 1  # the calls that a person has decided together run one superstep later
 
 
-def choose_costs(settings: LoopSettings) -> Costs:
-    """Return what the graph needs under these settings."""
-    costs = GRAPH if settings.approve_plan == "off" else WITH_APPROVAL
-    if settings.verify_when == "claim":
-        return costs
+def choose_costs(settings: LoopSettings, *, reviews: bool = False) -> Costs:
+    """Return what the graph needs under these settings; `reviews` if a person may decide calls together."""
+    more = (settings.approve_plan != "off") * APPROVAL_STEPS + reviews * REVIEW_STEPS
     # open items are judged after each round, in a superstep of its own; two rounds may follow a request
-    return Costs(wake=costs.wake + 1, correction=costs.correction + 1, round=costs.round + 2)
+    judged = settings.verify_when == "round"
+    return Costs(
+        wake=GRAPH.wake + more + judged,
+        correction=GRAPH.correction + more + judged,
+        round=GRAPH.round + more + 2 * judged,
+    )
 
 
 def compute_hook_costs(hooks: int, end_hooks: int) -> Costs:

@@ -83,9 +83,10 @@ class Ledger(TypedDict, total=False):
     todo_calls: Round[list[str]]
     faults: Round[dict[str, str]]
     check: Round[bool]  # open items are put to the verifier after the round
-    reviewed: Round[list[str]]  # its tools whose calls a person decides
+    reviews: Round[dict[str, dict[str, Any]]]  # by call id: how a person is asked about it
     # the plan that a person is asked about: `due` until its round is verified
     planned: Activation[bool]  # one was accepted
+    plan_when: Round[Literal["first", "changes"]]  # the setting under which its round was written
     plan: Round[Literal["due", "judged", "stands", "edited", "rejected"]]
     verdicts: Round[
         list[Annotated[list[Any], _exactly(int, str, str)]]

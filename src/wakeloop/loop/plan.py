@@ -26,11 +26,14 @@ def may_need_approval(notes: Ledger, settings: LoopSettings) -> bool:
     return settings.approve_plan == "changes"
 
 
-def needs_approval(notes: Ledger, settings: LoopSettings, before: Board, after: Board) -> bool:
-    """Tell whether a round's list goes to the person: its items changed, and a first list is not empty."""
+def needs_approval(notes: Ledger, before: Board, after: Board) -> bool:
+    """Tell whether a round's list goes to the person: its items changed, and a first list is not empty.
+
+    The notes decide, not the settings: a build with others may be the one that takes the answer.
+    """
     if notes.get("plan") not in ("due", "judged") or _item_texts(before) == _item_texts(after):
         return False
-    return settings.approve_plan == "changes" or bool(after.todos)
+    return notes.get("plan_when") == "changes" or bool(after.todos)
 
 
 def find_plan_calls(before: Board, outcomes: Sequence[Outcome]) -> list[int]:

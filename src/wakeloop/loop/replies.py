@@ -1,6 +1,6 @@
 """What a reply means: a round, the end of a turn, or a retry."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from wakeloop.loop.case import Costs, choose_costs
@@ -86,15 +86,28 @@ def find_external_calls(notes: Ledger, calls: Sequence[Any]) -> list[Any]:
 
     That is the `fault` for which it does not run, or the `review` that it waits for.
     """
-    todo, faults, reviewed = notes.get("todo_calls", ()), notes.get("faults", {}), notes.get("reviewed", ())
+    todo, faults, reviews = notes.get("todo_calls", ()), notes.get("faults", {}), notes.get("reviews", {})
     outside = []
     for call in calls:
         if call["id"] not in todo:
-            more: dict[str, Any] = {"review": True} if call["name"] in reviewed else {}
+            more: dict[str, Any] = {"review": reviews[call["id"]]} if call["id"] in reviews else {}
             if call["id"] in faults:
                 more["fault"] = faults[call["id"]]
             outside.append({**call, **more})
     return outside
+
+
+def is_put_together(call: Mapping[str, Any]) -> bool:
+    """Tell whether a person is asked about a call together with the others of its reply."""
+    return "review" in call and not call["review"].get("alone")
+
+
+def has_undecided_calls(notes: Ledger, decided: Collection[str]) -> bool:
+    """Tell whether calls of the round are put to a person who has not decided them; these go on with it."""
+    for key, review in notes.get("reviews", {}).items():
+        if not review.get("alone") and key not in decided:
+            return True
+    return False
 
 
 def note_refusal(notes: Ledger) -> Ledger:
@@ -162,6 +175,7 @@ def _note_round(
         notes["writes"] = notes.get("writes", 0) + 1
         if may_need_approval(notes, settings):
             notes["plan"] = "due"
+            notes["plan_when"] = "first" if settings.approve_plan == "first" else "changes"
     sound = reply.calls - len({*reply.todo_calls, *reply.faults})
     if settings.on_no_list == "ask" and sound and not reply.cut and "unlisted" not in notes:
         notes["unlisted"] = "ran"

@@ -34,6 +34,7 @@ class AgentRequestContext:
     model_name: str
     speaker: str | None = None  # the agent names its replies itself
     costs: Costs | None = JUDGED_LATER
+    reviews_together: bool = False
     clock: Callable[[], float] = monotonic
 
 

@@ -14,7 +14,7 @@ from wakeloop.channels.reducers import Goal, Overrides
 from wakeloop.channels.session import SessionUpdate
 from wakeloop.channels.stored_values import check_channels
 from wakeloop.dialects.base import Dialect
-from wakeloop.errors import SettingsError
+from wakeloop.errors import InputError, SettingsError
 from wakeloop.loop.activation import begin_activation, continue_activation
 from wakeloop.loop.announcements import announce
 from wakeloop.loop.before_request import Notices, place_notices
@@ -25,6 +25,7 @@ from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.nudge import build_nudge, name_old_items, render_given_list, render_missing
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.prices import check_price
+from wakeloop.platform.checkpointers import has_checkpointer
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.prompts import fill_prompt
@@ -73,6 +74,7 @@ class Activate(Node):
     settings: LoopSettings
     judges: Judges
     todo_tools: bool
+    reviews: bool = False  # whether a person decides calls of tools
     model: str | None = ""  # its name, for its price; None where only a request shows it
     clock: Callable[[], float] = time
 
@@ -94,6 +96,8 @@ class Activate(Node):
         except (SettingsError, OperationRefused) as refusal:
             # An error raised here would leave the bad input in the thread, and every later run would fail.
             return _refuse_input(state, old, str(refusal))
+        if not has_checkpointer(config):
+            refuse_unanswerable(reviews=self.reviews, plans=found.settings.approve_plan != "off")
         notes = self.begin_notes(found, config)
         awaited: list[Any] = []
         if self.asks_goal_first(found):
@@ -284,6 +288,16 @@ def is_unasked(opening: ThreadInput, ledger: Ledger, todos: Sequence[Todo]) -> b
     if ledger.get("judged") and not is_unmet(ledger):
         return True
     return not (opening.needs_reply or count_open(todos) or is_unmet(ledger))
+
+
+def refuse_unanswerable(*, reviews: bool, plans: bool) -> None:
+    """Refuse a run that could ask a person but could not wait for the answer. Raises `InputError`."""
+    if reviews or plans:
+        what = "Calls of its tools wait for a person's approval" if reviews else "approve_plan asks a person"
+        raise InputError(
+            f"This agent needs a checkpointer: {what}, and without one nothing can wait for the answer. "
+            "Pass checkpointer=InMemorySaver(), or one that lasts."
+        )
 
 
 def _find_input_fault(state: TodoState) -> str | None:

@@ -22,6 +22,7 @@ from wakeloop.model.user_code import raised_as
 from wakeloop.settings import LoopSettings
 from wakeloop.thread.concurrent_runs import find_current_checkpoint
 from wakeloop.thread.exchange import Exchange
+from wakeloop.thread.tool_reviews import ToolReviews
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +40,18 @@ class CallModel(RedactingNode):
     systems: Systems = field(default_factory=dict)
     clock: Callable[[], float] = monotonic
     costs: Costs | None = None
-    reviewed: frozenset[str] = frozenset()  # the tools whose calls a person decides
+    reviews: ToolReviews = field(default_factory=ToolReviews)  # the tools whose calls a person decides
     verifies: bool = False  # a verifier is given
 
     @property
     def models(self) -> tuple[object, ...]:
         """Every model that it may ask."""
         return self.bindings.bare, self.bindings.without_todos, self.bindings.full
+
+    @property
+    def reviews_together(self) -> bool:
+        """Whether a person may decide calls together, which takes a superstep more."""
+        return self.reviews.are_together
 
     @property
     def model_name(self) -> str:
@@ -104,9 +110,10 @@ class CallModel(RedactingNode):
             ledger, exchange.settings, exchange.todos, update["messages"][-1]
         ):
             ledger["check"] = True
-        if self.reviewed and "nag" in ledger:
-            called = {call["name"] for call in update["messages"][-1].tool_calls}
-            if found := called & self.reviewed:
-                ledger["reviewed"] = sorted(found)
-                note_free_call(ledger)
+        calls = update["messages"][-1].tool_calls if "nag" in ledger else ()
+        if found := self.reviews.find_reviews(calls, ledger):
+            ledger["reviews"] = found
+            note_free_call(ledger)
+        if exchange.state.get("todo_decided"):  # of an earlier round
+            update["todo_decided"] = None
         return update

@@ -57,6 +57,7 @@ class FinalizationGuard(Node):
     formats: bool = False
     saver: BaseCheckpointSaver[Any] | None = None  # the one that the graph was compiled with
     costs: Costs | None = None  # where they are not the graph's own
+    reviews: bool = False  # whether a person may decide calls together
     clock: Callable[[], float] = time
 
     @property
@@ -142,7 +143,7 @@ class FinalizationGuard(Node):
             subagents=bool(state.get("todo_subagents")),
             drained=get_runtime().drain_requested,
             steps_left=state["remaining_steps"],
-            costs=self.costs or choose_costs(settings),
+            costs=self.costs or choose_costs(settings, reviews=self.reviews),
             unformatted=self.formats and ledger.get("asking") != "format" and ledger.get("spoke", False),
         )
 

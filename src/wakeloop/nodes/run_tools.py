@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Self
 
-from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.messages import BaseMessage, ToolMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from langchain_core.tools import BaseTool
@@ -28,7 +28,8 @@ from wakeloop.model.tool_results import (
 from wakeloop.platform.direct_calls import DirectTool, has_no_listeners, takes_injection
 from wakeloop.state import PRIVATE_CHANNELS
 from wakeloop.text.secrets import redact_text
-from wakeloop.thread.tool_reviews import ToolReviews
+from wakeloop.thread.interrupts import run_approved
+from wakeloop.thread.tool_reviews import ToolReviews, strip_notes
 from wakeloop.todos.items import OperationRefused, read_list
 
 NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
@@ -67,19 +68,27 @@ class RunTools(TimedNode):
     def __call__(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Run the call, as a person decided it if one is asked, and return its result as an update."""
         call, answered = self.prepare_call(state)
-        return answered or self.reviews.note_edited_args(state, call, self.call_tool(call, config))
+        if answered is not None:
+            return {"messages": [answered]}
+        with run_approved(call):
+            return self.reviews.note_edited_args(state, call, self.call_tool(strip_notes(call), config))
 
     async def acall(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Return the same; the tool is awaited."""
         call, answered = self.prepare_call(state)
-        return answered or self.reviews.note_edited_args(state, call, await self.acall_tool(call, config))
+        if answered is not None:
+            return {"messages": [answered]}
+        with run_approved(call):
+            result = await self.acall_tool(strip_notes(call), config)
+        return self.reviews.note_edited_args(state, call, result)
 
-    def prepare_call(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
-        """Return the call to run, and the update that answers it if it does not run."""
-        if fault := self.find_fault(state):
-            return state, {"messages": [error_result(state, fault)]}
-        call = {key: state[key] for key in ("name", "args", "id", "type")}
-        return self.reviews.review_call(call, self.tools[call["name"]], due=state.get("review", False))
+    def prepare_call(self, state: dict[str, Any]) -> tuple[dict[str, Any], ToolMessage | None]:
+        """Return the call to run, and the result that answers it if it does not run."""
+        tool = self.tools.get(state["name"])
+        call, answered = self.reviews.apply_decision(state, tool) if tool else (state, None)
+        if answered is None and (fault := self.find_fault(state)):
+            return state, error_result(state, fault)
+        return call, answered
 
     def call_tool(self, call: dict[str, Any], config: RunnableConfig) -> Any:
         """Call the tool; whatever it raises is its result."""

@@ -79,6 +79,7 @@ class ValidateTodos(ToolAnsweringNode):
         """Put open items to the verifier, and complete those that it finds done; the others stay silent."""
         ledger = copy_ledger(state)
         ledger.pop("check", None)
+        ledger.pop("held", None)  # they have run
         if not has_external_success(state["messages"], ledger.get("todo_calls", ())):
             return {"todo_ledger": ledger}
         written = adopt_list(state["todos"], ledger)
@@ -137,7 +138,7 @@ class ValidateTodos(ToolAnsweringNode):
         )
         operations = [self.read_operation(call, board, ledger) for call in calls]
         verified = self.verifier.verify is not None
-        judged = yield from play_reviewed_round(board, operations, rules, notes, settings, verified=verified)
+        judged = yield from play_reviewed_round(board, operations, rules, notes, verified=verified)
         if not isinstance(judged, ReviewedRound):
             return {"todo_ledger": judged}
         others = find_external_calls(ledger, last_calls(state["messages"])) if "plan" in ledger else ()

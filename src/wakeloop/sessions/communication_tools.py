@@ -11,7 +11,7 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 
 from wakeloop.errors import SessionError, ToolNameError
-from wakeloop.loop.approval import build_approval_request
+from wakeloop.loop.approval import Review, build_approval_request
 from wakeloop.loop.inbox import WakeEvent, find_owed_replies
 from wakeloop.sessions.host import SessionHost, find_agent
 from wakeloop.sessions.host_rules import make_answer, remove_answered
@@ -21,6 +21,7 @@ from wakeloop.text.descriptions import describe
 from wakeloop.thread.interrupts import ask_person
 
 TOOL_NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
+ASK_USER = Review(("respond",), on="human", described_by="question")
 HANDLE_LENGTH = 10  # characters after the agent's name; short, because the model has to repeat the handle
 _DEPTH = re.compile(r":sub(\d+)-[0-9a-f]+\Z")
 
@@ -104,7 +105,11 @@ class SessionTools:
             agents = "; ".join(f"{agent} ({purpose})" for agent, purpose in self.agents.items())
             description += f" Agents: {agents}."
         return StructuredTool.from_function(
-            method, name=name, description=description, args_schema=argument_schema(name)
+            method,
+            name=name,
+            description=description,
+            args_schema=argument_schema(name),
+            metadata=ASK_USER.to_metadata() if name == "ask_user" else None,
         )
 
     @describe(
@@ -112,7 +117,7 @@ class SessionTools:
     )
     def ask_user(self, question: str) -> str:
         text = _require_text(question, "question")
-        asked = build_approval_request("ask_user", {"question": text}, text, ("respond",), on="human")
+        asked = build_approval_request("ask_user", {"question": text}, text, ASK_USER.allowed, ASK_USER.on)
         return ask_person(asked, lambda decision: decision.words)
 
     @describe("Ask another agent something. The reply comes as a message after your turn has ended.")

@@ -13,17 +13,21 @@ PLACES = {
     "nag": (120, 220),
     "run_tools": (120, 350),
     "validate_todos": (290, 350),
+    "review_calls": (110, 450),
     "wake": (730, 220),
     "finalization_guard": (590, 350),
     "__end__": (590, 440),
 }
 """Where the nodes of the graph are drawn; other nodes come in rows below."""
 BENDS = {
-    ("run_tools", "finalization_guard"): -140,
     ("validate_todos", "run_tools"): 16,
     ("finalization_guard", "__end__"): 16,
     ("activate", "finalization_guard"): 70,
     ("run_tools", "nag"): 16,
+    ("review_calls", "run_tools"): 16,
+    ("call_model", "review_calls"): -40,
+    ("validate_todos", "review_calls"): 28,
+    ("run_tools", "finalization_guard"): -150,
 }
 BEND = -16  # of all other edges, so that the ways there and back are two lines
 WIDTH, ROW, HALF = 830, 60, 16

@@ -9,7 +9,7 @@ from wakeloop.channels.conversation import Messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
 from wakeloop.loop.audit import note_work
-from wakeloop.loop.case import Costs
+from wakeloop.loop.case import Costs, choose_costs
 from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.idle_rounds import count_idle_rounds, end_if_looping
 from wakeloop.loop.ledger import ROUND_KEYS, drop_keys
@@ -57,6 +57,8 @@ class RequestContext(Protocol):
     def speaker(self) -> str | None: ...  # noqa: D102
     @property
     def costs(self) -> Costs | None: ...  # noqa: D102
+    @property
+    def reviews_together(self) -> bool: ...  # noqa: D102
     @property
     def clock(self) -> Callable[[], float]: ...  # noqa: D102
 
@@ -177,7 +179,8 @@ class Exchange:
                 self.settings,
                 open_count=count_open(self.todos),
                 steps_left=self.state["remaining_steps"],
-                costs=self.context.costs,
+                costs=self.context.costs
+                or choose_costs(self.settings, reviews=self.context.reviews_together),
             )
             names = [call["name"] for call in reply.message.tool_calls]
             note_calls(self.ledger, names, forced=watcher.forced)

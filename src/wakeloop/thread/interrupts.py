@@ -3,7 +3,9 @@
 This is the only module that calls LangGraph's `interrupt`.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -21,12 +23,12 @@ from wakeloop.loop.plan import (
     read_verdicts,
     rule_on_plan,
 )
-from wakeloop.settings import LoopSettings
 from wakeloop.todos.items import OperationRefused
 from wakeloop.todos.operations import Board, Operation, Outcome, Question, Rules
 from wakeloop.todos.rounds import play_round
 
 T = TypeVar("T")
+_approved_call: ContextVar[tuple[str, Mapping[str, Any]] | None] = ContextVar("approved_call", default=None)
 
 
 def ask_person(request: Mapping[str, Any], read: Callable[[Decision], T]) -> T:
@@ -34,13 +36,43 @@ def ask_person(request: Mapping[str, Any], read: Callable[[Decision], T]) -> T:
 
     If the answer is not acceptable (`OperationRefused`), the request is asked again with the reason.
     """
-    value: Mapping[str, Any] = request
+    return ask_until_accepted(request, lambda answer: read(read_decision(answer, request)))
+
+
+def ask_until_accepted(
+    shown: Mapping[str, Any],
+    read: Callable[[object], T],
+    schema: dict[str, Any] | None = None,
+) -> T:
+    """Interrupt the run with the value `shown` until `read` accepts an answer."""
+    value = shown
     while True:
-        answer = interrupt(value)
+        answer = interrupt(value, response_schema=schema)
         try:
-            return read(read_decision(answer, request))
+            return read(answer)
         except OperationRefused as fault:
-            value = repeat_request(request, str(fault))
+            value = repeat_request(shown, str(fault))
+
+
+@contextmanager
+def run_approved(call: Mapping[str, Any]) -> Iterator[None]:
+    """Run a call: if a person has `approved` it, a tool that asks by itself does not ask again.
+
+    That holds for this tool with these arguments: what it calls in its turn is still asked about.
+    """
+    token = _approved_call.set((call["name"], call["args"]) if call.get("approved") else None)
+    try:
+        yield
+    finally:
+        _approved_call.reset(token)
+
+
+def ask_before_effect(request: Mapping[str, Any]) -> Decision:
+    """Return the decision on a call of a tool that asks by itself; ask, unless the graph has done so."""
+    [action] = request["action_requests"]
+    if _approved_call.get() == (action["name"], action["args"]):
+        return Decision("approve")
+    return ask_person(request, lambda decision: decision)
 
 
 @dataclass(frozen=True)
@@ -61,7 +93,6 @@ def play_reviewed_round(
     operations: Sequence[Operation | str],
     rules: Rules,
     notes: Ledger,
-    settings: LoopSettings,
     *,
     verified: bool,
 ) -> Generator[Question, str | None, ReviewedRound | Ledger]:
@@ -72,7 +103,7 @@ def play_reviewed_round(
     """
     verdicts = read_verdicts(notes)
     after, outcomes = yield from play_round(board, operations, rules, verdicts)
-    if not needs_approval(notes, settings, board, after):
+    if not needs_approval(notes, board, after):
         return ReviewedRound(after, outcomes)
     # After an interrupt LangGraph runs the node from its start. Verdicts are stored before that, or the
     # verifier would be asked twice about one item.

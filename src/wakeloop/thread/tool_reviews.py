@@ -1,72 +1,157 @@
 """Tool reviews: calls that a person approves before they run."""
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast, get_args
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ValidationError
 
+from wakeloop.checks.json_schema import find_misfit
 from wakeloop.errors import ArgumentError, ToolNameError
-from wakeloop.loop.approval import KINDS, Decision, DecisionKind, Review, quote_words
+from wakeloop.loop.approval import (
+    KINDS,
+    Decision,
+    DecisionKind,
+    Review,
+    build_call_request,
+    build_calls_request,
+    name_fault,
+    quote_words,
+    read_decision,
+    read_decisions,
+)
+from wakeloop.loop.ledger import Ledger
 from wakeloop.model.timing import update_results
 from wakeloop.model.tool_results import describe_tool_error, tool_result
 from wakeloop.prompts import fill_prompt
 from wakeloop.text.characters import shorten
 from wakeloop.text.wording import describe_type, suggest
-from wakeloop.thread.interrupts import ask_person
+from wakeloop.thread.interrupts import ask_until_accepted
 from wakeloop.todos.items import OperationRefused
 
+InterruptMode = Literal["batched", "per_call"]
 ACCEPTED_VALUES = "True, a list of decisions, or {'allowed_decisions': […], 'description': '…'}"
 
 
 @dataclass(frozen=True)
 class ToolReviews:
-    """How calls are reviewed, by tool; `words` replace the sentences that the model reads about a review."""
+    """How calls are reviewed, by tool; `words` replace the sentences that the model reads about a review.
+
+    `mode` says whether the calls of a reply are put in one interrupt, or each in its own.
+    """
 
     by_tool: Mapping[str, Review] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
+    mode: InterruptMode = "batched"
 
     @classmethod
     def parse(
-        cls, given: object, tools: Collection[str], elsewhere: Mapping[str, str], words: Mapping[str, str]
+        cls,
+        given: object,
+        tools: Mapping[str, BaseTool],
+        elsewhere: Mapping[str, str],
+        words: Mapping[str, str],
+        mode: object = "batched",
     ) -> Self:
-        """Read `interrupt_on`. `elsewhere` are tools that cannot be reviewed, each with the reason.
+        """Read `interrupt_on` and `interrupt_mode`, and find the tools that ask by themselves.
 
-        Raises `ToolNameError` for a tool that cannot be reviewed, `ArgumentError` for anything else.
+        `elsewhere` are tools that cannot be reviewed, each with the reason. Raises `ToolNameError` for a tool
+        that cannot be reviewed, `ArgumentError` for anything else.
         """
-        if given is None:
-            return cls()
+        if mode not in get_args(InterruptMode):
+            raise ArgumentError(f"interrupt_mode must be 'batched' or 'per_call', got {shorten(repr(mode))}.")
+        reviews: dict[str, Review] = {}
+        for name, tool in tools.items():
+            if review := Review.from_metadata(tool.metadata):
+                reviews[name] = review
+        given = {} if given is None else given
         if not isinstance(given, Mapping):
             raise ArgumentError(
                 f"interrupt_on must map tool names to {ACCEPTED_VALUES}, got {describe_type(given)}."
             )
-        for name in given:
+        for name, how in given.items():
             if name not in tools:
                 raise ToolNameError(_explain_unknown_tool(name, tools, elsewhere))
-        return cls({name: _parse_review(name, how) for name, how in given.items() if how is not False}, words)
+            if how is not False:
+                reviews[name] = _parse_review(name, how)
+        return cls(reviews, words, cast(InterruptMode, mode))
 
-    def review_call(
-        self, call: dict[str, Any], tool: BaseTool, *, due: bool = False
-    ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-        """Ask about a call, and return it as it is to run, with None; or with the update that answers it."""
-        # A call that was written under an agent that reviewed this tool (`due`) is still asked about, even
-        # if the agent was rebuilt without the review before the person answered.
-        review = self.by_tool.get(tool.name) or (Review() if due else None)
-        if review is None:
-            return call, None
-        decision = ask_person(review.build_request(call), partial(_check_edited_args, tool))
-        if decision.kind == "edit":
-            return {**call, "args": dict(decision.args or {})}, None
-        if decision.kind == "approve":
-            return call, None
-        if decision.kind == "respond":
-            return call, {"messages": [tool_result(call, decision.words)]}
+    @property
+    def are_together(self) -> bool:
+        """Whether a person may decide several calls in one interrupt."""
+        return bool(self.by_tool) and self.mode == "batched"
+
+    def find_reviews(self, calls: Sequence[Mapping[str, Any]], notes: Ledger) -> dict[str, dict[str, Any]]:
+        """Return, by call id, how a person is asked about the calls of a reply.
+
+        This is stored with the reply: an answer is judged by it, whatever build of the agent takes it.
+        """
+        settled = {*notes.get("todo_calls", ()), *notes.get("faults", {})}
+        found: dict[str, dict[str, Any]] = {}
+        for call in calls:
+            review = self.by_tool.get(call["name"])
+            if review is not None and call["id"] not in settled:
+                note = review.note_call(call)
+                found[call["id"]] = note if self.mode == "batched" else {**note, "alone": True}
+        return found
+
+    def decide_together(
+        self, calls: Sequence[dict[str, Any]], tools: Mapping[str, BaseTool]
+    ) -> list[dict[str, Any]]:
+        """Ask once about several calls, and return each with the decision on it."""
+        request = build_calls_request(calls)
+
+        def read(answer: object) -> list[Decision]:
+            decisions = read_decisions(answer, request)
+            for number, (call, decision) in enumerate(zip(calls, decisions, strict=True), 1):
+                try:
+                    check_edited_args(tools.get(call["name"]), decision)
+                except OperationRefused as fault:
+                    raise name_fault(fault, number, calls) from None
+            return decisions
+
+        decided: list[dict[str, Any]] = []
+        for call, decision in zip(calls, ask_until_accepted(request, read), strict=True):
+            decided.append({**strip_notes(call), "decision": asdict(decision)})
+        return decided
+
+    def decide_alone(self, call: dict[str, Any], tool: BaseTool | None) -> Decision:
+        """Ask about one call, in an interrupt of its own."""
+        request = build_calls_request([call])
+
+        def read(answer: object) -> Decision:
+            return check_edited_args(tool, read_decision(answer, request))
+
+        schema = build_answer_schema(call["name"], call["review"]["allowed"], tool)
+        return ask_until_accepted(build_call_request(call), read, schema)
+
+    def apply_decision(
+        self, call: dict[str, Any], tool: BaseTool | None
+    ) -> tuple[dict[str, Any], ToolMessage | None]:
+        """Return a call as it is to run, with None; or with the result that takes its place.
+
+        The decision came with the call, or is asked for now, if the call is put on its own.
+        """
+        plain = strip_notes(call)
+        if "decision" in call:
+            decision = Decision(**call["decision"])
+        elif "review" in call:
+            decision = self.decide_alone(call, tool)
+        else:
+            return plain, None
+        match decision.kind:
+            case "approve":
+                return {**plain, "approved": True}, None
+            case "edit":
+                return {**plain, "args": dict(decision.args or {}), "approved": True}, None
+            case "respond":
+                return plain, tool_result(plain, decision.words)
         text = fill_prompt("call_rejected", "", self.words, words=quote_words(decision))
-        return call, {"messages": [tool_result(call, f"Error: {text}", "error")]}
+        return plain, tool_result(plain, f"Error: {text}", "error")
 
     def note_edited_args(self, written: Mapping[str, Any], ran: Mapping[str, Any], update: Any) -> Any:
         """Tell the model, in the call's result, with which arguments the call ran if a person edited them."""
@@ -77,6 +162,40 @@ class ToolReviews:
         return update_results(update, ran["id"], partial(_prepend_text, text))
 
 
+def strip_notes(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call without what the graph noted about it."""
+    return {key: call[key] for key in ("name", "args", "id", "type") if key in call}
+
+
+def build_answer_schema(name: str, allowed: Collection[str], tool: BaseTool | None) -> dict[str, Any]:
+    """Return the JSON schema of a decision on one call, for the clients of the mode `per_call`.
+
+    LangGraph does not check answers against it, so that words and faulty decisions are answered in words.
+    """
+    args: Any = tool.tool_call_schema if tool is not None else {"type": "object"}
+    if not isinstance(args, dict):
+        args = args.model_json_schema()
+    action = _object_schema(name={"const": name, "type": "string"}, args=args)
+    text = {"type": "string"}
+    shapes: dict[str, dict[str, Any]] = {
+        "approve": _decision_schema("approve"),
+        "edit": _decision_schema("edit", edited_action=action),
+        "reject": {**_decision_schema("reject"), "required": ["type"]},
+        "respond": _decision_schema("respond", message=text),
+    }
+    shapes["reject"]["properties"]["message"] = text
+    members = [shapes[kind] for kind in KINDS if kind in allowed]
+    return members[0] if len(members) == 1 else {"oneOf": members}
+
+
+def _decision_schema(kind: str, **more: Any) -> dict[str, Any]:
+    return _object_schema(type={"const": kind, "type": "string"}, **more)
+
+
+def _object_schema(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
 def _prepend_text(text: str, result: ToolMessage) -> ToolMessage:
     content: Any = f"{text}\n\n{result.content}"
     if isinstance(result.content, list):
@@ -84,10 +203,14 @@ def _prepend_text(text: str, result: ToolMessage) -> ToolMessage:
     return result.model_copy(update={"content": content})
 
 
-def _check_edited_args(tool: BaseTool, decision: Decision) -> Decision:
+def check_edited_args(tool: BaseTool | None, decision: Decision) -> Decision:
     """Refuse an edit with arguments that the tool would not accept."""
+    if decision.kind != "edit" or tool is None:
+        return decision
     schema = tool.tool_call_schema
-    if decision.kind != "edit" or not (isinstance(schema, type) and issubclass(schema, BaseModel)):
+    if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
+        if misfit := find_misfit(decision.args, schema):
+            raise OperationRefused(f"invalid arguments: {misfit}")
         return decision
     if unknown := sorted(set(decision.args or ()) - set(tool.args)):
         raise OperationRefused(

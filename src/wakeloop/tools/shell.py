@@ -9,12 +9,14 @@ from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from wakeloop.loop.approval import Decision, build_approval_request, quote_words
+from wakeloop.loop.approval import Decision, Review, build_approval_request, quote_words
 from wakeloop.text.descriptions import describe
 from wakeloop.text.secrets import is_secret_variable
-from wakeloop.thread.interrupts import ask_person
+from wakeloop.thread.interrupts import ask_before_effect
 from wakeloop.tools import bounded_process
 from wakeloop.tools.bounded_process import BoundedOutput
+
+REVIEW = Review(("approve", "reject"), "Run this command?")
 
 
 def shell_tool(
@@ -56,7 +58,8 @@ def shell_tool(
         'run_shell'
     """
     shell = Shell(Path(root).resolve(), ask, timeout, limit, stop or Event())
-    return StructuredTool.from_function(shell.run_shell)
+    metadata = REVIEW.to_metadata() if ask else None
+    return StructuredTool.from_function(shell.run_shell, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Shell:
         if self.stop.is_set():
             raise ToolException("The run is being stopped; the command was not run.")
         if self.ask:
-            decision = ask_person(approval_request(command), lambda decision: decision)
+            decision = ask_before_effect(approval_request(command))
             if decision.kind != "approve":
                 return format_refusal(decision)
         output = BoundedOutput(self.limit)
@@ -92,9 +95,7 @@ class Shell:
 
 def approval_request(command: str) -> dict[str, Any]:
     """Return the request that asks a person whether a command may run."""
-    return build_approval_request(
-        "run_shell", {"command": command}, "Run this command?", ("approve", "reject")
-    )
+    return build_approval_request("run_shell", {"command": command}, REVIEW.description, REVIEW.allowed)
 
 
 def format_refusal(decision: Decision) -> str:

@@ -23,6 +23,7 @@ activate
   -> finalization_guard  nothing to answer
 call_model
   -> finalization_guard
+  -> review_calls
   -> run_tools
   -> validate_todos
 run_tools
@@ -30,10 +31,13 @@ run_tools
   -> finalization_guard  run ends
   -> nag                 reminder due
   -> validate_todos      items to judge
+review_calls
+  -> run_tools           decided
 validate_todos
   -> call_model          continue
   -> finalization_guard  run ends
   -> nag                 reminder due
+  -> review_calls        calls need approval
   -> run_tools           plan approved
   -> validate_todos      plan or items to judge
 nag
@@ -81,7 +85,7 @@ def test_no_two_boxes_meet_and_nothing_is_cut_off(graph: Graph) -> None:
         boxes = [
             [float(rect[key]) for key in ("x", "y", "width", "height")] for rect in rects[1:]
         ]  # the first is their ground
-        assert len(boxes) == 9 + more
+        assert len(boxes) == 10 + more
         for x, y, wide, high in boxes:
             assert 0 < x < x + wide < width
             assert 0 < y < y + high < height

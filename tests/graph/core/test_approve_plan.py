@@ -284,15 +284,15 @@ def test_plain_words_and_json_accept(thread: Make, answer: Any) -> None:
     assert agent.walk(Command(resume=answer)) == [*TODO, *TODO, *END]
 
 
-def test_new_input_in_place_of_the_answer_begins_anew(thread: Make) -> None:
+def test_c65_new_input_does_not_take_the_place_of_the_answer(thread: Make) -> None:
     agent = thread(beside("a"), "As you like.", tools=[look], change=FIRST)
     agent.run("go")
-    assert agent.walk("Never mind.") == [*START, *END]
+    asked = agent.snapshot.interrupts
+    with pytest.raises(WakeloopError, match="This thread waits for an answer about approve_plan"):
+        agent.walk("Never mind.")
+    assert agent.snapshot.interrupts == asked
+    assert agent.walk(reject("Never mind.")) == [*TODO, *END]
     assert agent.todos == []
-    assert agent.results() == [
-        ("error", "Error: the run broke off before this call started; it was not run."),
-        ("error", "Error: the run broke off before this call returned; nothing was stored."),
-    ]
 
 
 def test_a_call_that_was_not_run_brings_nothing(thread: Make) -> None:

@@ -20,11 +20,21 @@ from wakeloop import (
     create_todo_agent,
 )
 from wakeloop.loop.overrides import FIXED_SETTINGS
-from wakeloop.nodes import activate, call_model, finalization_guard, nag, run_tools, validate_todos, wake
+from wakeloop.nodes import (
+    activate,
+    call_model,
+    finalization_guard,
+    nag,
+    review_calls,
+    run_tools,
+    validate_todos,
+    wake,
+)
 from wakeloop.settings import PRESET_SETTINGS
 from wakeloop.testing import ScriptedModel, calls, walk
 
-NODES = ["activate", "call_model", "run_tools", "validate_todos", "nag", "finalization_guard", "wake"]
+NODES = ["activate", "call_model", "run_tools", "review_calls", "validate_todos", "nag"]
+NODES += ["finalization_guard", "wake"]
 PICTURE = Path(__file__).parents[3] / "docs" / "graph.mmd"
 
 
@@ -49,7 +59,7 @@ def test_every_preset_has_the_same_picture(name: str) -> None:
 
 def test_nodes_files_and_classes_share_their_names() -> None:
     assert list(build_todo_graph(ScriptedModel([])).nodes) == NODES
-    modules = [activate, call_model, run_tools, validate_todos, nag, finalization_guard, wake]
+    modules = [activate, call_model, run_tools, review_calls, validate_todos, nag, finalization_guard, wake]
     for name, module in zip(NODES, modules, strict=True):
         assert module.__name__ == f"wakeloop.nodes.{name}"
         assert hasattr(module, "".join(part.title() for part in name.split("_")))

@@ -73,7 +73,9 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     **dict.fromkeys(
         ("again", "seen", "last_wake", "shown", "tail", "refused", "pairs", "missing", "reasons"), "x"
     ),
-    **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls", "reviewed")},
+    **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls")},
+    "reviews": {"x": {"allowed": ["approve"]}},
+    "plan_when": "first",
     **{k: {"x": 1} for k in ("todo_guard_retries", "refusals")},
     "formats": True,
     "spent": [1, 2, 0, 3, 4, 0, None],
@@ -128,6 +130,7 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
             "unlisted",
             "goal",
             "plan",
+            "plan_when",
             "verdicts",
             "held",
             "uncalled",
@@ -157,7 +160,8 @@ def test_what_is_dropped_when() -> None:
         "suspects", "tail", "todo_guard_suppressed", "todo_stale_iterations", "unclaimed", "writes",
     ]  # fmt: skip
     assert sorted(ROUND_KEYS) == [
-        "check", "completed", "faults", "held", "judged", "nag", "plan", "reviewed", "todo_calls", "verdicts",
+        "check", "completed", "faults", "held", "judged", "nag", "plan", "plan_when", "reviews",
+        "todo_calls", "verdicts",
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [
         "again", "asking", "bad_replies", "began", "called", "called_by", "end", "force", "formats", "hooks",

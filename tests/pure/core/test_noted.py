@@ -195,11 +195,11 @@ def test_a_sound_call_without_a_list_is_noted(notes: Any, reply: Said, setting: 
 
 def test_each_external_call_says_why_it_does_not_run_or_waits() -> None:
     made = calls(("look", {}, "1"), ("mail", {}, "2"), ("mail", {}, "3"), ("todo_list", {}, "4")).tool_calls
-    notes: Any = {"todo_calls": ["4"], "faults": {"3": "Error: no"}, "reviewed": ["mail"]}
+    notes: Any = {"todo_calls": ["4"], "faults": {"3": "Error: no"}, "reviews": {"2": {"on": "approval"}}}
     assert find_external_calls(notes, made) == [
         made[0],
-        {**made[1], "review": True},
-        {**made[2], "review": True, "fault": "Error: no"},
+        {**made[1], "review": {"on": "approval"}},
+        {**made[2], "fault": "Error: no"},
     ]
     assert find_external_calls({}, made) == made
 

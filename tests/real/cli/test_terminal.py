@@ -71,7 +71,7 @@ def asked(shell: Shell, serve) -> Iterator[Terminal]:
         plan, ASKS, Reply(calls=[("todo_update", {"id": 1, "status": "done"})]), Reply("All done.")
     )
     terminal = Terminal(shell, "run", "x", "--model", "m", "--base-url", server.url, "--tools", "shell")
-    terminal.until("anything else is a no")
+    terminal.until("n and your reason for no")
     yield terminal
     assert "\x1b]0;" not in terminal.raw
     assert "\x1b[8m" not in terminal.raw

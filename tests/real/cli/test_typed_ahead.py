@@ -21,7 +21,7 @@ pytestmark = [
 ]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 PROMPT = "\x1b\\[\\?2004h"  # what the chat's prompt sends when it begins to read
-HINT = "anything else is a no"
+HINT = "n and your reason for no"
 FIRST, SECOND = (Reply(calls=[("run_shell", {"command": f"touch {name}"})], delay=1.5) for name in "ab")
 PLAN = (FIRST, SECOND, Reply("Done."))
 

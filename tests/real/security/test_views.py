@@ -181,7 +181,7 @@ def test_a_command_shows_every_character_that_cannot_be_seen(code: str) -> None:
         "question:   tool: run_shell",
         f"question:   command: echo a{spelled}b",
         f"question:   | ({count} {UNSEEN}",
-        "y for yes; anything else is a no, and is passed on:",
+        "y for yes, or n and your reason for no:",
     ]
 
 

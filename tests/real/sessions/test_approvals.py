@@ -124,13 +124,40 @@ def test_a_plan_waits_for_an_approval_and_is_edited_by_a_message(host: Stage) ->
     host.done()
 
 
-def test_two_texts_sent_after_two_questions_answer_both_in_their_order(host: Stage) -> None:
+def test_two_questions_of_a_reply_are_one_and_answered_together(host: Stage) -> None:
     host.agent("ada", ask("a?", "b?"), "Thanks.")
     host.say("ada", "go")
-    host.send("ada", {"kind": "human", "text": "to a"})
-    host.send("ada", {"kind": "human", "text": "to b"})
-    host.settle()
+    assert len(asks(host)) == 1
+    answers = [{"type": "respond", "message": f"to {one}"} for one in "ab"]
+    host.say("ada", json.dumps({"decisions": answers}))
     assert host.results("ada") == [("success", "to a"), ("success", "to b")]
+    host.done()
+
+
+def test_words_answer_all_questions_of_a_reply(host: Stage) -> None:
+    host.agent("ada", ask("a?", "b?"), "Thanks.")
+    host.say("ada", "go")
+    host.say("ada", "whatever you like")
+    assert host.results("ada") == [("success", "whatever you like")] * 2
+    host.done()
+
+
+@pytest.mark.parametrize(
+    ("text", "results"),
+    [("hm", []), ("yes, both", []), ("ok", ["a", "b"]), ("no, not there", []), ("Sure, thanks!", ["a", "b"])],
+)
+def test_c64_words_decide_all_commands_of_a_reply(
+    host: Stage, tmp_path: Path, text: str, results: list[str]
+) -> None:
+    host.agent("ada", runs("touch a", "touch b"), "Done.", tools=[shell_tool(tmp_path)])
+    host.say("ada", "go")
+    host.say("ada", text)
+    assert sorted(one.name for one in tmp_path.iterdir() if one.name in "ab") == results
+    if text in ("hm", "yes, both"):
+        assert host.ending("ada") == ("waiting", "interrupted", "approval")
+        host.say("ada", "n")
+    elif not results:
+        assert 'They said: "not there"' in host.results("ada")[0][1]
     host.done()
 
 

@@ -130,7 +130,7 @@ def test_the_environment_carries_no_secrets(tmp_path, monkeypatch):
 # -- asking
 
 YES = [
-    *(True, "y", "yes", " YES ", {"approved": True}),
+    *(True, "y", "yes", " YES ", "yes please", "true", {"approved": True}),
     *({"decisions": [{"type": "approve"}]}, {"type": "approve"}, '{"type": "approve"}'),
 ]
 NO = [
@@ -140,19 +140,22 @@ NO = [
     "",
     "n",
     "no",
-    1,
-    "yes please",
-    "true",
-    {"approved": "yes"},
-    {"approved": 1},
     {},
-    ["y"],
 ]
+NEITHER = [1, "yes, but", "hm", {"approved": "yes"}, {"approved": 1}, ["y"]]
 
 
 @pytest.mark.parametrize("answer", NO)
-def test_anything_else_is_no(answer):
+def test_a_no_is_no(answer):
     assert read_decision(answer, approval_request("ls")).kind == "reject"
+
+
+@pytest.mark.parametrize("answer", NEITHER)
+def test_anything_else_is_asked_again_and_runs_nothing(tmp_path, answer):
+    graph, config = asking(tmp_path), {"configurable": {"thread_id": "1"}}
+    graph.invoke({"command": "touch ran"}, config)
+    assert "error" in graph.invoke(Command(resume=answer), config)["__interrupt__"][0].value
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(
@@ -160,7 +163,7 @@ def test_anything_else_is_no(answer):
     [
         (False, ""),
         ("no", ""),
-        ("use ls instead", ' They said: "use ls instead"'),
+        ("No, use ls instead.", ' They said: "use ls instead."'),
         ({"approved": False, "reason": "too risky"}, ' They said: "too risky"'),
         ({"decisions": [{"type": "reject", "message": "too risky"}]}, ' They said: "too risky"'),
         ({"decisions": [{"type": "reject"}]}, ""),

@@ -29,7 +29,7 @@ from wakeloop.cli.failures import (
 from wakeloop.cli.final_state import MOST_ITEMS, exit_code
 from wakeloop.cli.finish_run import exit_now, forget_unanswered
 from wakeloop.cli.output_formats import at_a_terminal
-from wakeloop.cli.questions import format_question, resolve_answer
+from wakeloop.cli.questions import Answering, format_question_value
 from wakeloop.cli.run_thread import AUTO_CONTINUE_NOTE, explain_at_rest, is_at_rest
 from wakeloop.cli.store import DatabaseFile, ThreadRecord, open_to_write
 from wakeloop.config.levels import config_folder, list_names
@@ -101,6 +101,7 @@ class Repl:
     worst_code: int = SETTLED
     new_thread: str = ""
     failed: bool = False
+    answering: tuple[tuple[str, str], Answering] | None = None  # by thread and question
 
     def __post_init__(self) -> None:
         self.out, self.err = make_printer(sys.stdout), make_printer(sys.stderr)
@@ -188,7 +189,7 @@ class Repl:
         refuse_non_utf8(typed)
         entry = parsing.parse_entry(typed)
         if isinstance(entry, str):
-            if (meant := self.resolve_answer(entry)) is None:
+            if (meant := self.take_answer(entry)) is None:
                 self.report_state()
             else:
                 self.run_thread(meant)
@@ -201,10 +202,20 @@ class Repl:
             self.run_dot_command(entry)
         return entry.name == "exit"
 
-    def resolve_answer(self, typed: str) -> str | None:
-        """Return the text, or the plan from the user's editor; None repeats the question."""
-        waits = self.talk.snapshot.interrupts if self.source.is_person else ()
-        return resolve_answer(waits[0].value, typed, self.err.say) if waits else typed
+    def take_answer(self, typed: str) -> str | None:
+        """Return the text, or the answer to a question; None repeats it, or asks its next part."""
+        answering = self.find_answering() if self.source.is_person else None
+        return typed if answering is None else answering.take(typed, self.err.say)
+
+    def find_answering(self) -> Answering | None:
+        """Return the answers so far to the question that waits; None without one."""
+        waits = self.talk.snapshot.interrupts
+        if not waits:
+            return None
+        key = (self.talk.thread, waits[0].id)
+        if self.answering is None or self.answering[0] != key:
+            self.answering = (key, Answering(waits[0].value))
+        return self.answering[1]
 
     def run_dot_command(self, command: parsing.Command) -> None:
         """Run a dot command; if it switched threads, report the state of the new one."""
@@ -264,7 +275,8 @@ class Repl:
         """Report the state of the thread: its question, its interrupted run, or its list."""
         snapshot = self.talk.snapshot
         if snapshot.interrupts:
-            for line in format_question(snapshot.interrupts[0]):
+            answering = self.find_answering()
+            for line in format_question_value(answering.part if answering else None):
                 self.out.say(line)
             if self.source.discard_ahead():
                 self.say("note", f"{DROPPED}, because it came before the question.")

@@ -1,0 +1,45 @@
+"""Refuses an input that would drop a standing question."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from wakeloop.errors import InputError
+from wakeloop.text.characters import shorten
+
+
+def is_package_request(value: object) -> bool:
+    """Tell whether the value of an interrupt is a question of the package, not of somebody's own tool."""
+    if not isinstance(value, Mapping) or value.get("on") not in ("approval", "human"):
+        return False
+    actions = value.get("action_requests", [value] if value.get("type") == "tool_approval" else None)
+    return isinstance(actions, list) and all(isinstance(one, Mapping) and "name" in one for one in actions)
+
+
+def refuse_dropping(asked: Iterable[tuple[str, Any]]) -> None:
+    """Refuse an input while a question of the package waits; `asked` has id and value of each interrupt.
+
+    LangGraph would drop the question, and the results of the calls next to it. Raises `InputError`.
+    """
+    found = list(asked)
+    for key, value in found:
+        if not is_package_request(value):
+            continue
+        names = [str(one["name"]) for one in value.get("action_requests", [value])]
+        resume = build_refusal(value)
+        if len(found) > 1:
+            resume = {key: resume}
+        raise InputError(
+            f"This thread waits for an answer about {shorten(', '.join(names))}, and this input would drop "
+            f"the question. Answer first. To reject: agent.invoke(Command(resume={resume!r}), config)."
+        )
+
+
+def build_refusal(value: Mapping[str, Any]) -> Any:
+    """Return the answer that runs nothing of what a question asks about."""
+    no, answer = {"type": "reject"}, {"type": "respond", "message": "Not now."}
+    if value.get("type") == "tool_approval":
+        return no if value["on"] == "approval" else answer
+    decisions = []
+    for config in value.get("review_configs") or ():
+        decisions.append(no if "reject" in config["allowed_decisions"] else answer)
+    return {"decisions": decisions}
