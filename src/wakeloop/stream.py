@@ -186,6 +186,14 @@ class VerifyEvent(TimedEvent):
     refusals: int
 
 
+class GoalEvent(TimedEvent):
+    """`done_when` was asked: its verdict, and what is missing or awaited; "" where the goal is met."""
+
+    type: Literal["goal"]
+    verdict: Literal["met", "unmet", "impossible", "wait"]
+    reason: str
+
+
 class SpentEvent(TimedEvent):
     """A reply came: what the activation has spent so far, and the budget nearest to its end.
 
@@ -224,6 +232,7 @@ Event = (
     | NagEvent
     | GuardEvent
     | VerifyEvent
+    | GoalEvent
     | SpentEvent
     | RetriedEvent
     | ParkedEvent

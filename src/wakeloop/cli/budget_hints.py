@@ -24,7 +24,8 @@ def format_raise_hint(
     name, limit = find_spent_budget(session, spec, own)
     if name is None or spec is None:
         return None
-    message = [] if session["open"] else ["your message"]  # a settled list needs a new request
+    goes_on = session["open"] or session["state"] == "idle"  # idle with nothing open: a goal is not met
+    message = [] if goes_on else ["your message"]  # a settled list needs a new request
     if spec.agent:
         command = resume_command(thread, database, *message, "--agent", spec.agent)
         return f"To raise the budget: change {name} in the agent's file, then {command}"

@@ -76,7 +76,7 @@ def closing_lines(
         lines.append(Line("way", f"To answer: {resume_command(thread, database, 'your answer')}"))
         if any(wants_approval(one.value) for one in snapshot.interrupts):
             lines.append(Line("note", f"The answer: {APPROVAL_HELP}."))
-    elif session["state"] == "running" or session["open"]:
+    elif session["state"] in ("running", "idle") or session["open"] or session.get("on") == "condition":
         lines.append(Line("way", f"To continue: {resume_command(thread, database)}"))
     return lines
 

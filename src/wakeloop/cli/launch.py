@@ -73,6 +73,7 @@ def resume_thread(
         output=output,
         ask=ask,
         typed_settings=collect_typed_settings(given),
+        asks_goal=bool(given.get("done_when")),
     )
     return launch(run)
 

@@ -20,6 +20,7 @@ class RunSpec:
     `request` is the thread's first message. `message` is sent now: a new input, or, if the run `resumes`, an
     answer, a message, or None to continue as is. With `ask`, the user approves each shell command. Setting
     `stop` ends running commands. `typed_settings` were given with this command; `todos` replaces the list.
+    `asks_goal`: a check of the goal was given, so it is asked for before any request.
     """
 
     database: DatabaseFile
@@ -32,6 +33,7 @@ class RunSpec:
     ask: bool = True
     typed_settings: Mapping[str, Any] = field(default_factory=dict)
     todos: Sequence[Mapping[str, Any]] | None = None
+    asks_goal: bool = False
     stop: Event = field(default_factory=Event)
 
     @property

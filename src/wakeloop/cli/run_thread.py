@@ -26,6 +26,7 @@ from wakeloop.cli.views import choose_view
 from wakeloop.display.formatting import format_ending
 from wakeloop.display.screen import Line
 from wakeloop.display.terminal_text import clean_line
+from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import read_notes
 from wakeloop.settings import resolve_aliases
 from wakeloop.thread.thread_status import is_unfinished, read_session
@@ -37,7 +38,8 @@ AUTO_CONTINUE_NOTE = (
 
 def run_thread(run: RunSpec) -> int:
     """Run a thread, report its end, and return the exit code."""
-    if run.resumes and run.message is None and (code := report_at_rest(run)) is not None:
+    has_input = run.message is not None or run.asks_goal
+    if run.resumes and not has_input and (code := report_at_rest(run)) is not None:
         return code
     with ExternalTools(run.stop) as outside:
         # built before anything is written, so that an agent that cannot be built leaves no trace
@@ -122,7 +124,11 @@ def is_at_rest(before: StateSnapshot) -> bool:
     messages = values.get("messages") or []
     if messages and getattr(messages[-1], "id", None) != read_notes(values).get("tail"):
         return False  # the last message has no answer yet
-    return bool(values.get("waiting_on")) or not (read_session(before)["open"] or values.get("owed_replies"))
+    waits = values.get("waiting_on") or ()
+    if waits:  # a condition is not waited for, but asked about
+        return not all(isinstance(one, Mapping) and one.get("on") == "condition" for one in waits)
+    is_open = read_session(before)["open"] or is_unmet(read_notes(values))
+    return not (is_open or values.get("owed_replies"))
 
 
 def explain_at_rest(session: Mapping[str, Any]) -> str:

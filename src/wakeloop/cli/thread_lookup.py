@@ -43,7 +43,7 @@ def is_finished_demo(store: Store, known: ThreadRecord) -> bool:
 
     with suppress(CommandError):
         session = read_session(read_state(store.saver, known.id))
-        return session["state"] not in ("running", "waiting") and not session["open"]
+        return session["state"] not in ("running", "waiting", "idle") and not session["open"]
     return True
 
 

@@ -19,6 +19,7 @@ SENTENCES = {
 UNFINISHED = "The run has not finished; {open} open."
 NOT_BEGUN = "Nothing has been run yet; {open} open."
 BY_HAND = "Idle with {open} open; the list was edited by hand."
+LONGEST_MISSING = 300  # characters of what is missing
 MIN_SHARE = 0.01  # of a budget; less is not shown
 SIGNS = {"pending": "○", "in_progress": "▸", "completed": "✔", "cancelled": "–", "blocked": "■"}
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]", "blocked": "[!]"}
@@ -37,7 +38,13 @@ def format_ending(session: Mapping[str, Any]) -> str:
         sentence = SENTENCES.get(reason, "Ended: {named}; {open} open.")
         blanks["named"], blanks["are"] = clean_line(str(reason)), "is" if budget == 1 else "are"
         blanks["budget"] = pluralize(budget, "wake") if isinstance(budget, int) else budget
-    return sentence.format(**blanks)
+    missing = clean_line(str(session.get("missing") or ""), LONGEST_MISSING)
+    if blanks["on"] == "condition" and missing:
+        blanks["on"], missing = missing.rstrip("."), ""
+    text = sentence.format(**blanks)
+    if not missing:
+        return text
+    return f"{text} {'Impossible' if reason == 'blocked' else 'Missing'}: {missing.rstrip('.')}."
 
 
 def format_progress(todos: Sequence[Todo]) -> str:

@@ -175,6 +175,8 @@ class Screen:
             why.append("a reply is owed")
         if "subagent" in event["reasons"]:
             why.append("a subagent has finished")
+        if "goal" in event["reasons"]:
+            why.append("the goal is not met")
         if event["open"] or not why:
             remain = "remains" if event["open"] == 1 else "remain"
             why.append(f"{pluralize(event['open'], 'incomplete todo')} {remain}")
@@ -215,6 +217,13 @@ class Screen:
         return [
             Line("error", clean_line(f"not accepted: {event['id']} {event['content']}: {event['reason']}"))
         ]
+
+    def on_goal(self, event: Mapping[str, Any]) -> list[Line]:
+        """Show what code says about the goal."""
+        if event["verdict"] == "met":
+            return [Line("note", "goal: met")]
+        words = {"unmet": "not met", "impossible": "impossible", "wait": "waiting"}[event["verdict"]]
+        return [Line("error", clean_line(f"goal: {words}: {event['reason']}"))]
 
     # -- tokens and updates ----------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from langgraph.runtime import get_runtime
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.case import Case, Costs, compute_hook_costs
 from wakeloop.loop.extra_requests import GOAL_ENDS
-from wakeloop.loop.goal import build_wait_entry, is_unmet, note_verdict
+from wakeloop.loop.goal import build_wait_entry, is_unmet
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.replies import note_step_limit
@@ -29,7 +29,7 @@ from wakeloop.routes import after_activate, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import copy_ledger
 from wakeloop.text.marks import find_last
-from wakeloop.thread.judges import Judges, Play, Query
+from wakeloop.thread.judges import Judges, Play, Query, take_verdict
 
 END_STEPS = 3  # supersteps of a run's end: the middleware's own, and two hooks of others
 
@@ -161,7 +161,7 @@ class Turns:
         update: dict[str, Any] = {}
         if reason == "ended_elsewhere" and self.asks_goal(ledger, waiting_on):
             verdict = yield Query(state)
-            note_verdict(ledger, verdict)
+            take_verdict(ledger, verdict)
             reason = GOAL_ENDS.get(verdict.kind, reason)
             if verdict.kind == "wait":
                 waiting_on.append(build_wait_entry(verdict, self.guard.clock()))

@@ -19,7 +19,7 @@ from wakeloop.loop.activation import begin_activation, continue_activation
 from wakeloop.loop.announcements import announce
 from wakeloop.loop.before_request import Notices, place_notices
 from wakeloop.loop.earned_wakes import note_list
-from wakeloop.loop.goal import begin_goal, build_wait_entry, is_unmet, note_verdict
+from wakeloop.loop.goal import begin_goal, build_wait_entry, is_unmet
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.nudge import build_nudge, name_old_items, render_given_list, render_missing
@@ -34,7 +34,7 @@ from wakeloop.state import TodoState, list_before
 from wakeloop.text.marks import find_last
 from wakeloop.thread.concurrent_runs import find_activation_start
 from wakeloop.thread.inputs import ThreadInput, find_inbox_fault, merge_settings
-from wakeloop.thread.judges import Judges, Play, Query
+from wakeloop.thread.judges import Judges, Play, Query, take_verdict
 from wakeloop.thread.repair import plan_repairs
 from wakeloop.thread.stale_input import InputVersion, discard_stale_input
 from wakeloop.todos.changes import make_todos_event
@@ -102,7 +102,7 @@ class Activate(Node):
         awaited: list[Any] = []
         if self.asks_goal_first(found):
             verdict = yield Query({**found.state, "todos": found.todos})
-            note_verdict(notes, verdict)
+            take_verdict(notes, verdict)
             if verdict.kind == "wait":
                 awaited = [build_wait_entry(verdict, self.clock())]
         if is_unasked(found.opening, notes, found.todos):

@@ -16,7 +16,7 @@ from wakeloop.loop.announcements import announce
 from wakeloop.loop.audit import find_suspects
 from wakeloop.loop.case import Case, Costs, choose_costs
 from wakeloop.loop.gates import find_stop
-from wakeloop.loop.goal import asks_goal, build_wait_entry, note_verdict
+from wakeloop.loop.goal import asks_goal, build_wait_entry
 from wakeloop.loop.idle_rounds import describe_repeats
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger
@@ -43,7 +43,7 @@ from wakeloop.thread.concurrent_runs import (
     find_run_position,
 )
 from wakeloop.thread.handoff import build_handoff
-from wakeloop.thread.judges import Judges, Play, Query
+from wakeloop.thread.judges import Judges, Play, Query, take_verdict
 from wakeloop.todos.changes import make_todos_event
 
 
@@ -101,7 +101,7 @@ class FinalizationGuard(Node):
         if not asks_goal(case):
             return self.follow_ruling(state, ledger, case)
         verdict = yield Query(state)
-        if note_verdict(ledger, verdict) and measured:  # something else is missing than before: progress
+        if take_verdict(ledger, verdict) and measured:  # something else is missing than before: progress
             ledger["idle_wakes"] = 0
             ledger.pop("called_by", None)
             case = replace(case, idle_wakes=0, called_by=None)

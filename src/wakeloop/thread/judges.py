@@ -6,8 +6,10 @@ from inspect import isawaitable
 from typing import Any, TypeVar
 
 from wakeloop.errors import GoalError, VerifyError
-from wakeloop.loop.goal import Verdict, read_verdict
+from wakeloop.loop.goal import Verdict, note_verdict, read_verdict
+from wakeloop.loop.ledger import Ledger
 from wakeloop.model.user_code import raised_as
+from wakeloop.platform.traces import emit_event
 from wakeloop.thread.verifier import Verifier, is_asynchronous
 from wakeloop.todos.operations import Question
 
@@ -25,6 +27,14 @@ class Query:
 
 Play = Generator[Query, Any, T]
 """The body of a node, which synchronous and asynchronous runs share: it yields what it asks."""
+
+
+def take_verdict(notes: Ledger, verdict: Verdict) -> bool:
+    """Note and report a verdict. Return whether it names something that was not missing before."""
+    is_new = note_verdict(notes, verdict)
+    reason = notes.get("missing", "")
+    emit_event({"type": "goal", "verdict": verdict.kind, "reason": reason}, notes)
+    return is_new
 
 
 def ask_about_items(play: Generator[Question, str | None, T], state: Any) -> Play[T]:
