@@ -19,7 +19,7 @@ from wakeloop.stream import Session
 from wakeloop.todos.items import Todo, assign_ids, next_free_number
 
 MESSAGES = Field(description="The conversation; new messages are appended, one of a known id replaces it.")
-TODOS = Field(description="The list. In an input it replaces the list; left out, the list stays.")
+TODOS = Field(description="The list. In an input it replaces the list; without it, the list stays.")
 GOAL = Field(description="What the list is for.")
 SESSION = Field(description="How the last run ended; sent back with a list, it says how old that list is.")
 INBOX = Field(description="Events that wake the agent, such as a peer's message; only `kind` is needed.")
