@@ -60,9 +60,12 @@ class ExternalTools:
         servers = self.start_servers(spec.mcp, spec.root) if spec.mcp else []
         if not servers:
             return [*own]
-        from wakeloop.cli.mcp_tools import make_mcp_tools
+        from wakeloop.cli.mcp_tools import choose_tool_names, make_mcp_tools
 
-        return [*own, *((one.label, make_mcp_tools(one, self.run_in_loop, ask=ask)) for one in servers)]
+        groups: list[Group] = [*own]
+        for server, names in zip(servers, choose_tool_names(servers), strict=True):
+            groups.append((server.label, make_mcp_tools(server, names, self.run_in_loop, ask=ask)))
+        return groups
 
     def start_servers(self, path: str, root: str) -> "list[McpConnection]":
         """Start the servers of a file in the folder `root`, once, and return them."""

@@ -55,6 +55,8 @@ class McpConnection:
         self.tools: list[mcp.Tool] = []
         self.stderr_tail = b""
         self.last_response = ""
+        self.calls: set[asyncio.Future[mcp.CallToolResult]] = set()  # that wait for an answer
+        self.unreadable: list[Exception] = []  # answers to some of them
 
     async def connect(self) -> ClientSession:
         """Return the session, opening it if needed. Raises `CommandError` if that fails."""
@@ -62,7 +64,7 @@ class McpConnection:
             if self.session is None:
                 await self.close()
                 ready: asyncio.Future[ClientSession] = asyncio.get_running_loop().create_future()
-                self.stderr_tail, self.last_response = b"", ""
+                self.stderr_tail, self.last_response, self.unreadable = b"", "", []
                 self.task = asyncio.create_task(self.hold_session(ready))
                 try:
                     async with asyncio.timeout(START_TIMEOUT):
@@ -94,9 +96,21 @@ class McpConnection:
             ready.cancel()  # no effect if it is done
 
     async def handle_message(self, ready: asyncio.Future[ClientSession], message: object) -> None:
-        """Fail the start if the answer over HTTP is not MCP: the library only passes such errors on."""
-        if self.server.url and isinstance(message, Exception) and not ready.done():
+        """Fail the start, or the call, whose answer cannot be parsed: the library only passes such errors on.
+
+        A process may also print lines that are no answers; those are ignored.
+        """
+        if not isinstance(message, Exception) or not (self.server.url or looks_like_answer(message)):
+            return
+        if not ready.done():
             ready.set_exception(message)
+            return
+        # Which call was answered is unknown. Once all that are left were answered so, none will come back.
+        self.unreadable.append(message)
+        if len(self.unreadable) >= len(self.calls):
+            for call in self.calls:
+                if not call.done():
+                    call.set_exception(message)
 
     async def record_response(self, response: httpx.Response) -> None:
         """Keep status and type of the last response, for the error if it is not MCP."""
@@ -122,6 +136,7 @@ class McpConnection:
             args=list(self.server.args),
             env=dict(self.server.env),
             cwd=Path(self.root) / self.server.cwd,
+            encoding_error_handler="replace",
         )
         reads, writes = os.pipe()
         os.set_blocking(reads, False)
@@ -156,12 +171,23 @@ class McpConnection:
             session = await self.connect()
         except CommandError as error:
             raise ToolException(str(error)) from None
-        asked = asyncio.ensure_future(session.call_tool(name, arguments, timedelta(seconds=CALL_TIMEOUT)))
-        held = {self.task} if self.task else set()
+        call = mcp.CallToolRequest(params=mcp.CallToolRequestParams(name=name, arguments=arguments))
+        # Not `session.call_tool`: it checks the result against the server's own schema, whose patterns and
+        # references can take longer than any call, in a way that nothing interrupts.
+        asked = asyncio.ensure_future(
+            session.send_request(mcp.ClientRequest(call), mcp.CallToolResult, timedelta(seconds=CALL_TIMEOUT))
+        )
+        unreadable: asyncio.Future[mcp.CallToolResult] = asyncio.get_running_loop().create_future()
+        self.calls.add(unreadable)
+        awaited: set[asyncio.Future[Any]] = {asked, unreadable}
+        if self.task is not None:
+            awaited.add(self.task)  # the connection: it ends if the server does
         try:
-            await asyncio.wait({asked, *held}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
             if asked.done():
                 return asked.result()
+            if unreadable.done():
+                return unreadable.result()
             raise ToolException(await self.close_lost_session(session))
         except CONNECTION_LOST:
             raise ToolException(await self.close_lost_session(session)) from None
@@ -175,6 +201,10 @@ class McpConnection:
             raise ToolException(self.redact(f"{self.label}: {explain_bad_answer(error)}")) from None
         finally:
             asked.cancel()
+            unreadable.cancel()
+            self.calls.discard(unreadable)
+            if not self.calls:
+                self.unreadable.clear()
 
     async def close_lost_session(self, session: ClientSession) -> str:
         """Drop a session that has ended, and return what to tell the model."""
@@ -207,11 +237,19 @@ async def list_all_tools(session: ClientSession) -> list[mcp.Tool]:
     return found
 
 
+def looks_like_answer(error: Exception) -> bool:
+    """Tell whether a line that could not be parsed was meant as MCP, and was not just printed."""
+    if not isinstance(error, ValidationError):
+        return False
+    return any('"jsonrpc"' in str(one["input"]) for one in error.errors())
+
+
 def explain_bad_answer(error: ValueError | RuntimeError) -> str:
     """Say what is wrong with an answer that breaks the protocol or the tool's output schema."""
     if isinstance(error, ValidationError):
         first = error.errors()[0]
-        return f"its answer cannot be read: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        where = ".".join(map(str, first["loc"]))
+        return f"its answer could not be read: {where}: {first['msg']}".replace(": :", ":")
     return str(error).partition("\n")[0]
 
 

@@ -2,7 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from hashlib import blake2s
+from itertools import chain
 from typing import Any
 
 from langchain_core.tools import BaseTool, ToolException
@@ -18,20 +21,50 @@ from wakeloop.text.secrets import HIDDEN
 MAX_RESULT = 100_000  # characters of a result
 INVALID_NAME_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")  # providers reject these in tool names
 MAX_NAME = 64  # characters of a tool name
+MAX_SCHEMA = 10_000  # parts of a tool's schema, with its references filled in
 
 
-def make_mcp_tools(server: McpConnection, wait: Callable[[Any], Any], *, ask: bool) -> list[BaseTool]:
-    """Make the tools of a server; `wait` runs their calls.
+def choose_tool_names(servers: Sequence[McpConnection]) -> list[list[str]]:
+    """Return the names under which a model sees each tool of each server.
+
+    Characters that providers reject become `_`. Names that would be the same get a suffix made from the names
+    of server and tool, so it is the same at every start. The first tool that really has the name keeps it.
+    """
+    shown = [[make_valid_name(remote.name) for remote in server.tools] for server in servers]
+    uses = Counter(chain.from_iterable(shown))
+    kept: set[str] = set()
+    for server, names in zip(servers, shown, strict=True):
+        for place, remote in enumerate(server.tools):
+            name = names[place]
+            is_own = name == remote.name and name not in kept
+            if is_own:
+                kept.add(name)
+            elif uses[name] > 1 or (name and not name.strip("_-")):
+                own = f"{server.server.name}/{remote.name}".encode("utf-8", "replace")
+                suffix = blake2s(own, digest_size=2).hexdigest()
+                names[place] = f"{name.strip('_-')[: MAX_NAME - 5] or 'tool'}_{suffix}"
+    return shown
+
+
+def make_valid_name(name: str) -> str:
+    """Return a name without the characters that providers reject, cut to the length that they allow."""
+    return INVALID_NAME_CHARACTER.sub("_", name)[:MAX_NAME]
+
+
+def make_mcp_tools(
+    server: McpConnection, names: Sequence[str], wait: Callable[[Any], Any], *, ask: bool
+) -> list[BaseTool]:
+    """Make the tools of a server under these names; `wait` runs their calls.
 
     With `ask`, the user approves each call of a tool that does more than read. Raises `CommandError` for a
     tool that cannot be shown to a model.
     """
     tools: list[BaseTool] = []
     review = Review(("approve", "edit", "reject"), f"Make this call of {server.label}?")
-    for remote in server.tools:
+    for remote, name in zip(server.tools, names, strict=True):
         only_reads = remote.annotations is not None and remote.annotations.readOnlyHint
         tool = McpTool(
-            name=INVALID_NAME_CHARACTER.sub("_", remote.name)[:MAX_NAME],
+            name=name,
             description=remote.description or remote.name,
             args_schema=remote.inputSchema,
             remote=remote.name,
@@ -50,10 +83,48 @@ def find_schema_problem(tool: BaseTool) -> str:
     if not tool.name:
         return "it has a tool without a name"
     try:
+        size = count_expanded(tool.args_schema)
+        if size > MAX_SCHEMA:
+            return (
+                f"the arguments of its tool {tool.name!r} describe {size:,} values, more than {MAX_SCHEMA:,}"
+            )
         convert_to_openai_tool(tool)
     except Exception as error:  # noqa: BLE001 - a broken schema can raise anything
         return f"the arguments of its tool {tool.name!r} cannot be read: {to_one_line(shorten(str(error)))}"
     return ""
+
+
+def count_expanded(schema: Any) -> int:
+    """Count the parts of a JSON schema with its references to `$defs` filled in, without filling them in.
+
+    Each reference may hold two more, so filling in thirty of them could take hours.
+    """
+    root = schema if isinstance(schema, dict) else {}
+    known: dict[str, int] = {}
+
+    def count(part: Any) -> int:
+        if isinstance(part, list):
+            return 1 + sum(map(count, part))
+        if not isinstance(part, dict):
+            return 1
+        size = 1 + sum(count(value) for key, value in part.items() if key not in ("$defs", "definitions"))
+        name = part.get("$ref")
+        if isinstance(name, str):
+            if name not in known:
+                known[name] = 0  # a reference to itself is not filled in again
+                known[name] = count(find_definition(root, name))
+            size += known[name]
+        return size
+
+    return count(root)
+
+
+def find_definition(schema: dict[str, Any], reference: str) -> Any:
+    """Return what a reference such as `#/$defs/Name` points to; None if there is nothing."""
+    found: Any = schema
+    for step in reference.removeprefix("#/").split("/"):
+        found = found.get(step) if isinstance(found, dict) else None
+    return found
 
 
 class McpTool(BaseTool):

@@ -1,9 +1,11 @@
 """An MCP server without a library: one tool and one answer, both as given, whatever they are."""
 
+import io
 import json
 import sys
 from typing import Any
 
+sys.stdout = io.TextIOWrapper(sys.stdout.buffer, "latin-1")
 TOOL, ANSWER = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 SERVER = {"capabilities": {"tools": {}}, "serverInfo": {"name": "bare", "version": "1"}}
 
@@ -17,5 +19,7 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
 
 for line in sys.stdin:
     one = json.loads(line)
-    if "id" in one:
+    if isinstance(ANSWER, str) and one["method"] == "tools/call":  # a line as it is, whatever it holds
+        print(ANSWER.replace("ID", str(one["id"])), flush=True)
+    elif "id" in one:
         print(json.dumps({"jsonrpc": "2.0", "id": one["id"], **answer(one)}), flush=True)

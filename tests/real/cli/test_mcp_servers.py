@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from threading import Timer
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -20,7 +22,7 @@ from langchain_core.tools import ToolException, tool
 from loopback import Loopback
 from processes import is_gone
 
-from wakeloop.cli import mcp_servers
+from wakeloop.cli import mcp_servers, mcp_tools
 from wakeloop.cli.agent import merge_tools
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.external_tools import ExternalTools
@@ -274,14 +276,15 @@ def test_a_server_that_ends_before_it_was_asked(error: Exception) -> None:
     )
 
 
-def bare(tool: dict[str, Any], answer: dict[str, Any] | None = None) -> dict[str, Any]:
+def bare(tool: dict[str, Any], answer: dict[str, Any] | str | None = None) -> dict[str, Any]:
     """A server of one tool and one answer, as they are given."""
     program = str(Path(__file__).with_name("bare_server.py"))
     return {**LOCAL, "args": [program, json.dumps({**GO, **tool}), json.dumps(answer)]}
 
 
-GO = {"name": "go", "inputSchema": {"type": "object", "properties": {}}}
-WHOLE = {"type": "object", "properties": {"n": {"type": "integer"}}}
+GO: dict[str, Any] = {"name": "go", "inputSchema": {"type": "object", "properties": {}}}
+DOUBLED = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(28)} | {"d28": {}}
+SLOW = {"type": "object", "properties": {"n": {"type": "string", "pattern": "^(a+)+$"}}}
 
 
 @pytest.mark.parametrize(
@@ -290,16 +293,11 @@ WHOLE = {"type": "object", "properties": {"n": {"type": "integer"}}}
         (
             {},
             {"result": {"content": "no"}},
-            "its answer cannot be read: content: Input should be a valid list",
-        ),
-        (
-            {"outputSchema": WHOLE},
-            {"result": {"content": [], "structuredContent": {"n": TOKEN}}},
-            "Invalid structured content returned by tool go: '…' is not of type 'integer'",
+            "its answer could not be read: content: Input should be a valid list",
         ),
         ({}, {"error": {"code": -32000, "message": f"busy with {TOKEN}"}}, "busy with …"),
     ],
-    ids=["no result", "not as announced", "its own error"],
+    ids=["no result", "its own error"],
 )
 def test_an_answer_that_is_none_is_the_servers_fault_and_no_end(
     held: Held, tool: dict[str, Any], answer: dict[str, Any], says: str
@@ -310,6 +308,77 @@ def test_an_answer_that_is_none_is_the_servers_fault_and_no_end(
     assert held.tools["go"].server.session is session
 
 
+def as_line(text: str) -> str:
+    """The answer with this text as JSON."""
+    return '{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": ' + text + "}]}}"
+
+
+UNREADABLE = {
+    "half an emoji": as_line('"\\ud83d"'),
+    "5,000 levels": as_line("[" * 5_000 + "]" * 5_000),
+    "a number that is none": as_line("NaN1"),
+    "cut in the middle": as_line('"a')[:-9],
+}
+
+
+@pytest.mark.parametrize("line", UNREADABLE.values(), ids=UNREADABLE)
+def test_an_answer_that_cannot_be_parsed_ends_its_call_at_once(held: Held, line: str) -> None:
+    held.start(bare=bare({}, line))
+    session = held.tools["go"].server.session
+    for _ in range(2):
+        assert held("go").startswith(
+            "error: the MCP server 'bare': its answer could not be read: Invalid JSON"
+        )
+    assert held.tools["go"].server.session is session
+
+
+def test_a_result_is_not_held_up_by_the_schema_that_announced_it(held: Held) -> None:
+    slow = {"content": [], "structuredContent": {"n": "a" * 40 + "!"}}
+    held.start(bare=bare({"outputSchema": SLOW}, {"result": slow}))
+    assert json.loads(held("go")) == slow["structuredContent"]
+
+
+def test_a_byte_that_is_not_utf8_and_a_printed_line_spoil_no_answer(held: Held) -> None:
+    held.start(bare=bare({}, "{a line that somebody printed}\n" + as_line('"caf\xe9"')))
+    assert held("go") == "caf\ufffd"
+
+
+NAMES = [
+    # the tools of servers, and the names under which a model sees them
+    ([["notes.add", "notes_add"]], [["notes_add_", "notes_add"]]),
+    ([["notes/add", "notes.add"]], [["notes_add_", "notes_add_"]]),
+    ([["notes.add"]], [["notes_add"]]),
+    ([["create_issue"], ["create_issue", "close"]], [["create_issue"], ["create_issue_", "close"]]),
+    ([["検索", "作成"]], [["tool_", "tool_"]]),
+    ([["x" * 64, "x" * 64 + "y"]], [["x" * 64, "x" * 59 + "_"]]),
+]
+
+
+@pytest.mark.parametrize(("given", "names"), NAMES)
+def test_tools_whose_names_would_be_one_get_a_suffix_that_stays(
+    given: list[list[str]], names: list[list[str]]
+) -> None:
+    servers: list[Any] = []
+    for server, tools in zip("ab", given, strict=False):
+        remotes = [SimpleNamespace(name=name) for name in tools]
+        servers.append(SimpleNamespace(server=SimpleNamespace(name=server), tools=remotes))
+    chosen = mcp_tools.choose_tool_names(servers)
+    flat = [name for one in chosen for name in one]
+    assert len(set(flat)) == len(flat)
+    assert max(map(len, flat)) <= 64
+    bare_names = [[re.sub(r"_[0-9a-f]{4}$", "_", name) for name in one] for one in chosen]
+    assert bare_names == names
+    assert mcp_tools.choose_tool_names(servers[:1]) == chosen[:1]
+
+
+def test_two_servers_with_one_tool_are_both_usable(held: Held) -> None:
+    answers = [{"result": {"content": [{"type": "text", "text": text}]}} for text in ("one", "two")]
+    held.start(first=bare({}, answers[0]), second=bare({}, answers[1]))
+    plain, suffixed = held.tools
+    assert (held(plain), held(suffixed)) == ("one", "two")
+    assert (plain, suffixed[:3], len(suffixed)) == ("go", "go_", 7)
+
+
 @pytest.mark.parametrize(
     ("tool", "says"),
     [
@@ -318,8 +387,18 @@ def test_an_answer_that_is_none_is_the_servers_fault_and_no_end(
             {"inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/no"}}}},
             "the arguments of its tool 'go' cannot be read: \"Reference '#/$defs/no' not found.\".",
         ),
+        (
+            {
+                "inputSchema": {
+                    **GO["inputSchema"],
+                    "properties": {"a": {"$ref": "#/$defs/d0"}},
+                    "$defs": DOUBLED,
+                }
+            },
+            "the arguments of its tool 'go' describe 1,879,048,191 values, more than 10,000.",
+        ),
     ],
-    ids=["no name", "no schema"],
+    ids=["no name", "no schema", "doubled"],
 )
 def test_a_tool_that_no_model_could_be_shown_is_one_sentence(
     held: Held, tool: dict[str, Any], says: str
