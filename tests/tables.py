@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from wakeloop.loop.gates import GATES, OTHER_ENDINGS
+from wakeloop.loop.case import Case
+from wakeloop.loop.gates import ENDINGS, GATES, OTHER_ENDINGS, choose_exit_code
+from wakeloop.loop.ruling import rule
 from wakeloop.settings import PRESET_SETTINGS, LoopSettings
 
 ROOT = Path(__file__).parents[1]
@@ -15,6 +18,55 @@ def endings_table() -> str:
     rows = ["| | reason | state | when |", "|---|---|---|---|"]
     rows += [f"| {n} | `{one.name}` | {one.state} | {one.meaning} |" for n, one in enumerate(GATES, 1)]
     rows += [f"| | `{one.name}` | {one.state} | {one.meaning} |" for one in OTHER_ENDINGS]
+    return "\n".join(rows)
+
+
+LISTS: dict[str, dict[str, Any]] = {
+    "open items": {"open": 1},
+    "nothing open, not written": {"open": 0},
+    "nothing open, written": {"open": 0, "wrote": True},
+    "nothing open, one given up": {"open": 0, "wrote": True, "gave_up": True},
+}
+SITUATIONS: dict[str, dict[str, Any]] = {
+    "nothing else": {},
+    "a reply is owed": {"owed": True},
+    "it waits for somebody": {"waiting": True},
+    "`auto_continue` is off": {"settings": LoopSettings(auto_continue=False)},
+    "a drain was requested": {"drained": True},
+    "few supersteps are left": {"steps_left": 4},
+    "a budget is spent": {"spent_budget": "token_budget", "reported": True},
+    "the wakes are spent": {"wakes": 25, "retries": 1},
+    "the wakes made no progress": {"idle_wakes": 5, "retries": 1},
+    "the rounds go in circles": {"end": "looping", "retries": 1},
+    "the model refused": {"end": "refused"},
+}
+
+
+def truth_table() -> str:
+    """What follows a turn's end, by list and situation, with the exit code, after all corrections."""
+    rows = ["| | " + " | ".join(LISTS) + " |", "|---|" + "---|" * len(LISTS)]
+    for words, situation in SITUATIONS.items():
+        cells = []
+        for listed in LISTS.values():
+            case = Case(**{"settings": LoopSettings(), **situation, **listed})
+            ruling = rule(case)
+            code = (
+                f" ({choose_exit_code({'reason': ruling, 'open': case.open}):d})" if ruling in ENDINGS else ""
+            )
+            cells.append(f"`{ruling}`{code}")
+        rows.append(f"| {words} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def exit_code_table() -> str:
+    """The exit code of every ending: with open items, without, and where no item passed the verifier."""
+    rows = ["| reason | open items | nothing open | no item passed `verify` |", "|---|---|---|---|"]
+    for one in ENDINGS.values():
+        with_open: Any = f"{one.exit_code_open:d}"
+        if one.name in ("blocked", "settled", "answered"):
+            with_open = ""  # they need a list without open items
+        code = choose_exit_code({"reason": one.name, "open": 0, "verified": False})
+        rows.append(f"| `{one.name}` | {with_open} | {one.exit_code:d} | {code:d} |")
     return "\n".join(rows)
 
 
@@ -39,6 +91,7 @@ def replace_table(page: Path, table: str) -> None:
 
 
 if __name__ == "__main__":
-    replace_table(ROOT / "docs" / "rules.md", endings_table())
+    for table in (endings_table(), truth_table(), exit_code_table()):
+        replace_table(ROOT / "docs" / "rules.md", table)
     replace_table(ROOT / "README.md", settings_table(for_presets=False))
     replace_table(ROOT / "docs" / "settings.md", settings_table())

@@ -16,6 +16,7 @@ from wakeloop.agent import create_todo_agent
 from wakeloop.bench.peers import DEEPAGENTS, LANGCHAIN, Peer
 from wakeloop.bench.study import require_known
 from wakeloop.bench.task import Task
+from wakeloop.loop.gates import ExitCode, choose_exit_code
 from wakeloop.model.chat_models import bind_tools
 from wakeloop.presets import PRESETS, preset
 from wakeloop.settings import LoopSettings
@@ -140,7 +141,7 @@ def run_wakeloop(settings: LoopSettings, job: Job, *, given: bool = False, verif
     session = state["todo_session"]
     return Ending(
         text=answer_of(state),
-        signal="done" if session["reason"] == "settled" else "open",
+        signal="done" if choose_exit_code(session) == ExitCode.SETTLED else "open",
         reason=session["reason"],
         listed=len(state["todos"]),
         wakes=session["wakes"],

@@ -16,11 +16,12 @@ from wakeloop.display.formatting import (
     format_ending,
     format_interrupt,
     format_item,
+    format_progress,
     format_trouble,
     wants_approval,
 )
 from wakeloop.display.screen import Line
-from wakeloop.loop.gates import choose_exit_code
+from wakeloop.loop.gates import ExitCode, choose_exit_code
 from wakeloop.thread.thread_status import answer_of, read_session, session_of
 from wakeloop.todos.items import is_open
 
@@ -54,20 +55,26 @@ def resume_command(thread: str, database: DatabaseFile, *more: str) -> str:
 def closing_lines(
     snapshot: "StateSnapshot", thread: str, database: DatabaseFile, summary: str, *, whole: bool
 ) -> list[Line]:
-    """Return the last lines of a run: the list, the ending, and how to continue.
+    """Return the last lines of a run: the list, its counts, the ending, and how to continue.
 
     The list is `whole`, or only its open and blocked items.
     """
     session = read_session(snapshot)
     todos = snapshot.values.get("todos") or []
     problem = format_trouble(session, todos)
+    progress = format_progress(todos) if todos else ""
+    good = choose_exit_code(session) == ExitCode.SETTLED
     if not whole:
         todos = [todo for todo in todos if is_open(todo) or todo["status"] == "blocked"]
     lines = [Line("item", f"  {format_item(todo)}") for todo in todos[:MOST_ITEMS]]
     if len(todos) > MOST_ITEMS:
         rest = f"  … and {len(todos) - MOST_ITEMS} more: wakeloop todo {shlex.quote(thread)} list"
         lines.append(Line("item", rest))
-    lines += [Line("end", format_ending(session)), Line("note", f"thread {thread}: {summary}")]
+    if progress:
+        all_completed = good and session["completed"] == session["items"]
+        lines.append(Line("item" if all_completed else "end", f"list: {progress}"))
+    ending = format_ending(session, snapshot.values.get("messages") or ())
+    lines += [Line("good" if good else "end", ending), Line("note", f"thread {thread}: {summary}")]
     if problem:
         lines.append(Line("error", problem))
     if snapshot.interrupts:

@@ -29,7 +29,7 @@ from wakeloop.display.screen import Line
 from wakeloop.display.terminal_output import write_text
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.errors import InputError
-from wakeloop.thread.thread_status import read_session
+from wakeloop.thread.thread_status import has_only_talked, read_session
 
 
 def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside: ExternalTools) -> int:
@@ -44,6 +44,8 @@ def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside
     own = snapshot.values.get("todo_settings") or {}
     if hint := format_raise_hint(read_session(snapshot), run.spec, own, run.thread, run.database):
         view.say(Line("way", hint))
+    if has_only_talked(read_session(snapshot), snapshot.values.get("messages") or ()):
+        view.say(Line("note", f"To try the model: {run.spec.doctor_command}"))
     page: Line | None = None
     if run.spec.demo and outcome.stopped is None:
         from wakeloop.cli.report import write_demo_report  # what makes pages takes a moment to import

@@ -13,7 +13,7 @@ from wakeloop.cli.agent import build_agent_graph
 from wakeloop.cli.budget_hints import describe_budget, merge_typed_settings
 from wakeloop.cli.execution import Graph, Outcome, View, execute
 from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
-from wakeloop.cli.failures import usage_error
+from wakeloop.cli.failures import SETTLED, usage_error
 from wakeloop.cli.final_state import exit_code, resume_command
 from wakeloop.cli.finish_run import finish_run, print_result, report_failure
 from wakeloop.cli.offline_graph import build_offline_graph
@@ -55,7 +55,8 @@ def report_at_rest(run: RunSpec) -> int | None:
         if store.is_held(run.thread) or not is_at_rest(before):
             return None
     session, view = read_session(before), choose_view(run, before)
-    view.say(Line("end", format_ending(session)))
+    good = exit_code(session) == SETTLED
+    view.say(Line("good" if good else "end", format_ending(session, before.values.get("messages") or ())))
     advice = f"To give it a message: {resume_command(run.thread, run.database, 'your message')}"
     unsaved = (
         " The settings you gave were not saved; give them with the message." if run.typed_settings else ""

@@ -70,7 +70,7 @@ def describe_thread(
     if row["reason"] not in (None, row["state"]):
         reason = f" ({clean_line(str(row['reason']))})"
     yield f"state: {clean_line(str(row['state']))}{reason}, changed {format_time(row['changed'])}"
-    yield f"  {clean_line(formatting.format_ending(session))}"
+    yield f"  {clean_line(formatting.format_ending(session, values.get('messages') or ()))}"
     if row["raise"]:
         yield f"  {row['raise']}"
     if known.spec:

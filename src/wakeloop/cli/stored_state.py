@@ -12,7 +12,7 @@ from wakeloop.channels.apply_writes import BATCH_REDUCERS, SINGLE_REDUCERS, appl
 from wakeloop.cli.failures import CommandError
 from wakeloop.errors import DamagedError
 from wakeloop.thread.thread_status import session_of
-from wakeloop.thread.thread_views import INTERRUPT_KEY, ThreadView, find_interrupt_kind
+from wakeloop.thread.thread_views import INTERRUPT_KEY, ThreadView, find_failure, find_interrupt_kind
 
 INPUT_TASK = "00000000-0000-0000-0000-000000000000"  # LangGraph's id for the writes of an input
 TASK_WRITES = frozenset(
@@ -77,11 +77,13 @@ def _read_rows(saver: BaseCheckpointSaver[Any], found: CheckpointTuple) -> Store
     for task, channel, value in writes:
         if channel == INTERRUPT_KEY and task not in finished:
             interrupts += value if isinstance(value, list | tuple) else [value]
+    raised = [value for task, channel, value in writes if channel == "__error__" and task not in finished]
     return StoredState(
         _channel_values(saver, found, [write for write in writes if write[1] not in TASK_WRITES]),
         parked=bool(interrupts),
         mid_run=mid_run,
         waiting_on=find_interrupt_kind(interrupts),
+        failure=find_failure(raised),
         interrupts=tuple(interrupts),
         created_at=found.checkpoint["ts"],
     )

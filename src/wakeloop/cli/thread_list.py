@@ -12,7 +12,7 @@ from wakeloop.cli.failures import CommandError, redact
 from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_read
 from wakeloop.cli.stored_state import DAMAGED, StoredState, read_state
-from wakeloop.display.formatting import count_blocked, count_closed, count_failed_calls, format_failures
+from wakeloop.display.formatting import count_closed, count_failed_calls, format_failures
 from wakeloop.display.terminal_output import count_columns, cut_text, find_width, format_columns
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.text.characters import pluralize, quote_path
@@ -78,6 +78,8 @@ def thread_row(store: Store, known: ThreadRecord, database: DatabaseFile) -> dic
             "total": 0,
             "wakes": 0,
             "failed_calls": 0,
+            "completed": 0,
+            "cancelled": 0,
             "blocked": 0,
             "changed": None,
             "raise": None,
@@ -106,7 +108,9 @@ def summarize_thread(
         "total": len(todos),
         "wakes": session["wakes"],
         "failed_calls": count_failed_calls(session),
-        "blocked": count_blocked(todos),
+        "completed": session["completed"],
+        "cancelled": session["cancelled"],
+        "blocked": session["blocked"],
         "changed": snapshot.created_at,
         "raise": format_raise_hint(
             session, known.spec, values.get("todo_settings") or {}, known.id, database
@@ -142,7 +146,7 @@ def format_cells(row: Mapping[str, Any], ids: Sequence[str], width: int | None) 
         "REASON": clean_line(str(row["reason"] or "-"), 20),
         "WAKES": str(row["wakes"]),
         "CHANGED": format_time(row["changed"]),
-        "TROUBLE": format_failures(row["failed_calls"], row["blocked"]),
+        "TROUBLE": format_failures(row["failed_calls"], row["blocked"], row["cancelled"]),
         "REQUEST": cut_text(clean_line(row["request"]), 32),
         "LAST MESSAGE": cut_text(clean_line(row["last"]), 40) or "-",
     }

@@ -13,17 +13,14 @@ from wakeloop.cli.questions import suppress_echo
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.spec_builder import settings_from_spec
 from wakeloop.dialects import get_dialect
-from wakeloop.display.formatting import SENTENCES
 from wakeloop.display.live_view import LiveView, supports_live_view
 from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Line, Screen
 from wakeloop.thread.thread_status import is_unfinished, read_session
 
-GOOD = SENTENCES["settled"]
-
 
 class QuietView(PlainView):
-    """Prints errors, questions, hints, and every ending except success."""
+    """Prints errors, questions, hints, every ending except success, and what is left of the list."""
 
     def feed(self, mode: str, data: Any) -> None:
         """Take one part of the stream."""
@@ -31,7 +28,7 @@ class QuietView(PlainView):
 
     def say(self, line: Line) -> None:
         """Print a line if a person must read it."""
-        if line.kind in ("error", "question", "way") or (line.kind == "end" and line.text != GOOD):
+        if line.kind in ("error", "question", "way", "end"):
             super().say(line)
 
 
@@ -62,7 +59,7 @@ def choose_view(run: RunSpec, before: StateSnapshot) -> View:
     )
     if is_unfinished(before):
         session = read_session(before)
-        screen.wakes, screen.spent = session["wakes"], session["spent"]
+        screen.wakes, screen.budget, screen.spent = session["wakes"], session["budget"], session["spent"]
     if run.output.shows_progress:
         return (
             NoEchoLive(screen, sys.stdout)

@@ -6,16 +6,20 @@ from typing import Any
 
 from wakeloop.display.terminal_text import clean_line, strip_controls
 from wakeloop.loop.approval import PLAN_ACTION
-from wakeloop.loop.gates import ENDINGS
+from wakeloop.loop.gates import ENDINGS, lacks_proof
 from wakeloop.stream import ActivationSpending
 from wakeloop.text.characters import escape_invisible, is_visible, pluralize
 from wakeloop.text.secrets import redact_json, redact_text
+from wakeloop.thread.thread_status import has_only_talked
 from wakeloop.todos.items import Todo, count_items, is_closed, is_open
 
 SENTENCES = {
     **{name: one.sentence for name, one in ENDINGS.items()},
     "damaged": "The stored thread is damaged; this is what could be read, {open} open.",
 }
+ONLY_TALKED = "Answered without a list and without calling a tool."
+ONLY_FAILED = "Answered without a list, and no call of a tool succeeded."
+UNVERIFIED = " No item of the list passed the verifier."
 UNFINISHED = "The run has not finished; {open} open."
 NOT_BEGUN = "Nothing has been run yet; {open} open."
 BY_HAND = "Idle with {open} open; the list was edited by hand."
@@ -25,10 +29,14 @@ SIGNS = {"pending": "○", "in_progress": "▸", "completed": "✔", "cancelled"
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]", "blocked": "[!]"}
 
 
-def format_ending(session: Mapping[str, Any]) -> str:
-    """Say in a sentence how a thread's last run ended; another package's reason is quoted as it is."""
+def format_ending(session: Mapping[str, Any], messages: Sequence[Any] | None = None) -> str:
+    """Say in a sentence how a thread's last run ended; another package's reason is quoted as it is.
+
+    With the thread's messages, a run that has only talked says so.
+    """
     reason = session.get("reason")
     blanks: dict[str, Any] = {**count_items(()), "budget": 0, "on": "a peer", **session}
+    blanks["error"] = clean_line(str(blanks.get("error") or "the run raised")).rstrip(".")
     budget = blanks["budget"]
     if session.get("state") == "running" and reason is None:
         sentence = UNFINISHED
@@ -36,6 +44,10 @@ def format_ending(session: Mapping[str, Any]) -> str:
         sentence = BY_HAND if budget else NOT_BEGUN  # every run notes a budget
     else:
         sentence = SENTENCES.get(reason, "Ended: {named}; {open} open.")
+        if messages is not None and has_only_talked(session, messages):
+            sentence = ONLY_FAILED if count_failed_calls(session) else ONLY_TALKED
+        elif lacks_proof(session):
+            sentence += UNVERIFIED
         blanks["named"], blanks["are"] = clean_line(str(reason)), "is" if budget == 1 else "are"
         blanks["budget"] = pluralize(budget, "wake") if isinstance(budget, int) else budget
     missing = clean_line(str(session.get("missing") or ""), LONGEST_MISSING)
@@ -48,11 +60,13 @@ def format_ending(session: Mapping[str, Any]) -> str:
 
 
 def format_progress(todos: Sequence[Todo]) -> str:
-    """Count the closed and the blocked items: `2/5 closed, 1 blocked`."""
-    progress = f"{count_closed(todos)}/{len(todos)} closed"
-    blocked = count_blocked(todos)
-    if blocked:
-        progress += f", {blocked} blocked"
+    """Count the closed items, those of them that were cancelled, and the blocked: `2/5 closed, 1 blocked`."""
+    counts = count_items(todos)
+    progress = f"{counts['completed'] + counts['cancelled']}/{counts['items']} closed"
+    if counts["cancelled"]:
+        progress += f" ({counts['cancelled']} cancelled)"
+    if counts["blocked"]:
+        progress += f", {counts['blocked']} blocked"
     return progress
 
 
@@ -130,17 +144,20 @@ def format_budget_share(name: str | None, share: float) -> str:
 
 
 def format_trouble(session: Mapping[str, Any], todos: Sequence[Todo]) -> str:
-    """Count failed calls and blocked items, which a good ending would hide; "" without any."""
-    return format_failures(count_failed_calls(session), count_blocked(todos))
+    """Count failed calls, blocked and cancelled items, which a good ending would hide; "" without any."""
+    counts = count_items(todos)
+    return format_failures(count_failed_calls(session), counts["blocked"], counts["cancelled"])
 
 
-def format_failures(calls: int, items: int) -> str:
-    """Say how many calls failed and how many items are blocked; "" if none."""
+def format_failures(calls: int, blocked: int, cancelled: int) -> str:
+    """Say how many calls failed, and how many items are blocked and cancelled; "" if none."""
     parts = []
     if calls:
         parts.append(f"{pluralize(calls, 'call')} failed")
-    if items:
-        parts.append(f"{pluralize(items, 'item')} blocked")
+    if blocked:
+        parts.append(f"{pluralize(blocked, 'item')} blocked")
+    if cancelled:
+        parts.append(f"{pluralize(cancelled, 'item')} cancelled")
     return ", ".join(parts)
 
 

@@ -29,6 +29,7 @@ STYLES = {
     "guard": "magenta",
     "question": "bold",
     "end": "bold",
+    "good": "bold",
 }
 ITEMS = {"in_progress": "bold cyan", "completed": "green", "cancelled": "dim", "blocked": "red"}
 OUTCOMES = {"done": "✔", "error": "✘"}

@@ -58,7 +58,7 @@ class TodoPanel:
         >>> panel = TodoPanel(create_todo_agent(ScriptedModel(says("Hello!"))))
         >>> panel.run({"messages": [("user", "Hi")]})  # doctest: +ELLIPSIS
         model: Hello!
-        Settled: nothing on the list is open. ...
+        Answered without a list and without calling a tool. ...
         'Hello!'
     """
 
@@ -139,7 +139,10 @@ class TodoPanel:
     @contextmanager
     def _follow_run(self) -> Iterator[None]:
         """Open a panel for a run, and finish it with how the run ended."""
-        self.screen = Screen(title=self.title, todo_tools=self.screen.todo_tools, todos=self.screen.todos)
+        before = self.screen
+        self.screen = Screen(title=self.title, todo_tools=before.todo_tools, todos=before.todos)
+        # a resumed run continues their counts, and the event of a new activation resets them
+        self.screen.wakes, self.screen.budget, self.screen.spent = before.wakes, before.budget, before.spent
         self.lines.clear()
         self.result, self._place, self.running = None, None, True
         self._draw(at_once=True)
@@ -166,7 +169,8 @@ class TodoPanel:
         """Say how the run ended and what went wrong."""
         session: dict[str, Any] = {**session_of(self.result)} if self.result else {}
         # The values of a parked run do not count open items.
-        end = formatting.format_ending(session | {"open": count_open(self.screen.todos)})
+        counted = session | {"open": count_open(self.screen.todos)}
+        end = formatting.format_ending(counted, (self.result or {}).get("messages") or ())
         trouble = formatting.format_trouble({"spent": self.screen.spent}, self.screen.todos)
         if trouble:
             end += f" {trouble}."

@@ -152,7 +152,7 @@ class ReportPage:
         yield "Time", formatting.format_elapsed(self.picture.ended - self.picture.began)
         if models := self.models():
             yield "Model", ", ".join(models)
-        if trouble := formatting.format_failures(kinds["failed"], formatting.count_blocked(todos)):
+        if trouble := formatting.format_trouble({"spent": {"failed_calls": kinds["failed"]}}, todos):
             yield "Trouble", trouble
         yield "Began", datetime.fromtimestamp(self.picture.began, UTC).strftime("%Y-%m-%d %H:%M UTC")
 

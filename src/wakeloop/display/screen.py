@@ -21,7 +21,7 @@ from wakeloop.thread.thread_views import INTERRUPT_KEY
 from wakeloop.todos.items import Todo
 
 Kind = Literal[
-    "note", "way", "item", "tool", "done", "error", "model", "wake", "nag", "guard", "question", "end"
+    "note", "way", "item", "tool", "done", "error", "model", "wake", "nag", "guard", "question", "end", "good"
 ]
 StreamMode = Literal["custom", "updates", "messages"]
 STREAM_MODES: tuple[StreamMode, ...] = ("custom", "updates", "messages")  # what a screen reads
@@ -189,8 +189,10 @@ class Screen:
         return [Line("nag", text)]
 
     def on_parked(self, event: Mapping[str, Any]) -> list[Line]:
-        """Take over what the ended run spent, which also counts what no event reported."""
-        self.spent = event["session"].get("spent") or self.spent
+        """Take over the counts of the activation, which also has what an earlier run of it did."""
+        session = event["session"]
+        self.spent = session.get("spent") or self.spent
+        self.wakes = session.get("wakes", self.wakes)
         return []
 
     def on_guard(self, event: Mapping[str, Any]) -> list[Line]:

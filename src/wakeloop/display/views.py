@@ -61,7 +61,7 @@ def show(given: object) -> View:
     todos: list[Todo] = values.get("todos") or []
     # The session of a parked run's result does not count open items.
     session: dict[str, Any] = {"open": count_open(todos), **session_of(given)}
-    sentence = format_session(session)
+    sentence = format_session(session, values.get("messages") or ())
     goal = clean_line(redact_text(values.get("todo_goal") or ""), MAX_ITEM)
     answer = strip_controls(redact_text(answer_of(given)))
     html = [render_list_html(todos), make_paragraph(sentence)]
@@ -75,7 +75,7 @@ def show(given: object) -> View:
     return View("\n".join(html), "\n".join(text))
 
 
-def format_session(session: Mapping[str, Any]) -> str:
+def format_session(session: Mapping[str, Any], messages: Sequence[Any] | None = None) -> str:
     """Say how a thread's last run ended, what it spent, and how many calls failed."""
     parts = []
     if session.get("wakes"):
@@ -84,7 +84,7 @@ def format_session(session: Mapping[str, Any]) -> str:
         parts.append(formatting.format_spent(spent))
     if failed := formatting.count_failed_calls(session):
         parts.append(f"{pluralize(failed, 'call')} failed")
-    sentence = formatting.format_ending(session)
+    sentence = formatting.format_ending(session, messages)
     if parts:
         sentence += f" {', '.join(parts)}."
     return sentence

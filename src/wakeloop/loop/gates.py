@@ -28,12 +28,12 @@ class ExitCode(IntEnum):
 class Ending:
     """Everything that is declared about one way in which a run ends.
 
-    `sentence` is for people; its blanks are `open`, `completed`, `cancelled`, `blocked`,
-    `budget`, `are` and `on`. `meaning` says in the docs when it happens. `state` is the session's; an
-    idle session with nothing open is dormant. The two exit codes are for a list with open items, and for one
-    without. `done`: there is nothing left to do, so the answer is asked for in the caller's format.
-    `needs_proof`: where a verifier was given and accepted no item of the list, the exit code is that of an
-    open list. `after_goal`: a goal that code checks is asked for before the run ends so (rule 24).
+    `sentence` is for people; its blanks are `open`, `completed`, `cancelled`, `blocked`, `budget`, `are`,
+    `on` and `error`. `meaning` says in the docs when it happens. `state` is the session's; an idle session
+    with nothing open is dormant. The two exit codes are for a list with open items, and for one without.
+    `done`: there is nothing left to do, so the answer is asked for in the caller's format. `needs_proof`:
+    where a verifier was given and accepted no item of the list, the exit code is that of an open list. `after_goal`:
+    a goal that code checks is asked for before the run ends so (rule 24).
     """
 
     name: EndReason
@@ -306,7 +306,7 @@ OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by 
     ),
     Ending(
         name="failed",
-        sentence="The last run failed, {open} open.",
+        sentence="Failed with {open} open: {error}.",
         meaning="the last run raised, or its reply was written by no model (rules 21, 22)",
         state="failed",
         exit_code_open=ExitCode.FAILED,
@@ -323,7 +323,7 @@ OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by 
     ),
     Ending(
         name="cancelled",
-        sentence="A server or host cancelled the run, {open} open.",
+        sentence="Cancelled with {open} open, by a server or host.",
         meaning="a server or host cancelled the run (rule 21)",
         state="cancelled",
         exit_code_open=ExitCode.FAILED,
@@ -340,6 +340,12 @@ LIMITS: Mapping[str, str] = MappingProxyType({gate.name: gate.limit for gate in 
 """The setting that limits each budget."""
 
 
+def lacks_proof(session: Mapping[str, Any]) -> bool:
+    """Tell whether a good ending is not proved: a verifier is given, and no item of the list passed it."""
+    ending = ENDINGS.get(session.get("reason") or "")
+    return ending is not None and ending.needs_proof and session.get("verified") is False
+
+
 def choose_exit_code(session: Mapping[str, Any]) -> ExitCode:
     """Return the exit code for the session of a thread at rest."""
     if session["reason"] is None:
@@ -347,9 +353,9 @@ def choose_exit_code(session: Mapping[str, Any]) -> ExitCode:
     ending = ENDINGS.get(session["reason"])
     if ending is None:  # a damaged thread
         return ExitCode.OPEN if session["open"] else ExitCode.FAILED
-    if ending.needs_proof and session.get("verified") is False:
+    if lacks_proof(session):
         return ExitCode.OPEN
-    is_open = session["open"] or session["state"] == "idle"  # idle with nothing open: a goal is not met
+    is_open = session["open"] or session.get("state") == "idle"  # idle with nothing open: a goal is not met
     return ending.exit_code_open if is_open else ending.exit_code
 
 

@@ -42,8 +42,9 @@ class SessionStatus:
     Attributes:
         thread: The thread's id.
         agent: The name of its agent.
-        state: `running`, `idle` (items are open), `dormant` (none are) or `waiting`; `damaged` if the thread
-            cannot be read, `unknown` if the host does not have its agent (see `error`).
+        state: `running`, `idle` (items are open), `dormant` (none are), `waiting`, `failed` (the run raised)
+            or `cancelled` (by the server); `damaged` if the thread cannot be read, `unknown` if the host does
+            not have its agent (see `error`).
         reason: Why the last run ended; None before the first.
         open: How many items are open.
         wakes: How many wakes the activation has used.
@@ -55,6 +56,8 @@ class SessionStatus:
         waits_for: The threads that a waiting session waits for.
         asks: The ids of the questions that wait for a person, oldest first. An answer names one of them as
             its `correlation_id`.
+        items: The number of its items; `completed`, `cancelled` and `blocked` count those of each kind.
+        verified: Whether a completed item passed the verifier; None where no verifier is given.
 
     Example:
         >>> from wakeloop.sessions import SessionStatus
@@ -74,6 +77,11 @@ class SessionStatus:
     error: str | None = None
     waits_for: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
+    items: int = 0
+    completed: int = 0
+    cancelled: int = 0
+    blocked: int = 0
+    verified: bool | None = None
 
     @classmethod
     def from_snapshot(
@@ -91,8 +99,14 @@ class SessionStatus:
             budget=session["budget"],
             on=session.get("on"),
             queued=queued,
+            error=session.get("error"),
             waits_for=awaited_threads(snapshot.values or {}),
             asks=tuple(question.id for question in snapshot.interrupts),
+            items=session["items"],
+            completed=session["completed"],
+            cancelled=session["cancelled"],
+            blocked=session["blocked"],
+            verified=session.get("verified"),
         )
 
     @classmethod

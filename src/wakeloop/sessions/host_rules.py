@@ -128,7 +128,7 @@ def choose_next_input(
 def must_resume(session: Session) -> bool:
     """Tell whether to wake a thread when the host starts, because a drain ended its run.
 
-    Send it a `kick`. A thread whose run failed looks the same and gets another chance. One that is `running`
+    Send it a `kick`. A thread whose run failed gets another chance, too. One that is `running`
     continues with the input None instead (`choose_next_input`).
 
     Example:
@@ -136,7 +136,7 @@ def must_resume(session: Session) -> bool:
         >>> must_resume({"state": "idle", "reason": "drained"})
         True
     """
-    return session.get("reason") == "drained"
+    return session.get("reason") in ("drained", "failed")
 
 
 def list_outstanding(
@@ -249,7 +249,7 @@ def close_run(
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     sent = send_outstanding(graph.get_state(config), thread_id, host, failure)
     if failure is not None:
-        end_run(graph, config)
+        end_run(graph, config, failure)
     if sent:
         graph.update_state(config, {"owed_replies": remove_answered(sent)}, as_node=LAST_NODE)
     return sent
@@ -272,7 +272,7 @@ async def aclose_run(
     before = await graph.aget_state(config)
     sent = await to_thread(send_outstanding, before, thread_id, host, failure)  # it may read other threads
     if failure is not None:
-        await aend_run(graph, config)
+        await aend_run(graph, config, failure)
     if sent:
         await graph.aupdate_state(config, {"owed_replies": remove_answered(sent)}, as_node=LAST_NODE)
     return sent

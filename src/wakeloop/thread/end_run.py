@@ -12,17 +12,24 @@ from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.run_end import choose_state, drop_run_notes
 from wakeloop.loop.spending import add_round, report_spent
+from wakeloop.stream import EndReason
 from wakeloop.thread.thread_status import find_resting_node, is_unfinished, read_session
+from wakeloop.thread.thread_views import read_thread
 from wakeloop.todos.items import count_items
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
-def end_run(graph: Graph, config: RunnableConfig) -> bool:
+def end_run(graph: Graph, config: RunnableConfig, failure: str | None = None) -> bool:
     """End a run that waits at an interrupt or broke off. Return False if the thread has no such run.
 
-    The thread is left as a drained run leaves it. Results of finished tool calls are kept; the next message
-    answers the calls that are still open.
+    The thread is left as a drained run leaves it, or, if the run raised, as `failed`. Results of finished
+    tool calls are kept; the next message answers the calls that are still open.
+
+    Args:
+        graph: The agent, compiled with a checkpointer.
+        config: Names the thread.
+        failure: The words of the exception that the run raised, if the checkpoint does not have them.
 
     Raises:
         EditError: `graph` is not an agent, but for example the parent of one.
@@ -40,12 +47,14 @@ def end_run(graph: Graph, config: RunnableConfig) -> bool:
         return False
     graph.update_state(config, None, as_node=END)
     graph.update_state(
-        config, build_drained_update(before, graph.get_state(config).values), as_node=find_resting_node(graph)
+        config,
+        build_ended_update(before, graph.get_state(config).values, failure),
+        as_node=find_resting_node(graph),
     )
     return True
 
 
-async def aend_run(graph: Graph, config: RunnableConfig) -> bool:
+async def aend_run(graph: Graph, config: RunnableConfig, failure: str | None = None) -> bool:
     """End a run that waits at an interrupt or broke off: `end_run` for asynchronous savers."""
     before = await graph.aget_state(config)
     if not is_unfinished(before):
@@ -53,19 +62,23 @@ async def aend_run(graph: Graph, config: RunnableConfig) -> bool:
     await graph.aupdate_state(config, None, as_node=END)
     after = await graph.aget_state(config)
     await graph.aupdate_state(
-        config, build_drained_update(before, after.values), as_node=find_resting_node(graph)
+        config, build_ended_update(before, after.values, failure), as_node=find_resting_node(graph)
     )
     return True
 
 
-def build_drained_update(before: StateSnapshot, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the update that leaves a thread as a drained run leaves it."""
+def build_ended_update(
+    before: StateSnapshot, values: Mapping[str, Any], failure: str | None = None
+) -> dict[str, Any]:
+    """Return the update that leaves a thread as a drained run leaves it, or as one that raised."""
+    failure = failure or read_thread(before).failure
+    reason: EndReason = "failed" if failure else "drained"
     notes: Ledger = {**read_notes(values)}
     messages = values.get("messages") or ()
     add_round(notes, messages)
     rest = drop_run_notes(notes)
     rest.pop("refused", None)
-    rest["ruling"] = "drained"
+    rest["ruling"] = reason
     update: dict[str, Any] = {"todo_ledger": rest}
     if (values.get("todo_session") or {}).get("state") != "running":
         return update  # `activate` had not run yet, so the session is still that of the run before
@@ -73,12 +86,15 @@ def build_drained_update(before: StateSnapshot, values: Mapping[str, Any]) -> di
     session: dict[str, Any] = {
         **read_session(before),
         **counts,
-        "reason": "drained",
-        "state": choose_state("drained", counts["open"] + is_unmet(rest)),
+        "reason": reason,
+        "state": choose_state(reason, counts["open"] + is_unmet(rest)),
         "list": rest.get("writes", 0),
         "spent": report_spent(rest),
     }
-    session.pop("on", None)
+    for key in ("on", "error"):
+        session.pop(key, None)
+    if failure:
+        session["error"] = failure
     if "missing" in rest:
         session["missing"] = rest["missing"]
     update["todo_session"] = session

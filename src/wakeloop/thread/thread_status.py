@@ -3,14 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, ToolMessage
 
+from wakeloop.dialects import DIALECTS
 from wakeloop.errors import EditError
 from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.silences import find_question
 from wakeloop.loop.spending import report_spent
 from wakeloop.stream import Session
-from wakeloop.text.marks import is_model_reply, is_user_message, opens_activation, text_of
+from wakeloop.text.marks import (
+    activation_messages,
+    is_model_reply,
+    is_user_message,
+    opens_activation,
+    text_of,
+)
 from wakeloop.thread.thread_views import ThreadView, read_messages, read_thread
 from wakeloop.todos.items import ItemCounts, count_items
 
@@ -31,6 +38,8 @@ def session_of(given: object) -> Session:
     | the thread | `state` | `reason` |
     |---|---|---|
     | waits at an interrupt | `waiting`; `on` is `human` or `approval` | `interrupted` |
+    | raised | `failed`; `error` says what | `failed` |
+    | was cancelled, and a server says so | `cancelled` | `cancelled` |
     | is running, or broke off | `running`, without counters | None |
     | has not run, with or without items | `idle` or `dormant` | None |
     | has ended | as the run stored it | why it ended |
@@ -64,7 +73,7 @@ def session_of(given: object) -> Session:
     if session["state"] == "running" or not view.is_agent:
         dropped = NUMBER_KEYS
     elif session["reason"] == "interrupted" and "todo_ledger" not in view.values:
-        dropped = NUMBER_KEYS[len(ITEM_KEYS) :]  # they are in the ledger, which a result leaves out
+        dropped = NUMBER_KEYS[1:]  # the counters are in the ledger, which a result leaves out
     return cast(Session, {key: session[key] for key in session if key not in dropped})
 
 
@@ -86,11 +95,26 @@ def read_session(given: "ThreadView | StateSnapshot") -> Session:
     session: Session = {**fresh, **stored, **counts}  # type: ignore[typeddict-item]
     refused = ledger.get("refused")  # a refused input leaves the session as it was
     if (view.mid_run and not refused) or session["state"] == "running":
-        session |= {"state": "running", "reason": None, "wakes": fresh["wakes"], "list": fresh["list"]}
-        session["spent"] = fresh["spent"]
+        session = {**fresh, **counts, "state": "running"}
+        if view.cancelled:
+            session |= {"state": "cancelled", "reason": "cancelled"}
+        elif view.failure:
+            session |= {"state": "failed", "reason": "failed", "error": view.failure}
     if view.parked:
+        session.pop("error", None)
         session |= {"state": "waiting", "reason": "interrupted", "on": view.waiting_on}
     return session
+
+
+def has_only_talked(session: Mapping[str, Any], messages: Sequence[AnyMessage]) -> bool:
+    """Tell whether a run answered without a list, and no tool outside the todo tools succeeded in it."""
+    if session.get("reason") != "answered" or session.get("items"):
+        return False
+    todo_tools = frozenset().union(*(dialect.tool_names for dialect in DIALECTS.values()))
+    for message in activation_messages(messages):
+        if isinstance(message, ToolMessage) and message.status != "error" and message.name not in todo_tools:
+            return False
+    return True
 
 
 def find_last_node(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> tuple[str, Any] | None:

@@ -1,6 +1,8 @@
 """Thread views: one form for results, states and snapshots."""
 
-from collections.abc import Iterator, Mapping
+from ast import literal_eval
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,9 +10,11 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 
 from wakeloop.channels.stored_values import check_channels
 from wakeloop.errors import ArgumentError
-from wakeloop.text.characters import shorten
+from wakeloop.text.characters import shorten, to_one_line
+from wakeloop.text.secrets import redact_text
 from wakeloop.text.wording import describe_type
 
+MAX_FAILURE = 500  # characters of an exception's words
 INTERRUPT_KEY = "__interrupt__"  # where LangGraph puts the interrupts of a parked run
 
 
@@ -20,6 +24,8 @@ class ThreadView:
 
     `parked`: it waits at an interrupt, for a human or an approval (`waiting_on`). `mid_run`: it has
     unfinished tasks. `is_agent`: the values are the agent's own, not those of a parent that shares some.
+    `failure`: the words of the exception that a task of its newest run raised. `cancelled`: a server says
+    that it cancelled the run.
     """
 
     values: Mapping[str, Any]
@@ -27,6 +33,8 @@ class ThreadView:
     mid_run: bool = False
     is_agent: bool = True
     waiting_on: str = "human"
+    failure: str | None = None
+    cancelled: bool = False
 
 
 def read_thread(given: object) -> ThreadView:
@@ -76,20 +84,25 @@ def _read_sdk_state(state: Mapping[str, Any]) -> ThreadView:
 
 def _read_sdk_thread(thread: Mapping[str, Any]) -> ThreadView:
     """Read what the SDK's `threads.get` returns, where interrupts are listed by task."""
-    asked = thread.get("interrupts")
+    asked, status, error = thread.get("interrupts"), thread["status"], thread.get("error")
+    # A server calls a cancelled run interrupted, too; then nothing is asked. Older ones do not list what is.
+    cancelled = status == "interrupted" and isinstance(asked, Mapping) and not asked
     if isinstance(asked, Mapping):
         asked = next(iter(asked.values()), None)
     return ThreadView(
         _read_values(thread["values"]),
-        parked=thread["status"] == "interrupted",
-        mid_run=thread["status"] in ("busy", "error"),
+        parked=status == "interrupted" and not cancelled,
+        mid_run=status in ("busy", "error") or cancelled,
         waiting_on=find_interrupt_kind(asked),
+        failure=describe_failure(error or "the server says no more") if status == "error" else None,
+        cancelled=cancelled,
     )
 
 
 def _read_tasks(values: Any, tasks: Any, asked: Any) -> ThreadView:
     """Read a thread with tasks. In a parent's, go down to the agent whose run is not over."""
     values, parked, on = _read_values(values), bool(asked), find_interrupt_kind(asked)
+    failure = find_failure([_get_field(task, "error") for task in tasks or ()])
     if "todo_ledger" not in values:
         states: list[Any] = []
         agents: list[ThreadView] = []
@@ -99,10 +112,10 @@ def _read_tasks(values: Any, tasks: Any, asked: Any) -> ThreadView:
                 states.append(state)
                 agents += _find_agents(state)
         if agents:
-            return next((one for one in agents if one.parked), agents[0])
+            return next((one for one in agents if one.parked or one.failure), agents[0])
         if states:  # taken with subgraphs=True, which alone shows what runs inside
-            return ThreadView(values, parked, mid_run=bool(tasks), is_agent=False, waiting_on=on)
-    return ThreadView(values, parked, mid_run=bool(tasks), is_agent=_has_list(values), waiting_on=on)
+            return ThreadView(values, parked, bool(tasks), is_agent=False, waiting_on=on, failure=failure)
+    return ThreadView(values, parked, bool(tasks), _has_list(values), on, failure)
 
 
 def _has_list(values: Mapping[str, Any]) -> bool:
@@ -126,6 +139,32 @@ def find_interrupt_kind(interrupts: Any) -> str:
         return "human"
     value = _get_field(interrupts[0], "value")
     return "approval" if isinstance(value, Mapping) and value.get("on") == "approval" else "human"
+
+
+def find_failure(errors: Iterable[Any]) -> str | None:
+    """Return the words of the first exception that a task raised, as a checkpoint or a server has it.
+
+    A task that was cancelled because another one raised does not count, nor one that Ctrl-C cancelled.
+    """
+    for error in errors:
+        if error and not str(error).startswith("CancelledError("):
+            return describe_failure(error)
+    return None
+
+
+def describe_failure(error: object) -> str:
+    """Return the words of an exception, which may be stored as its repr, or as a server's mapping."""
+    if isinstance(error, BaseException):
+        words = f"{type(error).__name__}: {error}"
+    elif isinstance(error, Mapping):
+        words = f"{error.get('error', 'Error')}: {error.get('message', '')}"
+    else:
+        words = str(error)
+        name, _, rest = words.partition("(")
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            told = literal_eval(f"({rest[:-1]},)")  # the arguments of an exception with plain ones
+            words = f"{name}: {', '.join(map(str, told))}"
+    return shorten(redact_text(to_one_line(words)), MAX_FAILURE)
 
 
 def _get_field(given: Any, name: str) -> Any:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tables import endings_table
+from tables import endings_table, exit_code_table, truth_table
 
 from wakeloop.loop.gates import ENDINGS
 
@@ -44,6 +44,11 @@ def test_a_rule_is_held_by_tests_that_there_are(section: str) -> None:
 def test_the_table_of_endings_is_that_of_the_records() -> None:
     """`make tables` writes it."""
     assert f"\n{endings_table()}\n\n" in SECTIONS["Gates"]
+
+
+def test_the_truth_table_and_the_exit_codes_are_those_of_the_records() -> None:
+    assert f"\n{truth_table()}\n\n" in SECTIONS["Rule 21"]
+    assert f"\n{exit_code_table()}\n\n" in SECTIONS["Rule 21"]
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/concepts.md"])

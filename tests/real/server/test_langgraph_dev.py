@@ -10,7 +10,7 @@ import pytest
 from langgraph_sdk.errors import ConflictError
 from waiting import until
 
-from wakeloop import SessionError
+from wakeloop import SessionError, session_of
 from wakeloop.sessions.host import SessionHost
 from wakeloop.sessions.langgraph_server import ServerHost
 
@@ -91,6 +91,17 @@ def test_rollback_forgets_the_first_run(client: Any, thread: str) -> None:
     run = client.runs.create(thread, "main", input=SECOND, multitask_strategy="rollback")
     values = client.runs.join(thread, run["run_id"])
     assert said(values) == [("human", "second"), ("ai", "read: second")]
+
+
+def test_c71_a_run_that_was_cancelled_says_so(client: Any, thread: str) -> None:
+    run = started(client, thread)
+    client.runs.cancel(thread, run["run_id"], wait=True)
+    found = client.threads.get(thread)
+    session = session_of(found)
+    assert (session["state"], session["reason"], session["open"]) == ("cancelled", "cancelled", 0)
+    assert session_of(client.threads.get_state(thread))["state"] == "running"  # a checkpoint does not say so
+    values = client.runs.wait(thread, "main", input=SECOND)
+    assert values["todo_session"]["reason"] == "answered"
 
 
 def test_an_assistant_has_settings_of_its_own(client: Any, thread: str) -> None:

@@ -261,7 +261,7 @@ class Repl:
                 self.say("item", f"  … and {len(todos) - MOST_ITEMS} more: .todo")
         if outcome.stopped is not None:
             self.say("end", f"Stopped with {session['open']} open; your next message starts fresh.")
-        elif not snapshot.interrupts and (todos or session["reason"] != "settled"):
+        elif not snapshot.interrupts and (todos or session["reason"] not in ("settled", "answered")):
             self.say("end", format_ending(session))
         self.say("note", view.screen.summary)
         if wrong := format_trouble(session, todos):

@@ -12,14 +12,18 @@ from wakeloop.display.terminal_text import clean_line
 from wakeloop.sessions.host import SessionStatus
 from wakeloop.text.characters import pluralize
 
-COLUMN_TITLES = ("SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS FOR", "QUEUED", "ERROR")
+COLUMN_TITLES = ("SESSION", "STATE", "REASON", "OPEN", "DONE", "WAKES", "WAITS FOR", "QUEUED", "ERROR")
 
 
 def format_status(status: SessionStatus) -> str:
     """Format a session's status as one line."""
     why = status.error or status.reason or "not started"
     wakes = f"{status.wakes}/{pluralize(status.budget, 'wake')}"
-    return clean_line(f"{status.thread}: {status.state}, {why}; {status.open} open, {wakes}", 500)
+    items = [f"{status.open} open"]
+    for kind in ("completed", "cancelled", "blocked"):
+        if count := getattr(status, kind):
+            items.append(f"{count} {kind}")
+    return clean_line(f"{status.thread}: {status.state}, {why}; {', '.join([*items, wakes])}", 500)
 
 
 def list_sessions(storage: SessionStorage, *, json: bool) -> Iterator[str]:
@@ -33,7 +37,7 @@ def list_sessions(storage: SessionStorage, *, json: bool) -> Iterator[str]:
         yield "No sessions yet."
         return
     yield from format_columns(
-        [COLUMN_TITLES, *map(format_cells, found)], find_width(sys.stdout), cuttable=(7,), spare=(4,)
+        [COLUMN_TITLES, *map(format_cells, found)], find_width(sys.stdout), cuttable=(8,), spare=(5,)
     )
     for status in found:
         for question in status.asks:
@@ -46,6 +50,15 @@ def format_answer_command(thread: str, question: str) -> str:
     return f"To answer: {shlex.join(words)}"
 
 
+def format_done(status: SessionStatus) -> str:
+    """Format how many items are completed, and how many were given up: `2 of 5, 1 blocked`."""
+    parts = [f"{status.completed} of {status.items}"]
+    for kind in ("cancelled", "blocked"):
+        if count := getattr(status, kind):
+            parts.append(f"{count} {kind}")
+    return ", ".join(parts)
+
+
 def format_cells(status: SessionStatus) -> tuple[str, ...]:
     """Format a session's status as table cells."""
     return (
@@ -53,6 +66,7 @@ def format_cells(status: SessionStatus) -> tuple[str, ...]:
         status.state,
         clean_line(status.reason or "-", 20),
         str(status.open),
+        format_done(status),
         f"{status.wakes}/{status.budget}",
         status.on or "-",
         str(status.queued),

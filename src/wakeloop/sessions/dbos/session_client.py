@@ -195,7 +195,8 @@ class SessionClient(WorkflowQueues):
         try:
             agent = find_agent(thread, self.agents)
             snapshot = self.agents[agent].get_state({"configurable": {"thread_id": thread}})
-            return replace(SessionStatus.from_snapshot(thread, agent, snapshot, queued), error=error)
+            found = SessionStatus.from_snapshot(thread, agent, snapshot, queued)
+            return replace(found, error=error) if error else found
         except outage_errors():
             raise
         except Exception as fault:  # noqa: BLE001 - one unreadable session must not hide the others

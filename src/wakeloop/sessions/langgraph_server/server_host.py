@@ -209,7 +209,10 @@ class ServerHost:
             queued = sum(not item["taken"] for item in self.store.list_waiting(thread_id))
             snapshot = self.store.read_state(thread_id)
             error = self.background.errors.get(thread_id) or self.store.read_error(thread_id)
-            return replace(SessionStatus.from_snapshot(thread_id, agent, snapshot, queued), error=error)
+            found = SessionStatus.from_snapshot(thread_id, agent, snapshot, queued)
+            if found.state == "running" and self.store.is_cancelled(thread_id):
+                found = replace(found, state="cancelled", reason="cancelled")
+            return replace(found, error=error) if error else found
         except NotFoundError:
             return None
         except OUTAGE_ERRORS:

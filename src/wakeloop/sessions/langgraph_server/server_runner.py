@@ -23,7 +23,7 @@ from wakeloop.sessions.host_rules import (
 from wakeloop.sessions.langgraph_server.server_store import ServerStore, server_thread_id
 from wakeloop.sessions.questions import open_questions
 from wakeloop.text.secrets import redact_text
-from wakeloop.thread.end_run import build_drained_update
+from wakeloop.thread.end_run import build_ended_update
 from wakeloop.thread.thread_status import LAST_NODE
 
 POLL_EVERY = 0.2  # seconds between two checks while somebody else's run has the thread
@@ -173,7 +173,7 @@ class ServerRunner:
         if failure is not None:
             self.store.update_state(thread, None, "__end__")
             self.store.update_state(
-                thread, build_drained_update(snapshot, self.store.read_state(thread).values), LAST_NODE
+                thread, build_ended_update(snapshot, self.store.read_state(thread).values, failure), LAST_NODE
             )
         if sent:
             self.store.update_state(thread, {"owed_replies": remove_answered(sent)}, LAST_NODE)

@@ -13,6 +13,7 @@ from langgraph_sdk.errors import NotFoundError
 from wakeloop.sessions.host import DEFAULT_AGENT, THREAD_KEY, find_agent
 from wakeloop.sessions.host_rules import RUN_KEY
 from wakeloop.sessions.langgraph_server.snapshot import make_snapshot
+from wakeloop.thread.thread_views import read_thread
 
 # namespaces of the server's store
 EVENTS = "wakeloop-events"  # waiting events, by thread
@@ -49,6 +50,10 @@ class ServerStore:
     def read_state(self, thread: str) -> StateSnapshot:
         """Return a thread's newest checkpoint, as a local graph's `get_state` does."""
         return make_snapshot(cast("Any", self.client.threads.get_state(server_thread_id(thread))))
+
+    def is_cancelled(self, thread: str) -> bool:
+        """Tell whether a thread's newest run was cancelled: only the server's own status says so."""
+        return read_thread(self.client.threads.get(server_thread_id(thread))).cancelled
 
     def update_state(self, thread: str, values: Any, node: str) -> None:
         """Write to a thread as if a node had done it."""
