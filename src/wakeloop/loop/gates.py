@@ -32,8 +32,8 @@ class Ending:
     `on` and `error`. `meaning` says in the docs when it happens. `state` is the session's; an idle session
     with nothing open is dormant. The two exit codes are for a list with open items, and for one without.
     `done`: there is nothing left to do, so the answer is asked for in the caller's format. `needs_proof`:
-    where a verifier was given and accepted no item of the list, the exit code is that of an open list. `after_goal`:
-    a goal that code checks is asked for before the run ends so (rule 24).
+    where a verifier was given and accepted no item of the list, the exit code is that of an open list.
+    `after_goal`: a goal that code checks is asked for before the run ends so (rule 24).
     """
 
     name: EndReason

@@ -35,19 +35,19 @@ def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("knobs", "requests"),
+    ("knobs", "requests", "reason"),
     [
-        ({}, 22),
-        ({"plan_beside": False}, 23),
-        ({"replies": 2}, 41),
-        ({"replies": 2, "plan_beside": False}, 42),
-        ({"list_from": 21}, 21),
+        ({}, 22, "settled"),
+        ({"plan_beside": False}, 23, "settled"),
+        ({"replies": 2}, 41, "settled"),
+        ({"replies": 2, "plan_beside": False}, 42, "settled"),
+        ({"list_from": 21}, 21, "answered"),
     ],
 )
 def test_a_reliable_model_makes_as_many_requests_as_the_study_says(
-    knobs: dict[str, Any], requests: int, tmp_path: Path
+    knobs: dict[str, Any], requests: int, reason: str, tmp_path: Path
 ) -> None:
-    assert ours(tmp_path, Knobs(**knobs), parts=20).facts == (True, requests, "settled")
+    assert ours(tmp_path, Knobs(**knobs), parts=20).facts == (True, requests, reason)
 
 
 @pytest.mark.parametrize(
@@ -108,14 +108,14 @@ def test_without_a_list_it_does_the_work_and_when_asked_says_that_nothing_is_lef
 @pytest.mark.parametrize("family", ["one-setting", "question-sum"])
 def test_a_job_of_one_step_and_a_question_get_no_list(family: str, tmp_path: Path) -> None:
     run = ours(tmp_path, family=family, parts=int(family == "one-setting"))
-    assert run.facts == (True, 2 if family == "one-setting" else 1, "settled")
+    assert run.facts == (True, 2 if family == "one-setting" else 1, "answered")
     assert run.todos == []
 
 
 @pytest.mark.parametrize("family", ["missing-sources", "outside-folder"])
 def test_what_the_world_refuses_it_blocks_and_tells(family: str, tmp_path: Path) -> None:
     run = ours(tmp_path / "w", family=family)
-    assert (run.facts[0], run.facts[2]) == (True, "settled")
+    assert (run.facts[0], run.facts[2]) == (True, "blocked")
     blocked = {"missing-sources": 2, "outside-folder": 5}[family]
     assert [todo["status"] for todo in run.todos].count("blocked") == blocked
     assert plain(tmp_path / "again", family=family).facts == (True, 6, "")
@@ -138,8 +138,8 @@ HABITS: dict[str, tuple[dict[str, Any], tuple[bool, int, str], float]] = {
     "malformed": ({"malformed": 1}, (True, 10, "malformed_calls"), 1),
     "cut": ({"cut": 1}, (False, 5, "truncated"), 0),
     "empty": ({"empty": 1}, (False, 5, "empty_reply"), 0),
-    "no list": ({"no_list": 1}, (True, 6, "settled"), 1),
-    "can't, blocks": ({"cannot": 1}, (False, 7, "settled"), 0.8),
+    "no list": ({"no_list": 1}, (True, 6, "answered"), 1),
+    "can't, blocks": ({"cannot": 1}, (False, 7, "blocked"), 0.8),
     "can't, says": ({"cannot": 1, "on_failure": "says"}, (False, 12, "stalled"), 0.8),
     "can't, retries": ({"cannot": 1, "on_failure": "retries"}, (False, 18, "stalled"), 0.8),
     "can't, busy": ({"cannot": 1, "on_failure": "busy"}, (False, 66, "wake_budget"), 0.8),
@@ -150,8 +150,8 @@ HABITS: dict[str, tuple[dict[str, Any], tuple[bool, int, str], float]] = {
     "fake results": ({"stop": 0.5, "fake_results": 1}, (False, 8, "stalled"), 0.2),
     "forgets cleared": ({"forgets_cleared": "Wrote"}, (True, 12, "settled"), 1),
     "empty after a result": ({"empty_after_result": 1}, (True, 12, "settled"), 1),
-    "promise": ({"promise": 1}, (False, 1, "settled"), 0),
-    "print a call": ({"print_call": 1}, (False, 1, "settled"), 0),
+    "promise": ({"promise": 1}, (False, 1, "answered"), 0),
+    "print a call": ({"print_call": 1}, (False, 1, "answered"), 0),
     "echo": ({"echo": 1}, (False, 13, "looping"), 0.2),
     "double": ({"double": 1}, (True, 7, "settled"), 1),
     "wrong tool": ({"wrong_tool": 1}, (True, 10, "malformed_calls"), 1),

@@ -220,7 +220,7 @@ class Rig:
         assert len(self.model.requests) == (2 if left else 1)
         assert users(self.model.requests[0])[-1] == text
         assert answer_of(out) == "Second answer."
-        assert self.ending == ("dormant", "settled", 0)
+        assert self.ending == ("dormant", "settled" if left else "answered", 0)
         ids = [message.id for message in self.messages]
         assert len(ids) == len(set(ids))
         assert all(ids)

@@ -75,7 +75,7 @@ async def test_c48_a_question_of_a_tool_that_is_gone_is_answered_with_an_error(w
     _ = then.invoke(what, CONFIG) if door == "sync" else await then.ainvoke(what, CONFIG)
     gone = "Error: tool 'ask' no longer exists. Available: look, todo_list, todo_update, todo_write."
     assert sorted(results(then)) == [("error", gone), ("success", "saw x")]
-    assert session_of(then.get_state(CONFIG))["reason"] == "settled"
+    assert session_of(then.get_state(CONFIG))["reason"] == "answered"
     assert wire_faults(model.requests) == []
     model.assert_done()
 

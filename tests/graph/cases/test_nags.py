@@ -97,7 +97,7 @@ def test_c15_none_while_nothing_is_open(rig: Rig) -> None:
     rig.build(*(looks(str(n)) for n in range(12)), "Done.", tools=[look])
     rig.run("go")
     assert nagged(rig.messages) == []
-    assert rig.ending == ("dormant", "settled", 0)
+    assert rig.ending == ("dormant", "answered", 0)
 
 
 def test_c15_always_means_also_without_a_list(quick: Rig) -> None:
@@ -169,7 +169,7 @@ def test_c16_marks_from_outside_are_removed(rig: Rig) -> None:
     out = rig.run({"messages": [forged]})
     assert users(out["messages"]) == ["mine"]
     assert out["messages"][0].additional_kwargs == {"other": 1}
-    assert rig.ending == ("dormant", "settled", 0)
+    assert rig.ending == ("dormant", "answered", 0)
 
 
 def test_c16_a_model_cannot_forge_a_mark(rig: Rig) -> None:

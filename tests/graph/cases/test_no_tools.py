@@ -99,7 +99,7 @@ def test_c39_a_list_switched_off_in_mid_thread(rig: Rig, form: Form, own: bool) 
     assert rig.model.bound == [1 if own else 5]
     assert rig.model.choices == [None if own else NO_CALL[form.name]]
     assert rig.messages[-1].tool_calls == []
-    assert rig.ending == ("dormant", "settled", 0)
+    assert rig.ending == ("dormant", "answered", 0)
 
 
 def test_c39_a_client_outside_the_table_is_never_sent_the_bare_word(rig: Rig) -> None:

@@ -94,7 +94,7 @@ def test_c20_inherited_histories(rig: Rig, history: list[Any]) -> None:
     rig.run({"messages": history})
     rig.model.assert_done()
     assert wire_faults(rig.model.requests) == []
-    assert rig.ending == ("dormant", "settled", 0)
+    assert rig.ending == ("dormant", "answered", 0)
     rig.follow_up()
 
 

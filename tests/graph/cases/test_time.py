@@ -53,7 +53,7 @@ def test_c18_the_list_is_cleared_by_hand(kept: Rig) -> None:
     kept.then("4")
     kept.run(TOPIC)
     kept.model.assert_done()
-    assert kept.ending == ("dormant", "settled", 0)
+    assert kept.ending == ("dormant", "answered", 0)
     kept.then(write("c"), close(3), "Done.")  # no number is used twice
     kept.run("plan again")
     kept.model.assert_done()
@@ -65,7 +65,7 @@ def test_c18_the_list_is_cleared_by_the_input(rig: Rig) -> None:
     rig.then("4")
     rig.run({"messages": [("user", TOPIC)], "todos": []})
     rig.model.assert_done()
-    assert rig.ending == ("dormant", "settled", 0)
+    assert rig.ending == ("dormant", "answered", 0)
     assert rig.todos == []
 
 
@@ -200,5 +200,5 @@ def test_c18_an_empty_kick_over_a_settled_list_asks_nothing(kept: Rig) -> None:
     kept.run({"messages": []})
     assert kept.model.requests == []
     assert len(kept.messages) == before
-    assert kept.ending == ("dormant", "settled", 0)
+    assert kept.ending == ("dormant", "answered", 0)
     kept.follow_up()

@@ -176,7 +176,7 @@ def test_c02_the_same_where_objects_are_due(
     assert [todo["content"] for todo in out["todos"]] == stored
     (result,) = results(out["messages"])
     assert result.status == ("success" if stored else "error")
-    assert rig.ending == (("idle", "disabled", 0) if stored else ("dormant", "settled", 0))
+    assert rig.ending == (("idle", "disabled", 0) if stored else ("dormant", "answered", 0))
 
 
 # -- C03 -------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_c03_blocked_needs_a_reason(rig: Rig) -> None:
     rig.model.assert_done()
     assert [m.status for m in results(rig.messages)] == ["success", "error", "success"]
     assert rig.todos == [{"id": 1, "content": "a", "status": "blocked", "reason": "no key"}]
-    assert rig.ending == ("dormant", "settled", 0)
+    assert rig.ending == ("dormant", "blocked", 0)
 
 
 # -- C04 -------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_c04_no_list_at_all(rig: Rig, args: dict[str, Any]) -> None:
     place = "item 1" if args == NO_LIST["nested null"] else "items"
     assert str(error.content).startswith(f"Error: todo_write: {place}: ")
     assert out["todos"] == []
-    assert rig.ending == ("dormant", "settled", 0)
+    assert rig.ending == ("dormant", "answered", 0)
     rig.follow_up()
 
 

@@ -93,7 +93,7 @@ def test_c08_settled_kinds_do_not_wake(rig: Rig, last: tuple[str, str | None]) -
     rig.build(write("a", "b"), close(1), update(2, *last), "That is all.")
     out = rig.run("go")
     rig.model.assert_done()
-    assert rig.ending == ("dormant", "settled", 0)
+    assert rig.ending == ("dormant", "blocked" if last[0] == "blocked" else "settled", 0)
     assert rig.session["open"] == 0
     assert marks(out["messages"]) == []
     rig.follow_up()
@@ -122,6 +122,9 @@ def test_c09_a_question_is_pending(kept: Rig) -> None:
         "budget": 25,
         "list": 1,
         "items": 2,
+        "completed": 0,
+        "cancelled": 0,
+        "blocked": 0,
         "spent": ANY,
     }
     assert marks(kept.messages) == []
@@ -314,6 +317,9 @@ def test_c12_parent_and_child(kept: Rig) -> None:
         "budget": 26,
         "list": 2,
         "items": 1,
+        "completed": 1,
+        "cancelled": 0,
+        "blocked": 0,
         "spent": ANY,
     }
     assert kept.state["todo_session"] == session
@@ -425,7 +431,7 @@ def test_c14_an_empty_list_asks_once(rig: Rig) -> None:
     assert len(rig.model.requests) == 1
     assert [m.type for m in out["messages"]] == ["human", "ai"]
     assert out["todos"] == []
-    assert rig.ending == ("dormant", "settled", 0)
+    assert rig.ending == ("dormant", "answered", 0)
     rig.follow_up()
 
 

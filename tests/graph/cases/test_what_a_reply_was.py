@@ -72,7 +72,7 @@ def test_c37_arguments_that_are_no_object(rig: Rig, form: Form) -> None:
     assert told == (["success", "error", "success"] if heard else ["success"])
     rig.model.assert_done()  # where the client raises, both are lost: the same request again
     assert len(rig.model.requests) == 3
-    assert rig.ending == ("dormant", "settled", 0)
+    assert rig.ending == ("dormant", "answered", 0)
     rig.follow_up()
 
 
@@ -288,7 +288,7 @@ def test_c43_no_finish_reason(rig: Rig, optional: bool) -> None:
     rig.run("go")
     rig.model.assert_done()
     assert [m.status for m in results(rig.messages)] == (["success"] if whole else ["error"] * 5)
-    assert rig.ending == ("dormant", "settled" if whole else "truncated", 0)
+    assert rig.ending == ("dormant", "answered" if whole else "truncated", 0)
 
 
 def test_c43_a_setting_of_the_thread(kept: Rig) -> None:
@@ -296,5 +296,5 @@ def test_c43_a_setting_of_the_thread(kept: Rig) -> None:
     kept.run({"messages": [("user", "go")], "todo_settings": {"finish_reason": "optional"}})
     kept.model.assert_done()
     assert statuses(kept.todos) == []
-    assert kept.ending == ("dormant", "settled", 0)
+    assert kept.ending == ("dormant", "answered", 0)
     kept.then(repeat("Second answer."))

@@ -61,7 +61,7 @@ def timed(rows: list[Any]) -> list[dict[str, Any]]:
 
 WOKEN = row(
     "wakeloop", items=2, closed=1, blocked=1, requests=6, wakes=2, failed_calls=1, state="dormant",
-    reason="settled",
+    reason="blocked",
 )  # fmt: skip
 LESSON = row("lesson", items=1, requests=2, reminders=0, state="idle", reason="disabled")
 
@@ -83,7 +83,7 @@ def test_what_a_tool_streams_is_none_of_the_counts() -> None:
         ["lesson"], "go", model=lambda _: ScriptedModel([calls(("look", {})), says("Seen.")]), tools=[look]
     )
     assert timed(found.rows) == [
-        row("lesson", requests=2, tokens=found.rows[0]["tokens"], state="dormant", reason="settled")
+        row("lesson", requests=2, tokens=found.rows[0]["tokens"], state="dormant", reason="answered")
     ]
 
 
@@ -145,14 +145,14 @@ def test_the_table() -> None:
     head = ["preset", "closed", "blocked", "requests", "wakes", "reminders", "corrections"]
     head += ["tokens", "cost", "time", "end"]
     cells = [
-        [EVIL, "1/2", 1, 6, 2, 0, 0, 72, 0.06, "1.2 s", "settled"],
+        [EVIL, "1/2", 1, 6, 2, 0, 0, 72, 0.06, "1.2 s", "blocked"],
         ["lesson", "0/1", 0, 2, 0, 0, 0, 24, "", "1.2 s", "disabled"],
     ]
     assert found._repr_html_() == html_table(head, cells)
     assert "<b>" not in found._repr_html_()
     assert str(found).splitlines() == [
         "preset  closed  blocked  requests  wakes  reminders  corrections  tokens  cost  time   end",
-        "<b>$x$  1/2     1        6         2      0          0            72      0.06  1.2 s  settled",
+        "<b>$x$  1/2     1        6         2      0          0            72      0.06  1.2 s  blocked",
         "lesson  0/1     0        2         0      0          0            24            1.2 s  disabled",
     ]
 

@@ -67,7 +67,7 @@ def test_several_questions_are_answered_by_id() -> None:
     script = calls(("ask_person", {"question": "a?"}), ("ask_person", {"question": "b?"}))
     agent, model, view = made(script, says("thanks"), tools=[ask_person])
     outcome = execute(agent, GO, CONFIG, view, lambda asked: {one.id: one.value.upper() for one in asked})
-    assert session_of(outcome.snapshot)["reason"] == "settled"
+    assert session_of(outcome.snapshot)["reason"] == "answered"
     results = [m.content for m in outcome.snapshot.values["messages"] if m.type == "tool"]
     assert results == ["they said A?", "they said B?"]
     model.assert_done()
@@ -93,7 +93,7 @@ def test_ctrl_c_keeps_what_had_finished_and_asks_for_nothing_more() -> None:
     assert "Press Ctrl-C again to stop at once" in view.out.getvalue()  # type: ignore[attr-defined]
     assert exit_code(session_of(outcome.snapshot), outcome.stopped) == 130
     again = execute(agent, None, CONFIG, view, nobody)
-    assert session_of(again.snapshot)["reason"] == "settled"
+    assert session_of(again.snapshot)["reason"] == "answered"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -145,7 +145,7 @@ def test_a_parked_thread_takes_an_answer_by_command() -> None:
     agent, model, view = made(calls(("ask_person", {"question": "a?"})), says("ok"), tools=[ask_person])
     parked = execute(agent, GO, CONFIG, view, nobody)
     given = Command(resume={parked.snapshot.interrupts[0].id: "Go"})
-    assert session_of(execute(agent, given, CONFIG, view, nobody).snapshot)["reason"] == "settled"
+    assert session_of(execute(agent, given, CONFIG, view, nobody).snapshot)["reason"] == "answered"
     model.assert_done()
 
 

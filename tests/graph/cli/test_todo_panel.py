@@ -22,6 +22,7 @@ from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.text.plain_html import html_table
 
+BLOCKED = "Blocked: 0 open, 1 completed, 1 blocked, 0 cancelled."
 AT = {"configurable": {"thread_id": "t"}}
 GO = {"messages": [("user", "go")]}
 EVIL = "<img src=x onerror=alert(1)>\x1b[2J\u202e&"
@@ -145,7 +146,7 @@ def test_a_session_and_a_result_and_a_snapshot() -> None:
     told = show(session_of(snapshot))
     spent = session_of(snapshot)["spent"]
     tokens = spent["input"] + spent["output"]
-    words = f"Settled: nothing on the list is open. 1 wake, 6 requests, about {tokens:,} tokens."
+    words = f"{BLOCKED} 1 wake, 6 requests, about {tokens:,} tokens."
     assert (told.html, str(told)) == (f"<p>{words}</p>", words)
     assert show(result) == show(snapshot)
     assert show(result).html == "\n".join(
@@ -182,7 +183,7 @@ def test_a_panel_is_drawn_in_its_place(cell: list[list[Any]], door: str) -> None
     assert first.startswith(f"<div>\n<p><b>T{TOLD}</b></p>\n<p>The list is empty.</p>\n<p>At work: 0 wakes")
     seen = dict.fromkeys(html.partition(" closed")[0][-14:] for html in middle if " closed" in html)
     assert list(seen) == ["▱▱▱▱▱▱▱▱▱▱ 0/2", "▰▰▰▰▰▱▱▱▱▱ 1/2", "▰▰▰▰▰▰▰▰▰▰ 1/2"]
-    html, status, events = last.partition("\n<p>Settled")
+    html, status, events = last.partition("\n<p>Blocked")
     assert html == f"<div>\n<p><b>T{TOLD}</b></p>\n" + show(DONE).html.replace("<p>1/", "<p>▰▰▰▰▰▰▰▰▰▰ 1/", 1)
     assert status
     assert "<details><summary>6 events</summary><pre" in events
@@ -265,17 +266,14 @@ def test_a_stream_of_ones_own_tells_what_it_took(cell: list[list[Any]]) -> None:
         panel.feed(mode, data)
     assert len(cell) == 1
     shown = re.sub(r"about [\d,]+ tokens(.*) [\d.]+ s", r"T\1 S", cell[0][-1]["text/html"])
-    assert (
-        "<p>Settled: nothing on the list is open. 1 wake, 6 requests, T, 1% of max_requests, S</p>" in shown
-    )
+    assert f"<p>{BLOCKED} 1 wake, 6 requests, T, 1% of max_requests, S</p>" in shown
 
 
 def test_a_failed_call_under_a_settled_list_is_said(cell: list[list[Any]]) -> None:
     panel = TodoPanel(agent_of([calls(("look", {"to": "x"})), says("all is well")]), AT, clock=ticking(0))
     assert panel.run(GO) == "all is well"
-    assert panel.status.startswith(
-        "Settled: nothing on the list is open. 1 call failed. 0 wakes, 2 requests, "
-    )
+    only_failed = "Answered without a list, and no call of a tool succeeded."
+    assert panel.status.startswith(f"{only_failed} 1 call failed. 0 wakes, 2 requests, ")
 
 
 @pytest.mark.parametrize("door", ["notebook", "terminal"])
@@ -348,7 +346,7 @@ def test_outside_a_notebook_lines_are_printed(capsys: pytest.CaptureFixture[str]
         "list: 1/2 closed, 1 blocked",
         "model: end <img src=x onerror=alert(1)>&",
     ]
-    assert end.startswith("Settled: nothing on the list is open. 1 item blocked. 1 wake, 6 requests, about ")
+    assert end.startswith(f"{BLOCKED} 1 item blocked. 1 wake, 6 requests, about ")
     assert str(panel).splitlines()[:2] == ["[x] 1 a", "[!] 2 <img src=x onerror=alert(1)>& (blocked: no key)"]
 
 

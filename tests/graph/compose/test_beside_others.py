@@ -109,8 +109,8 @@ SPOILT = {"type": "edit", "edited_action": {"name": "write_todos", "args": {"tod
     [
         ({"type": "approve"}, ["a"], "wake_budget", 3),
         (EDIT, ["mine"], "wake_budget", 3),
-        (SPOILT, [], "settled", 2),
-        ({"type": "reject", "message": "no"}, [], "settled", 2),
+        (SPOILT, [], "answered", 2),
+        ({"type": "reject", "message": "no"}, [], "answered", 2),
     ],
     ids=["approve", "edit", "spoilt", "reject"],
 )

@@ -167,7 +167,7 @@ async def test_no_state_that_comes_back_reopens_a_list() -> None:
     for number, state in enumerate(states, 1):
         await chat.says("thanks", state=state)
         assert (chat.statuses, len(chat.model.requests)) == (["completed"], 4 + number)
-        assert (chat.session["reason"], chat.session["list"]) == ("settled", 2)
+        assert (chat.session["reason"], chat.session["list"]) == ("answered", 2)
 
 
 async def test_a_list_that_a_person_has_changed_in_the_newest_state_replaces() -> None:
@@ -249,7 +249,7 @@ async def test_what_the_package_asks_reaches_the_client(
     chat.model.assert_done()
     assert told in next(m.content for m in chat.messages if m.role == "tool")
     assert chat.shown == ["user: go", "clerk: Done."]
-    assert chat.session["reason"] == "settled"
+    assert chat.session["reason"] == ("settled" if kind == "plan" else "answered")
 
 
 async def test_a_message_in_place_of_an_answer_as_the_agent_chat_ui_sends_it() -> None:

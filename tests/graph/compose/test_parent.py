@@ -424,6 +424,9 @@ def test_an_agent_as_the_tool_of_another() -> None:
         "budget": 26,
         "list": 2,
         "items": 1,
+        "completed": 1,
+        "cancelled": 0,
+        "blocked": 0,
         "spent": ANY,
     }
     assert wire_faults([*model.requests, *inner_model.requests]) == []

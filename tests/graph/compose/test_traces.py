@@ -79,7 +79,16 @@ def test_openinference_has_the_notes_on_the_nodes_and_on_the_run(door: str) -> N
     opened = {"activation": activation, "cycle": 0, "sources": ["human"], "open": 0, "budget": 25}
     woken = {"activation": activation, "cycle": 1, "budget": 25, "open": 1, "reasons": ["todos"]}
     ended = {"activation": activation, "cycle": 1, "state": "dormant", "reason": "settled"}
-    ended |= {"open": 0, "wakes": 1, "budget": 26, "list": 2, "items": 1}
+    ended |= {
+        "open": 0,
+        "wakes": 1,
+        "budget": 26,
+        "list": 2,
+        "items": 1,
+        "completed": 1,
+        "cancelled": 0,
+        "blocked": 0,
+    }
     assert spans.noted("activate") == [opened]
     assert spans.noted("wake") == [woken]
     assert spans.noted("finalization_guard") == [{}, ended]
@@ -121,7 +130,7 @@ def test_an_agent_of_create_agent_is_seen_as_the_graph_is(door: str) -> None:
     opened = {"activation": activation, "cycle": 0, "sources": ["human"], "open": 0, "budget": 25}
     woken = {"activation": activation, "cycle": 1, "budget": 25, "open": 1, "reasons": ["todos"]}
     ended = {"cycle": 1, "state": "dormant", "reason": "settled", "open": 0, "wakes": 1}
-    ended |= {"budget": 26, "list": 2, "items": 1}
+    ended |= {"budget": 26, "list": 2, "items": 1, "completed": 1, "cancelled": 0, "blocked": 0}
     assert spans.noted("WakeLoopMiddleware.before_agent") == [opened]
     assert spans.noted("WakeLoopMiddleware.after_model") == [{}, woken, {}, {}]
     assert spans.noted("WakeLoopMiddleware.after_agent") == [ended]

@@ -105,7 +105,7 @@ def test_an_activation_without_anything_to_do_asks_nothing() -> None:
     agent = laid(ScriptedModel(*settled()))
     agent.invoke(GO, THREAD)
     agent.invoke({"messages": []}, THREAD)
-    assert ended(agent) == ("dormant", "settled", 0)
+    assert ended(agent) == ("dormant", "answered", 0)
 
 
 def test_the_verifier_is_asked_in_between() -> None:
@@ -390,7 +390,7 @@ def test_half_a_call_is_not_run() -> None:
     agent.invoke(GO, THREAD)
     half, answer = agent.get_state(THREAD).values["messages"][1:3]
     assert (half.tool_calls[0]["args"], answer.status) == ({}, "error")
-    assert ended(agent) == ("dormant", "settled", 2)
+    assert ended(agent) == ("dormant", "answered", 2)
 
 
 class Keyed(ScriptedModel):
@@ -423,7 +423,7 @@ def test_another_run_on_the_thread_is_not_seen() -> None:
         checkpointer=saver,
     )
     agent.invoke(GO, THREAD)
-    assert ended(agent) == ("dormant", "settled", 2)
+    assert ended(agent) == ("dormant", "answered", 2)
 
 
 class Short(AgentMiddleware[Any, Any, Any]):

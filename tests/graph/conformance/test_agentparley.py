@@ -40,7 +40,7 @@ def test_blocked_is_held_with_a_reason(stage: Make) -> None:
     s = stage(NAME).run(write("a"), block(1, "no key"), "Stuck.")
     assert s.result.startswith("[1] blocked: a.")
     assert s.todos == [{"id": 1, "content": "a", "status": "blocked", "reason": "no key"}]
-    assert (s.asked, s.notices, s.ending) == (3, [], ("dormant", "settled"))
+    assert (s.asked, s.notices, s.ending) == (3, [], ("dormant", "blocked"))
 
 
 # -- the tools -------------------------------------------------------------------------------------------

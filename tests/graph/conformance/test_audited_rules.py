@@ -71,6 +71,6 @@ def test_agentparley_a_persons_word_releases_an_approval_as_it_does_a_question(s
     s = stage("agentparley", tools=[ask_leave]).run(calls(("ask_leave", {})), "I have asked.")
     assert (s.session["state"], s.session["on"]) == ("waiting", "approval")
     s.run("Then not.", given="Rather not: use the other one.")
-    assert s.ending == ("dormant", "settled")
+    assert s.ending == ("dormant", "answered")
     assert s.values["waiting_on"] == []
     assert s.model.requests[0][-1].content == "Rather not: use the other one."

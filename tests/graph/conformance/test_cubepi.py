@@ -194,7 +194,7 @@ def test_the_third_refusal_of_a_verifier_blocks_an_item_also_where_one_must_be_i
     s = stage(NAME, verify=lambda todo, state: "not good enough")
     s.run(write("a:c"), write("a:c"), write("a:c"), "I give up.")
     assert s.todos == [{"id": 1, "content": "a", "status": "blocked", "reason": "not good enough"}]
-    assert s.ending == ("dormant", "settled")
+    assert s.ending == ("dormant", "blocked")
 
 
 def test_the_words_of_the_last_check_are_replaced_as_all_others_are() -> None:

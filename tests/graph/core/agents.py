@@ -86,13 +86,14 @@ def session(
     budget: int = 25,
     writes: Any = ANY,
     items: Any = ANY,
+    **more: Any,
 ) -> dict[str, Any]:
     """A session as it is stored: without numbers while running; the list's is compared if given."""
     if state == "running":
         return {"state": state, "reason": reason}
     counts = {"open": open, "wakes": wakes, "budget": budget, "list": writes, "items": items}
     became = dict.fromkeys(("completed", "cancelled", "blocked"), ANY)
-    return {"state": state, "reason": reason, **counts, **became, "spent": ANY}
+    return {"state": state, "reason": reason, **counts, **became, "spent": ANY, **more}
 
 
 def settings(**changes: Any) -> Any:

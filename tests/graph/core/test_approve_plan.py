@@ -183,7 +183,7 @@ def test_an_edit_is_the_persons_list_and_the_model_is_told_once(door: str, threa
         ),
     ]
     assert sum("accepted the list" in message.text for message in agent.messages) == 1
-    assert agent.session == {**session("dormant", "settled", 0, 0, budget=28, writes=3)}
+    assert agent.session == session("dormant", "settled", 0, 0, budget=28, writes=3, verified=True)
 
 
 def test_an_edit_that_changes_nothing_accepts(thread: Make) -> None:

@@ -63,7 +63,7 @@ def test_settings_as_a_mapping() -> None:
 def test_tools_alone_and_none() -> None:
     for tools in (look, [look], (look,), iter([look])):
         assert "look" in str(hi(tools=tools).builder.nodes["run_tools"].runnable.tools)
-    assert hi(tools=None).invoke(GO, AT)["todo_session"]["reason"] == "settled"
+    assert hi(tools=None).invoke(GO, AT)["todo_session"]["reason"] == "answered"
 
 
 async def test_tools_that_are_still_awaited() -> None:
@@ -86,7 +86,7 @@ def test_a_format_in_a_strategy() -> None:
 
 def test_what_others_send_beside_ours_is_left_alone() -> None:
     out = hi().invoke({**GO, "copilotkit": {}, "tools": [], "context": []}, AT)
-    assert out["todo_session"]["reason"] == "settled"
+    assert out["todo_session"]["reason"] == "answered"
 
     class Parent(TodoState):
         todo: str
@@ -161,7 +161,7 @@ def test_an_edit_on_a_subgraph_that_keeps_its_thread() -> None:
     assert [one["content"] for one in update_todos(parent, below, add="b")] == ["a", "b"]
     assert session_of(parent.get_state(below)) == {
         "state": "idle", "reason": "disabled", "open": 2, "wakes": 0, "budget": 0, "list": 2, "items": 2,
-        "spent": ANY,
+        "completed": 0, "cancelled": 0, "blocked": 0, "spent": ANY,
     }  # fmt: skip
     with pytest.raises(EditError, match=r"'checkpoint_ns': 'agent'"):
         update_todos(parent, AT, add="b")
@@ -180,7 +180,7 @@ def test_the_truth_of_an_agent_in_a_parents_snapshot() -> None:
     result = parent.invoke(GO, AT)
     truth = {
         "state": "waiting", "reason": "interrupted", "open": 2, "wakes": 1, "budget": 25, "list": 1,
-        "items": 2, "on": "human", "spent": ANY,
+        "items": 2, "completed": 0, "cancelled": 0, "blocked": 0, "on": "human", "spent": ANY,
     }  # fmt: skip
     assert session_of(parent.get_state(AT, subgraphs=True)) == truth
     assert answer_of(parent.get_state(AT, subgraphs=True)) == "thinking"
@@ -221,6 +221,7 @@ def test_a_run_that_ends_at_an_interrupt_says_nothing_that_misleads() -> None:
     assert result["todo_session"] == {"state": "running", "reason": None}
     assert session_of(result) == {"state": "waiting", "reason": "interrupted", "open": 1, "on": "human"}
     whole = {**session_of(result), "wakes": 0, "budget": 25, "list": 1, "items": 1, "spent": ANY}
+    whole |= {"completed": 0, "cancelled": 0, "blocked": 0}
     assert session_of(agent.get_state(AT)) == whole
     asked = [{"value": "?", "id": "1"}]
     state = agent.get_state(AT)

@@ -167,7 +167,7 @@ def test_whether_the_closing_request_is_made_in_mid_turn(change: Any, asked: int
     ("replies", "change", "walked", "reason"),
     [
         # a turn that ended with nothing open, or where an earlier gate answers
-        (["hi"], {"max_requests": 1}, [*START, *END], "settled"),
+        (["hi"], {"max_requests": 1}, [*START, *END], "answered"),
         ([write("a"), done(1), "hi"], {"max_requests": 3}, [*START, *TODO * 2, *END], "settled"),
         ([write("a"), "x"], {"max_requests": 2, "auto_continue": False}, [*START, *TODO, *END], "disabled"),
         (
@@ -237,7 +237,7 @@ class Answer(BaseModel):
     number: int
 
 
-@pytest.mark.parametrize(("most", "asked", "reason"), [(1, 1, "request_budget"), (2, 2, "settled")])
+@pytest.mark.parametrize(("most", "asked", "reason"), [(1, 1, "request_budget"), (2, 2, "answered")])
 def test_a_format_is_not_requested_after_a_spent_budget(
     most: int, asked: int, reason: str, thread: Make
 ) -> None:

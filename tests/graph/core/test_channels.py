@@ -321,12 +321,15 @@ def test_what_may_not_come_in_is_ignored(name: str, thread: Make) -> None:
     output = agent.run({"messages": [("user", "go")], name: [{"id": "x"}]})
     assert output["todo_session"] == {
         "state": "dormant",
-        "reason": "settled",
+        "reason": "answered",
         "open": 0,
         "wakes": 0,
         "budget": 25,
         "list": 0,
         "items": 0,
+        "completed": 0,
+        "cancelled": 0,
+        "blocked": 0,
         "spent": ANY,
     }
 

@@ -35,7 +35,7 @@ def test_every_write_of_the_list_raises_its_number(thread: Make) -> None:
     edit(agent, goal="only the goal")
     assert agent.session["list"] == 3
     agent.run({"messages": [("user", "x")], "todos": []})
-    assert agent.session == session("dormant", "settled", 0, 0, 0, writes=4)
+    assert agent.session == session("dormant", "answered", 0, 0, 0, writes=4)
 
 
 def test_an_older_list_changes_nothing_and_an_event_says_so(thread: Make) -> None:
@@ -48,7 +48,7 @@ def test_an_older_list_changes_nothing_and_an_event_says_so(thread: Make) -> Non
     assert told[0] == {"type": "echo", "list": 2, "given": 1}
     assert agent.values["todos"] == [todo(1, "a", "completed")]
     assert (agent.values["todo_goal"], agent.asked) == ("h", 5)
-    assert agent.session == session("dormant", "settled", 0, 0, 0, writes=2)
+    assert agent.session == session("dormant", "answered", 0, 0, 0, writes=2)
     assert agent.messages[-2].text == "thanks"
 
 
@@ -56,7 +56,7 @@ def test_the_newest_list_sent_back_changes_nothing_and_is_no_echo(thread: Make) 
     agent = thread(write("a"), done(1), "bye", "hi")
     told = agent.events(sent_back(agent.run("go"), "thanks"))
     assert [event["type"] for event in told] == ["activated", "parked"]
-    assert agent.session == session("dormant", "settled", 0, writes=2)
+    assert agent.session == session("dormant", "answered", 0, writes=2)
 
 
 def test_a_person_reopens_an_item_without_a_number_or_with_the_newest(thread: Make) -> None:
@@ -100,14 +100,14 @@ def test_a_session_that_is_none_is_refused_and_nothing_changes(given: Any, threa
     with pytest.raises(InputError, match="todo_session"):
         agent.run({"messages": [("user", "x")], "todos": [], "todo_session": given})
     assert {key: agent.values[key] for key in SHARED[1:]} == before
-    assert agent.run("y")["todo_session"] == session("dormant", "settled", 0, writes=2)
+    assert agent.run("y")["todo_session"] == session("dormant", "answered", 0, writes=2)
 
 
 def test_a_forged_session_decides_nothing(thread: Make) -> None:
     agent = thread("hi")
     forged = {"state": "waiting", "reason": "x", "open": 9, "wakes": 9, "budget": 9, "on": "human"}
     assert agent.run({"messages": [("user", "go")], "todo_session": forged})["todo_session"] == session(
-        "dormant", "settled", 0, writes=0
+        "dormant", "answered", 0, writes=0
     )
 
 

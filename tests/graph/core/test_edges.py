@@ -36,7 +36,7 @@ def test_a_context_with_settings_that_are_no_mapping_is_refused(given: Any) -> N
 def test_a_context_without_settings_changes_nothing() -> None:
     agent = create_todo_agent(ScriptedModel("hi"), context_schema=Context)
     output = agent.invoke({"messages": [("user", "go")]}, context=Context())
-    assert output["todo_session"] == session("dormant", "settled", 0)
+    assert output["todo_session"] == session("dormant", "answered", 0)
 
 
 def test_a_word_that_the_dialect_has_not_is_refused_when_the_agent_is_built() -> None:
@@ -77,7 +77,7 @@ def test_lokis_verifier_refuses_in_json(thread: Make) -> None:
     refusal = next(m for m in reversed(agent.values["messages"]) if isinstance(m, ToolMessage))
     assert json.loads(str(refusal.content)) == {"error": "task 1 was not accepted as done: no proof"}
     assert refusal.status == "error"
-    assert agent.session == session("idle", "disabled", 1, 0, 0)
+    assert agent.session == session("idle", "disabled", 1, 0, 0, verified=False)
 
 
 def test_no_reminder_where_the_round_has_emptied_the_list(thread: Make) -> None:

@@ -345,9 +345,9 @@ def test_where_tools_ran_and_no_list_was_ever_written(name: str, thread: Make) -
     replies, change, walked = LISTLESS[name]
     agent = thread(*replies, tools=[look], change=change)
     assert agent.walk("go") == [*START, *walked]
-    assert agent.session == session(
-        "dormant", "settled", budget=change.get("max_wake_cycles", 25) + len(agent.todos)
-    )
+    reason = "settled" if agent.todos else "answered"
+    budget = change.get("max_wake_cycles", 25) + len(agent.todos)
+    assert agent.session == session("dormant", reason, budget=budget)
     assert agent.kinds.count("guard") == walked.count("finalization_guard") - 1
 
 
@@ -356,7 +356,7 @@ def test_it_is_asked_once_per_activation_and_reported(thread: Make) -> None:
     for _ in range(2):
         told = [e for e in agent.events("go") if e["type"] == "guard"]
         assert told == [
-            {"type": "guard", "action": "ask", "retry": 0, "retries": 1, "open": 0, "reason": "settled"}
+            {"type": "guard", "action": "ask", "retry": 0, "retries": 1, "open": 0, "reason": "answered"}
         ]
     assert [e for e in agent.events("thanks") if e["type"] == "guard"] == []
 
@@ -385,7 +385,7 @@ def test_it_comes_before_the_format(thread: Make) -> None:
 @pytest.mark.parametrize(
     ("replies", "reason", "items"),
     [
-        ([X, "."], "settled", 0),
+        ([X, "."], "answered", 0),
         ([write("a", "b"), done(1, 2), "."], "settled", 2),
         ([write("a", "b"), done(1), *["."] * 7], "stalled", 2),
         ([write("a"), *[PEER] * 11], "malformed_calls", 1),

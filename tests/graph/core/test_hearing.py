@@ -58,7 +58,7 @@ def broken(_: Any) -> Any:
     [
         ([broken] * 5, None, 5, ("dormant", "malformed_calls")),
         ([calls(("todo_write", {"items": ["a"]})), *[broken] * 11], None, 12, ("idle", "malformed_calls")),
-        (["hi", broken, '{"x": 1}'], Answer, 3, ("dormant", "settled")),
+        (["hi", broken, '{"x": 1}'], Answer, 3, ("dormant", "answered")),
         (["hi", *[broken] * 5], Answer, 6, ("dormant", "malformed_calls")),
     ],
 )
@@ -71,7 +71,7 @@ async def test_a_call_that_the_server_could_not_read_is_asked_for_again(
         out = agent.invoke(GO) if door == "invoke" else await agent.ainvoke(GO)
         assert (len(model.requests), out["todo_session"]["spent"]["requests"]) == (asked, asked)
         assert (out["todo_session"]["state"], out["todo_session"]["reason"]) == end
-        assert (out.get("structured_response") == {"x": 1}) is (end[1] == "settled")
+        assert (out.get("structured_response") == {"x": 1}) is (end[1] == "answered")
 
 
 def test_who_does_not_stream_is_not_listened_to() -> None:

@@ -88,7 +88,7 @@ def test_a_peers_question_is_owed_a_reply_and_a_task_a_result() -> None:
     _, values = asked([task, notice])
     owed = {"id": "t", "sender": "bob", "chain": ["eve", "bob"], "wants": "subagent_done"}
     assert values["owed_replies"] == [owed]
-    assert values["todo_session"]["reason"] == "settled"  # the last text is the result: no nudge
+    assert values["todo_session"]["reason"] == "answered"  # the last text is the result: no nudge
     model = ScriptedModel([says("hm"), says("hm")])
     settings = preset("wakeloop").model_copy(update={"max_wake_cycles": 1})
     output = create_todo_agent(model, settings=settings).invoke({"todo_inbox": [question]})

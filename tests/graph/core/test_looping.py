@@ -262,7 +262,7 @@ def test_a_request_that_is_made_again_counts_its_round_once(thread: Make) -> Non
     agent = thread([X, X, "", "", X, "bye"], tools=[look])
     agent.run("go")
     assert agent.ledger["idle_rounds"] == 2
-    assert agent.session == session("dormant", "settled")
+    assert agent.session == session("dormant", "answered")
 
 
 def test_a_cut_reply_brings_nothing(thread: Make) -> None:

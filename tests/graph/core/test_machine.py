@@ -31,7 +31,9 @@ from wakeloop.todos.items import STATUSES, count_open, is_open
 CONFIG: Any = {"configurable": {"thread_id": "1"}}
 ENDINGS = {
     "waiting",
+    "blocked",
     "settled",
+    "answered",
     "disabled",
     "step_limit",
     "wake_budget",
@@ -41,7 +43,7 @@ ENDINGS = {
     "truncated",
     "empty_reply",
     "malformed_calls",
-}  # fmt: skip - of the 13 all but a drain and a parent's
+}  # fmt: skip - of the 15 all but a drain and a parent's
 
 
 # -- tools: values, exceptions, updates, interrupts ------------------------------------------------------

@@ -95,7 +95,7 @@ def test_any_well_formed_call_resets_the_count(between: Any, thread: Make) -> No
     agent = thread(BAD, BAD, between, BAD, BAD, "bye", tools=[look])
     agent.run("go")
     assert agent.asked == 6
-    assert agent.session == session("dormant", "settled", 0)
+    assert agent.session == session("dormant", "answered", 0)
 
 
 def test_the_next_input_goes_on(thread: Make) -> None:
@@ -103,7 +103,7 @@ def test_the_next_input_goes_on(thread: Make) -> None:
     agent.run("go")
     assert agent.session["reason"] == "malformed_calls"
     assert agent.walk("more") == [*START, *WORK * 2, *END]
-    assert agent.session == session("dormant", "settled", 0)
+    assert agent.session == session("dormant", "answered", 0)
 
 
 def test_malformed_rounds_within_a_correction_end_the_run(thread: Make) -> None:
@@ -122,7 +122,7 @@ def test_with_none_open_and_nothing_said_the_same_request_comes_again(empty: Any
     first, second, third = agent.model.requests
     assert first == second == third
     assert agent.kinds == ["human", "ai"]
-    assert agent.session == session("dormant", "settled", 0)
+    assert agent.session == session("dormant", "answered", 0)
 
 
 @pytest.mark.parametrize("retries", [0, 2])
@@ -135,7 +135,7 @@ def test_an_empty_reply_again_and_again_ends_the_run(retries: int, thread: Make)
 def test_after_a_text_of_this_activation_an_empty_reply_is_settled(thread: Make) -> None:
     agent = thread(calls(("look", {"path": "x"}), text="looking"), "", tools=[look])
     assert agent.walk("go") == [*START, *WORK, *END]
-    assert agent.session == session("dormant", "settled", 0)
+    assert agent.session == session("dormant", "answered", 0)
 
 
 def test_after_a_todo_write_an_empty_reply_is_settled(thread: Make) -> None:

@@ -291,7 +291,7 @@ def test_an_answer_is_of_the_activation_that_a_result_continues(thread: Make) ->
     agent = thread("I started a helper", "")
     agent.run("go")
     agent.run(result(1))
-    assert agent.session == session("dormant", "settled", 0, 1)
+    assert agent.session == session("dormant", "answered", 0, 1)
     assert answer_of(agent.values) == "I started a helper"
 
 

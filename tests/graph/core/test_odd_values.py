@@ -89,7 +89,7 @@ def test_an_answer_that_no_checkpoint_can_store_is_refused_and_the_question_stay
         agent.invoke(Command(resume=2**64), CONFIG)
     assert len(agent.get_state(CONFIG).interrupts) == 1
     agent.invoke(Command(resume="yes"), CONFIG)
-    assert session_of(agent.get_state(CONFIG))["reason"] == "settled"
+    assert session_of(agent.get_state(CONFIG))["reason"] == "answered"
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_what_a_tool_returns_for_no_checkpoint_is_an_error_that_names_it(door: s
         ("Done.", None),
     ]
     assert out["client"]("ab") == "a-b"
-    assert session_of(agent.get_state(CONFIG))["reason"] == "settled"
+    assert session_of(agent.get_state(CONFIG))["reason"] == "answered"
     model.assert_done()
 
 

@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import LoopSettings, create_todo_agent, session_of
+from wakeloop.loop.gates import DONE
 from wakeloop.testing import (
     Knobs,
     ScriptedModel,
@@ -120,8 +121,9 @@ def check(agent: Any, model: Any, settings: LoopSettings, output: dict[str, Any]
     assert turns(model, since) <= 1 + session["budget"] + settings.guard_retries + explained
     if settings.in_progress == "at_most_one":
         assert sum(item["status"] == "in_progress" for item in output["todos"]) <= 1
-    if session["reason"] == "settled":
+    if session["reason"] in DONE:
         assert not session["open"]
+    assert sum(session[kind] for kind in ("open", "completed", "cancelled", "blocked")) == session["items"]
     assert wire_faults(model.requests) == []
     assert prompt_faults(model.requests) == []
     assert len({str(request[0].content) for request in model.requests}) <= 1
@@ -233,7 +235,7 @@ def test_a_model_that_only_repeats_itself_comes_to_an_end(replies: list[AIMessag
         check(agent, model, LoopSettings(), output, since)
         rounds = NEW + 9 * (NEW + 1) + 2
         assert len(model.requests) - since <= rounds + 1 + output["todo_session"]["budget"] + 1
-        assert output["todo_session"]["reason"] in {"settled", "stalled", "looping", "malformed_calls"}
+        assert output["todo_session"]["reason"] in {*DONE, "stalled", "looping", "malformed_calls"}
 
 
 @pytest.mark.parametrize("block", [False, True])

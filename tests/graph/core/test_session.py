@@ -20,7 +20,7 @@ def test_every_end_writes_its_own(thread: Make) -> None:
     agent.run("go")
     assert agent.session == session("idle", "wake_budget", 1, 2, 2)
     agent.run({"messages": [("user", "x")], "todos": []})
-    assert agent.session == session("dormant", "settled", 0, 0, 2)
+    assert agent.session == session("dormant", "answered", 0, 0, 2)
 
 
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])

@@ -122,7 +122,7 @@ def test_a_format_needs_three_steps(limit: int, thread: Make) -> None:
         assert output["todo_session"] == session("dormant", "step_limit", 0)
         assert output["structured_response"] is None
     else:
-        assert output["todo_session"] == session("dormant", "settled", 0)
+        assert output["todo_session"] == session("dormant", "answered", 0)
         assert output["structured_response"] == {"text": "x"}
 
 

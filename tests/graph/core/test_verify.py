@@ -97,7 +97,7 @@ def test_the_third_refusal_blocks_and_ends_the_run(door: str, thread: Make) -> N
     agent = thread(write("a"), done(1), done(1), "no", done(1), "bye", verify=judged(door, judge))
     assert agent.walk("go") == [*START, *TODO * 3, *WAKE, *TODO, *END]
     assert agent.todos == [todo(1, "a", "blocked", reason="three")]
-    assert agent.session == session("dormant", "settled", 0, 1, 26)
+    assert agent.session == session("dormant", "blocked", 0, 1, 26, verified=False)
 
 
 def test_refusals_count_in_the_thread_not_in_the_activation(door: str, thread: Make) -> None:
