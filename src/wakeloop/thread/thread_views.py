@@ -155,11 +155,11 @@ def find_failure(errors: Iterable[Any]) -> str | None:
 def describe_failure(error: object) -> str:
     """Return the words of an exception, which may be stored as its repr, or as a server's mapping."""
     if isinstance(error, BaseException):
-        words = f"{type(error).__name__}: {error}"
+        words = f"{type(error).__name__}: {error}".removesuffix(": ")
     elif isinstance(error, Mapping):
         words = f"{error.get('error', 'Error')}: {error.get('message', '')}"
     else:
-        words = str(error)
+        words = str(error).removesuffix("()")
         name, _, rest = words.partition("(")
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             told = literal_eval(f"({rest[:-1]},)")  # the arguments of an exception with plain ones

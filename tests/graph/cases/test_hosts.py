@@ -54,7 +54,7 @@ def test_c31_async_only_tools(rig: Rig) -> None:
         with pytest.raises(ToolError, match="ainvoke"):
             rig.run("go")
         if rig.keeps:
-            assert rig.session["state"] == "running"
+            assert rig.session["state"] == "failed"
     rig.model.assert_done()
     rig.follow_up()
 

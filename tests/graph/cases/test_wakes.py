@@ -252,7 +252,7 @@ def test_c11_the_provider_fails_fast(rig: Rig) -> None:
     assert marks(rig.messages) == []
     if rig.keeps:
         assert rig.todos == [{"id": 1, "content": "a", "status": "pending"}]
-        assert rig.session["state"] == "running"
+        assert rig.session["state"] == "failed"
     rig.follow_up()
 
 

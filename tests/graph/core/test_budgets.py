@@ -133,7 +133,7 @@ def test_time_that_a_person_takes_and_a_failed_attempt_are_not_counted(thread: M
     clock.goes_on(1_000)
     with pytest.raises(TimeoutError):
         agent.run(Command(resume="this"))
-    assert agent.session == session("running", None)
+    assert agent.session == session("failed", "failed", error="TimeoutError")
     clock.goes_on(1_000)
     agent.run(None)
     took = spent(agent)

@@ -105,7 +105,7 @@ async def test_a_reply_that_cannot_be_read(
     state = agent.get_state(THREAD)
     assert [m.type for m in state.values["messages"]] == ["human", "ai", "tool"]
     assert marks(state.values["messages"]) == []
-    assert session_of(state)["state"] == "running"
+    assert session_of(state)["state"] == "failed"
     out = await through(door, agent, None)  # the way that the sentence names
     assert answer_of(out) == "Asked again."
     assert server.requests[1] == server.requests[1 + times]
@@ -170,7 +170,7 @@ async def test_c22_arguments_that_are_nothing_are_none(
     )
     sent = [call["function"]["arguments"] for m in server.requests[1] for call in m.get("tool_calls", ())]
     assert sent == ["{}"] * 13
-    assert out["todo_session"]["reason"] == "settled"
+    assert out["todo_session"]["reason"] == "answered"
 
 
 LLAMA = "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] at line 1, column 74"
