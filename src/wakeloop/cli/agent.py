@@ -26,6 +26,7 @@ from wakeloop.tools.command_goal import command_goal
 from wakeloop.tools.command_verifier import command_verifier
 from wakeloop.tools.files import file_tools
 from wakeloop.tools.shell import shell_tool
+from wakeloop.tools.user_questions import ask_user
 
 TODO_TOOLS = "the todo tools"
 SESSION_TOOLS = "the session tools"
@@ -42,14 +43,23 @@ RETRY_COUNT_HEADER = "x-stainless-retry-count"  # the OpenAI client counts its o
 
 
 def build_agent_graph(
-    spec: AgentSpec, outside: ExternalTools, *, ask: bool, stop: Event, more: Sequence[BaseTool] = ()
+    spec: AgentSpec,
+    outside: ExternalTools,
+    *,
+    ask: bool,
+    stop: Event,
+    more: Sequence[BaseTool] = (),
+    person: bool = False,
+    asks_user: bool = False,
 ) -> StateGraph[Any, Any, Any, Any]:
     """Build the uncompiled graph of a spec.
 
     `outside` runs the MCP servers, `more` are extra tools (of sessions). With `ask`, the user approves every
     shell command and MCP call first. Setting `stop` ends running commands and prevents further requests.
+    `person` says that one is at the other end; `asks_user` offers the tool to ask them, unless a tool of the
+    user's own has its name.
     """
-    settings = settings_from_spec(spec)
+    settings = settings_from_spec(spec, person=person)
     if not Path(spec.root).is_dir():
         raise CommandError(
             f"The folder {spec.root!r} of this thread no longer exists: choose another with --root."
@@ -61,6 +71,9 @@ def build_agent_graph(
         (SESSION_TOOLS, more),
         *outside.tool_groups(spec, ask=ask),
     ]
+    if asks_user and spec.function_calling and not spec.demo:
+        taken = {tool.name for _, tools in groups for tool in tools}
+        groups.append((BUILTIN_TOOLS, [tool for tool in (ask_user,) if tool.name not in taken]))
     tools = merge_tools(groups, get_dialect(settings.dialect).tool_names)
     return build_todo_graph(
         model,

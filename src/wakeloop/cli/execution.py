@@ -14,8 +14,9 @@ from typing import Any, Protocol, Self
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
-from langgraph.types import Command, Interrupt, StateSnapshot
+from langgraph.types import Interrupt, StateSnapshot
 
+from wakeloop.cli.questions import build_input, find_questions
 from wakeloop.display.screen import STREAM_MODES, Line, Screen
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -103,12 +104,13 @@ def execute(
         with view:
             stopped, abandoned = stream_run(agent, given, config, view, stop or threading.Event())
         snapshot = agent.get_state(config)
-        if stopped is not None or not snapshot.interrupts:
+        questions = find_questions(snapshot)
+        if stopped is not None or not questions:
             return Outcome(snapshot, stopped, abandoned)
-        answers = ask(snapshot.interrupts)
+        answers = ask(questions)
         if answers is None:
             return Outcome(snapshot)
-        given = Command(resume=answers)
+        given = build_input(answers)
 
 
 def stream_run(

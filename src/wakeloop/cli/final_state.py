@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeloop.cli.failures import FAILED, INTERRUPTED, TERMINATED, WAITING
+from wakeloop.cli.questions import find_questions
 from wakeloop.cli.store import DatabaseFile
 from wakeloop.display.formatting import (
     APPROVAL_HELP,
@@ -77,11 +78,11 @@ def closing_lines(
     lines += [Line("good" if good else "end", ending), Line("note", f"thread {thread}: {summary}")]
     if problem:
         lines.append(Line("error", problem))
-    if snapshot.interrupts:
-        for interrupt in snapshot.interrupts:
+    if questions := find_questions(snapshot):
+        for interrupt in questions:
             lines += [Line("question", f"question: {text}") for text in format_interrupt(interrupt.value)]
         lines.append(Line("way", f"To answer: {resume_command(thread, database, 'your answer')}"))
-        if any(wants_approval(one.value) for one in snapshot.interrupts):
+        if any(wants_approval(one.value) for one in questions):
             lines.append(Line("note", f"The answer: {APPROVAL_HELP}."))
     elif session["state"] in ("running", "idle") or session["open"] or session.get("on") == "condition":
         lines.append(Line("way", f"To continue: {resume_command(thread, database)}"))
@@ -99,7 +100,7 @@ def final_state(
 
     Keys: `thread`, `session` (as `session_of` returns it), `todos`, `goal`, `answer` (the model's last text),
     `structured_response`, `messages` (their number), `wakes`, `failed_calls`, `blocked` (number of items),
-    `questions` (`id` and `value` of each pending interrupt), `usage` (`input_tokens`, `output_tokens`,
+    `questions` (`id` and `value` of each pending question), `usage` (`input_tokens`, `output_tokens`,
     `total_tokens` of this run's requests), `error` (a sentence, or None).
     """
     values, session = snapshot.values or {}, read_session(snapshot)
@@ -114,7 +115,7 @@ def final_state(
         "wakes": session["wakes"],
         "failed_calls": count_failed_calls(session),
         "blocked": count_blocked(values.get("todos") or ()),
-        "questions": [{"id": one.id, "value": one.value} for one in snapshot.interrupts],
+        "questions": [{"id": one.id, "value": one.value} for one in find_questions(snapshot)],
         "usage": dict(usage or sum_usage(values.get("messages") or ())),
         "error": error,
     }

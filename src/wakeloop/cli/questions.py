@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
 from typing import Any, TextIO
 
-from langgraph.types import Interrupt
+from langchain_core.messages import HumanMessage
+from langgraph.types import Command, Interrupt
 
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.plan_editor import edit_plan, wants_editor
@@ -23,11 +24,16 @@ from wakeloop.display.formatting import (
     wants_approval,
 )
 from wakeloop.display.screen import Line
-from wakeloop.loop.approval import Decision, read_decision
+from wakeloop.loop.approval import Decision, build_question, read_decision
+from wakeloop.loop.silences import QUESTION_WAIT
+from wakeloop.text.asked_questions import asks_question
+from wakeloop.text.marks import new_id
+from wakeloop.thread.thread_status import read_session
 from wakeloop.todos.items import OperationRefused
 
 ONE_BY_ONE = ("o", "one by one")  # what is typed to decide the parts of a question separately
-
+ANSWER_HINT = "Your answer, on one line:"
+SKIP_HINT = "Your answer, on one line (Enter alone continues without it):"
 
 Say = Callable[[Line], None]
 
@@ -44,7 +50,7 @@ def make_question_handler(
             return None
         answers: dict[str, Any] = {}
         for interrupt in interrupts:
-            answer = ask_question(interrupt.value, terminal, say)
+            answer = ask_question(interrupt.value, terminal, say, may_skip=interrupt.id == QUESTION_WAIT)
             if answer is None:
                 return None
             answers[interrupt.id] = answer
@@ -53,11 +59,11 @@ def make_question_handler(
     return answer_interrupts
 
 
-def ask_question(value: Any, terminal: TextIO, say: Say) -> str | None:
-    """Ask one question until it is answered; return None if the input ends."""
+def ask_question(value: Any, terminal: TextIO, say: Say, *, may_skip: bool = False) -> str | None:
+    """Ask one question until it is answered, or skipped; return None if the input ends."""
     answered = Answering(value)
     while True:
-        *shown, hint = format_question_value(answered.part)
+        *shown, hint = format_question_value(answered.part, may_skip=may_skip)
         for line in shown:
             say(line)
         discard_typed_input(terminal)  # only someone who has seen the question may answer it
@@ -134,6 +140,34 @@ def is_answered_by_any_words(part: Mapping[str, Any]) -> bool:
     return bool(part["review_configs"][0].get("allowed_decisions") == ["respond"])
 
 
+def find_questions(snapshot: Any) -> tuple[Interrupt, ...]:
+    """Return what a thread asks a person: its interrupts, or the question that the model asked in words.
+
+    Both look the same to the person. The id of a question in words is `QUESTION_WAIT`.
+    """
+    if snapshot.interrupts:
+        return tuple(snapshot.interrupts)
+    session = read_session(snapshot)
+    question = session.get("question", "") if session["state"] == "waiting" else ""
+    if not asks_question(question):
+        return ()
+    return (Interrupt(value=build_question(question), id=QUESTION_WAIT),)
+
+
+def build_input(answers: dict[str, Any]) -> Any:
+    """Return the graph's input for a person's answers by the ids of their questions.
+
+    The answer to a question in words is a message. An empty one leaves the question unanswered: the run
+    continues, and the model reads that nobody has given permission.
+    """
+    if QUESTION_WAIT not in answers:
+        return Command(resume=answers)
+    words = answers[QUESTION_WAIT].strip()
+    if words:
+        return {"messages": [HumanMessage(words)]}
+    return {"todo_inbox": [{"kind": "kick", "id": new_id(), "correlation_id": QUESTION_WAIT}]}
+
+
 def resolve_answer(value: Any, typed: str, say: Callable[[Line], None]) -> str | None:
     """Return the typed answer, or the plan as edited in the editor; None to ask again."""
     if not wants_editor(value, typed):
@@ -199,13 +233,13 @@ def format_question(interrupt: Interrupt) -> list[Line]:
     return format_question_value(interrupt.value)
 
 
-def format_question_value(value: Any) -> list[Line]:
+def format_question_value(value: Any, *, may_skip: bool = False) -> list[Line]:
     """Format a question as lines; the last one says what may be typed."""
     if find_plan(value) is not None:
         hint = f"{PLAN_HELP}:"
     elif wants_approval(value):
         hint = f"{ALL_HELP if len(find_actions(value)) > 1 else APPROVAL_HELP}:"
     else:
-        hint = "Your answer, on one line:"
+        hint = SKIP_HINT if may_skip else ANSWER_HINT
     lines = [f"question: {text}" for text in format_interrupt(value)]
     return [Line("question", text) for text in (*lines, hint)]

@@ -1,6 +1,7 @@
 """Run a thread: build the agent, lock the thread, run it."""
 
 import signal
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from wakeloop.cli.final_state import exit_code, resume_command
 from wakeloop.cli.finish_run import finish_run, print_result, report_failure
 from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.output_formats import at_a_terminal
-from wakeloop.cli.questions import make_question_handler
+from wakeloop.cli.questions import build_input, find_questions, make_question_handler
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import open_to_read, open_to_write
 from wakeloop.cli.stored_state import read_state
@@ -38,21 +39,32 @@ AUTO_CONTINUE_NOTE = (
 
 def run_thread(run: RunSpec) -> int:
     """Run a thread, report its end, and return the exit code."""
+    person = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
     has_input = run.message is not None or run.asks_goal
-    if run.resumes and not has_input and (code := report_at_rest(run)) is not None:
+    if run.resumes and not has_input and (code := report_at_rest(run, person=person)) is not None:
         return code
     with ExternalTools(run.stop) as outside:
         # built before anything is written, so that an agent that cannot be built leaves no trace
-        graph = build_agent_graph(run.spec, outside, ask=run.ask, stop=run.stop)
+        graph = build_agent_graph(
+            run.spec,
+            outside,
+            ask=run.ask,
+            stop=run.stop,
+            person=person,
+            asks_user=person or run.resumes,  # its question may wait already
+        )
         return run_locked(run, graph, outside)
 
 
-def report_at_rest(run: RunSpec) -> int | None:
-    """If a thread has nothing left to do, report that and return the exit code; otherwise return None."""
+def report_at_rest(run: RunSpec, *, person: bool) -> int | None:
+    """If a thread has nothing left to do, report that and return the exit code; otherwise return None.
+
+    Where a `person` is at the terminal, a question that waits is put to them.
+    """
     with open_to_read(run.database) as store:
         read_state(store.saver, run.thread)  # raises if the thread is damaged
         before = build_offline_graph(store.saver).get_state(run.config)
-        if store.is_held(run.thread) or not is_at_rest(before):
+        if store.is_held(run.thread) or not is_at_rest(before) or (person and find_questions(before)):
             return None
     session, view = read_session(before), choose_view(run, before)
     good = exit_code(session) == SETTLED
@@ -92,11 +104,12 @@ def execute_job(run: RunSpec, agent: Graph, before: StateSnapshot, view: View) -
     """Ask a pending question first, then run the thread with its input."""
     ask = make_question_handler(view.say)
     given = graph_input(run, before)
-    if given is None and before.interrupts:
-        answers = ask(before.interrupts)
+    questions = find_questions(before) if run.message is None and run.resumes else ()
+    if questions:
+        answers = ask(questions)
         if answers is None:
             return Outcome(before)
-        given = Command(resume=answers)
+        given = build_input(answers)
     return execute(agent, given, run.config, view, ask, run.stop)
 
 
@@ -136,6 +149,8 @@ def explain_at_rest(session: Mapping[str, Any]) -> str:
     """Return a sentence that says why there is nothing to continue."""
     waits = session["state"] == "waiting"
     reason = "the event it waits for has not arrived" if waits else "no item is open"
+    if waits and session.get("question"):
+        reason = "it waits for your answer"
     return f"Nothing to resume: the last run has ended and {reason}."
 
 

@@ -126,9 +126,14 @@ def spec_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, An
     )
 
 
-def settings_from_spec(spec: AgentSpec) -> LoopSettings:
-    """Return a spec's settings: its preset plus what was set; an agent file's settings are whole."""
+def settings_from_spec(spec: AgentSpec, *, person: bool = False) -> LoopSettings:
+    """Return a spec's settings: its preset plus what was set; an agent file's settings are whole.
+
+    Where a `person` sits at the other end, a question is put to them at once, unless it was set otherwise.
+    """
     settings = preset(spec.preset).model_copy(update=spec.settings)
+    if person and settings.on_question == "insist" and "on_question" not in spec.settings:
+        settings = settings.model_copy(update={"on_question": "park"})
     return AgentFileSettings.model_validate(settings.model_dump()) if spec.agent else settings
 
 

@@ -50,7 +50,9 @@ class Review:
     def note_call(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is noted of a call that waits: an answer is judged by this, whoever takes it."""
         described = call["args"].get(self.described_by) if self.described_by else None
-        text = described if isinstance(described, str) and described.strip() else self.description
+        text = self.description
+        if isinstance(described, str) and described.strip():
+            text = describe_question(described, call["args"])
         return {
             "allowed": list(self.allowed),
             "description": text or f"Run {call['name']}?",
@@ -96,6 +98,42 @@ def build_call_request(call: Mapping[str, Any]) -> dict[str, Any]:
         "description": call["review"]["description"],
         "on": call["review"]["on"],
     }
+
+
+def build_question(question: str, choices: Sequence[str] = ()) -> dict[str, Any]:
+    r"""Return the value of the interrupt with which a person is asked; any words are an answer.
+
+    >>> build_question("Which one?", ["old", "all"])["action_requests"][0]["description"]
+    'Which one?\n  1. old\n  2. all'
+    """
+    args: dict[str, Any] = {"question": question}
+    if choices:
+        args["choices"] = list(choices)
+    described = describe_question(question, args)
+    return build_approval_request("ask_user", args, described, ("respond",), on="human")
+
+
+def describe_question(question: str, args: Mapping[str, Any]) -> str:
+    """Return a question with its numbered choices, if it has some."""
+    lines = [question]
+    for number, choice in enumerate(find_choices(args), 1):
+        lines.append(f"  {number}. {to_one_line(choice)}")
+    return "\n".join(lines)
+
+
+def find_choices(args: Mapping[str, Any]) -> list[str]:
+    """Return the choices among a call's arguments."""
+    given = args.get("choices")
+    return [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
+
+
+def read_choice(words: str, args: Mapping[str, Any]) -> str:
+    """Return the choice that an answer names by its number; any other words are the answer as they are."""
+    choices, typed = find_choices(args), words.strip()
+    if typed in choices or not typed.isascii() or not typed.isdecimal():
+        return words
+    number = int(typed[:9])
+    return choices[number - 1] if 0 < number <= len(choices) else words
 
 
 def repeat_request(asked: Mapping[str, Any], fault: str) -> dict[str, Any]:

@@ -72,8 +72,8 @@ def find_question(messages: Sequence[BaseMessage]) -> str:
             if getattr(message, "tool_calls", None):
                 return ""
             silent.append(text_of(message))
-        elif kind_of(message) == "wake":
-            if not silent or not is_doubtful(message):
+        elif kind_of(message) in ("wake", "activate"):
+            if before or not silent or not is_doubtful(message):
                 return ""
             before = True
         elif message.type != "ai" and not before and kind_of(message) != "retry":

@@ -25,13 +25,14 @@ from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.nudge import build_nudge, name_old_items, render_given_list, render_missing
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.prices import check_price
+from wakeloop.loop.silences import Doubt, note_doubt
 from wakeloop.platform.checkpointers import has_checkpointer
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, list_before
-from wakeloop.text.marks import find_last
+from wakeloop.text.marks import find_last, make_user_message
 from wakeloop.thread.concurrent_runs import find_activation_start
 from wakeloop.thread.inputs import ThreadInput, find_inbox_fault, merge_settings
 from wakeloop.thread.judges import Judges, Play, Query, take_verdict
@@ -210,7 +211,11 @@ class Activate(Node):
         owed = [*find_owed_replies(state), *find_owed_replies({"owed_replies": opening.owed_replies})]
         wakes = opening.continues_activation and not notes.get("unasked")
         results = events if wakes else ""
-        text, reasons = build_nudge(self.dialect, settings, found.todos, state["todo_goal"], owed, results)
+        doubt: Doubt | None = "question" if opening.leaves_question else None
+        note_doubt(notes, doubt, subagents=False)
+        text, reasons = build_nudge(
+            self.dialect, settings, found.todos, state["todo_goal"], owed, results, doubt=doubt
+        )
         arrived = opening.build_messages(text if wakes else events)
         shows_list = wakes and count_open(found.todos) > 0
         if not wakes:
@@ -223,12 +228,13 @@ class Activate(Node):
         if shows_list:
             notes["shown"] = arrived[-1].id or ""
         say = partial(self.fill_prompt, settings)
-        missing = render_missing(self.dialect, settings, notes)
+        missing = "" if doubt else render_missing(self.dialect, settings, notes)
         if missing or count_open(found.todos):
             opener = Notices(missing=missing, nudge=text).compose()
         else:
             opener = announce(say("activate"), settings, "activate")
-        mended = plan_repairs(state, found.old, arrived, self.dialect.tool_names, opener, say)
+        message = make_user_message("activate", opener, doubt=doubt)
+        mended = plan_repairs(state, found.old, arrived, self.dialect.tool_names, message, say)
         notes["injected"] = mended.injected_ids
         return mended.build_writes(state["messages"]), reasons
 

@@ -11,6 +11,7 @@ from langgraph.types import StateSnapshot
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.run_end import choose_state, drop_run_notes
+from wakeloop.loop.silences import QUESTION_WAIT
 from wakeloop.loop.spending import add_round, report_spent
 from wakeloop.stream import EndReason
 from wakeloop.thread.thread_status import find_resting_node, is_unfinished, read_session
@@ -67,6 +68,19 @@ async def aend_run(graph: Graph, config: RunnableConfig, failure: str | None = N
     return True
 
 
+def drop_question(graph: Graph, config: RunnableConfig) -> bool:
+    """Take back the question with which a thread waits, unanswered. Return False if it waits with none."""
+    values = graph.get_state(config).values
+    session = values.get("todo_session") or {}
+    if session.get("state") != "waiting" or "question" not in session:
+        return False
+    kept = {key: value for key, value in session.items() if key not in ("on", "question")}
+    ended = {**kept, "reason": "drained", "state": choose_state("drained", kept["open"])}
+    update = {"waiting_on": {"drop": [QUESTION_WAIT]}, "todo_session": ended}
+    graph.update_state(config, update, as_node=find_resting_node(graph))
+    return True
+
+
 def build_ended_update(
     before: StateSnapshot, values: Mapping[str, Any], failure: str | None = None
 ) -> dict[str, Any]:
@@ -91,7 +105,7 @@ def build_ended_update(
         "list": rest.get("writes", 0),
         "spent": report_spent(rest),
     }
-    for key in ("on", "error"):
+    for key in ("on", "question", "error"):
         session.pop(key, None)
     if failure:
         session["error"] = failure

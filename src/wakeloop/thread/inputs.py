@@ -121,6 +121,8 @@ class ThreadInput:
     def answered_waits(self) -> list[Any]:
         """The ids of waits that this input ends, by its correlation id or because a person has spoken."""
         answered = {e.get("correlation_id") for e in self.events if e.get("kind") in ANSWER_KINDS}
+        if self.leaves_question:
+            answered.add(QUESTION_WAIT)
         ended: list[Any] = []
         for wait in self.waiting_on:
             key, on = wait, None
@@ -142,6 +144,13 @@ class ThreadInput:
     def is_spoken(self) -> bool:
         """Whether a person has spoken, and not only a framework, a chat UI or an event."""
         return (self.new_input and self.ends_in_words and not self.from_others) or bool(self.human_events)
+
+    @property
+    def leaves_question(self) -> bool:
+        """Whether a kick says that nobody will answer the question that the thread waits with."""
+        kicks = [e.get("correlation_id") for e in self.events if e.get("kind") == "kick"]
+        waits = [wait.get("id") for wait in self.waiting_on if isinstance(wait, Mapping)]
+        return QUESTION_WAIT in kicks and QUESTION_WAIT in waits
 
     @property
     def answers_person_wait(self) -> bool:

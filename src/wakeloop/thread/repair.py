@@ -20,7 +20,6 @@ from wakeloop.text.marks import (
     injected_kwargs,
     kind_of,
     make_assistant_message,
-    make_user_message,
     new_hidden_id,
     remove_mark,
     source_of,
@@ -67,7 +66,7 @@ def plan_repairs(
     old: Ledger,
     arrived: Sequence[BaseMessage],
     todo_tools: Collection[str],
-    opener: str,
+    opener: HumanMessage,
     fill_prompt: FillPrompt,
 ) -> Repairs:
     """Work out what makes the history legal, with the input at its end.
@@ -87,7 +86,7 @@ def plan_repairs(
         # Another agent handed over after its tools had answered. Its history is in order as it is.
         closing = []
     elif not appended and not any(isinstance(m, HumanMessage) and source_of(m) is None for m in waiting):
-        appended = [make_user_message("activate", opener)]
+        appended = [opener]
     return Repairs(
         closing=closing,
         waiting=waiting,

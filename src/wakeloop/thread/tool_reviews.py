@@ -21,6 +21,7 @@ from wakeloop.loop.approval import (
     build_calls_request,
     name_fault,
     quote_words,
+    read_choice,
     read_decision,
     read_decisions,
 )
@@ -149,7 +150,7 @@ class ToolReviews:
             case "edit":
                 return {**plain, "args": dict(decision.args or {}), "approved": True}, None
             case "respond":
-                return plain, tool_result(plain, decision.words)
+                return plain, tool_result(plain, read_choice(decision.words, plain["args"]))
         text = fill_prompt("call_rejected", "", self.words, words=quote_words(decision))
         return plain, tool_result(plain, f"Error: {text}", "error")
 

@@ -1,4 +1,4 @@
-"""Tools for the files below a folder, and for a shell.
+"""Tools for files, a shell, and questions to a person.
 
 They are ordinary LangChain tools, for `create_todo_agent` and any other LangGraph agent. Names are imported
 when they are first used.
@@ -11,8 +11,9 @@ from wakeloop.platform.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from wakeloop.tools.files import FileLimits, file_tools
     from wakeloop.tools.shell import shell_tool
+    from wakeloop.tools.user_questions import ask_user
 
-__all__ = ["FileLimits", "file_tools", "shell_tool"]
+__all__ = ["FileLimits", "ask_user", "file_tools", "shell_tool"]
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
@@ -22,5 +23,6 @@ __getattr__, __dir__ = lazy_exports(
             "file_tools",
         ),
         "wakeloop.tools.shell": ("shell_tool",),
+        "wakeloop.tools.user_questions": ("ask_user",),
     },
 )

@@ -258,3 +258,24 @@ def test_a_session_whose_subagent_works_waits_for_it(name: str) -> None:
     event = {"kind": "subagent_done", "id": "e", "correlation_id": "s1", "text": "Found it."}
     out = agent.invoke({"todo_inbox": [event]}, config)
     assert (out["todo_session"]["reason"], answer_of(out)) == ("settled", "Done.")
+
+
+# -- nobody will answer ----------------------------------------------------------------------------------
+
+NOBODY = {"todo_inbox": [{"kind": "kick", "id": "k", "correlation_id": "question"}]}
+
+
+def test_a_kick_that_names_the_question_leaves_it_unanswered(thread: Make) -> None:
+    agent = thread(write("a"), ASK, done(1), "Done.", change={"on_question": "park"})
+    agent.run("Go.")
+    agent.run(NOBODY)
+    assert agent.model.requests[2][-1].text == NO_PERMISSION
+    assert (agent.session["reason"], answer_of(agent.values)) == ("settled", "Done.")
+
+
+def test_silence_after_it_keeps_the_question(thread: Make) -> None:
+    agent = thread(write("a"), ASK, "I am waiting.", change={"on_question": "park"})
+    agent.run("Go.")
+    agent.run(NOBODY)
+    assert waits(agent)
+    assert agent.session["question"] == answer_of(agent.values) == ASK

@@ -145,8 +145,8 @@ def test_ctrl_c_ends_the_chain_for_good(chat, serve) -> None:
     assert "nag_after is 3" in typist.enters(".set nag_after 3")
     shown = typist.enters("go on")
     assert "Auto-continuing (1/2)" in shown
-    assert "Auto-continuing (2/2)" in shown
-    assert len(server.requests) == 6
+    assert "Waiting for human." in shown  # twice no call after a new message
+    assert len(server.requests) == 5
     assert "Never read." not in json.dumps(server.requests[-1])
     assert "go on" in texts(server.requests[-1])
     typist.types(CTRL_D)
@@ -257,3 +257,53 @@ def test_sigterm_at_the_prompt_puts_the_terminal_back(chat, serve) -> None:
     typist.child.kill(signal.SIGTERM)
     assert typist.ends() == 143
     assert str(typist.child.before).count("\x1b[?2004l") == 1
+
+
+ASK = "I found 14 files. Shall I delete them?"
+DONE = Reply(calls=[("todo_update", {"id": [1, 2], "status": "done"})])
+
+
+def test_a_question_in_words_waits_at_the_prompt(chat, serve) -> None:
+    server = serve(PLAN, Reply(ASK), DONE, Reply("Deleted."))
+    typist = chat(server)
+    typist.ready()
+    shown = typist.enters("Tidy up.")
+    assert f"question: {ASK}" in shown
+    assert "Your answer, on one line:" in shown
+    assert len(server.requests) == 2  # nothing is asked before the person has answered
+    shown = typist.enters("Yes, all of them.")
+    assert texts(server.requests[2])[-1] == "Yes, all of them."
+    assert "model: Deleted." in shown
+    assert [tool["function"]["name"] for tool in server.requests[0]["tools"]].count("ask_user") == 1
+
+
+def test_a_question_by_the_tool_looks_the_same(chat, serve) -> None:
+    server = serve(PLAN, Reply(calls=[("ask_user", {"question": ASK})]), DONE, Reply("Deleted."))
+    typist = chat(server)
+    typist.ready()
+    shown = typist.enters("Tidy up.")
+    assert f"question: {ASK}" in shown
+    assert "Your answer, on one line:" in shown
+    typist.enters("Yes, all of them.")
+    assert texts(server.requests[2], "tool")[-1] == "Yes, all of them."
+
+
+def test_stop_stops_and_a_new_topic_is_one(chat, serve) -> None:
+    server = serve(
+        PLAN, Reply("Later.", delay=4), Reply("OK."), Reply("OK."), Reply("Paris."), Reply("I wait.")
+    )
+    typist = chat(server)
+    typist.ready()
+    typist.types("go\r")
+    waits_for(server, 2)
+    typist.types(CTRL_C)
+    typist.child.expect("Stopped with 2 open")
+    typist.ready()
+    asked = len(server.requests)
+    shown = typist.enters("Stop. Do nothing more until I say so.")
+    assert len(server.requests) == asked + 2
+    assert "question:" not in shown
+    typist.enters("Forget that. What is the capital of France?")
+    assert len(server.requests) == asked + 4
+    told = [text for text in texts(server.requests[-1]) if "Still open from before" in text]
+    assert len(told) == 2  # once for each of the two messages

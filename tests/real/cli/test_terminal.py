@@ -110,3 +110,34 @@ def test_ctrl_c_twice_during_a_request(shell: Shell, serve) -> None:
     assert terminal.ends() == 130
     assert "To continue:\r\nwakeloop resume t-" in ESCAPES.sub("", terminal.raw)
     assert terminal.raw.count("\x1b[?25l") == terminal.raw.count("\x1b[?25h")
+
+
+QUESTION = "I found 14 files. Shall I delete them?"
+PLAN = Reply(calls=[("todo_write", {"items": ["one"]})])
+DONE = Reply(calls=[("todo_update", {"id": 1, "status": "done"})])
+
+
+@pytest.mark.parametrize(("typed", "told"), [("Yes.", "Yes."), ("", "(automatic) Nobody has answered")])
+def test_a_question_in_words_is_put_right_there(shell: Shell, serve, typed: str, told: str) -> None:
+    server = serve(PLAN, Reply(QUESTION), DONE, Reply("Done."))
+    shown = Terminal(shell, "run", "Tidy up.", "--thread", "mine", "--model", "m", "--base-url", server.url)
+    shown.until(f"question: {QUESTION}")
+    shown.until("(Enter alone continues without it):")
+    shown.types(f"{typed}\n")
+    assert shown.ends() == 0
+    last = [message["content"] for message in server.requests[2]["messages"] if message["role"] == "user"][-1]
+    assert last.startswith(told)
+    assert "ask_user" in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
+
+
+def test_where_nobody_types_it_waits_and_says_how_to_answer(serve, shell: Shell) -> None:
+    server = serve(PLAN, Reply(QUESTION), Reply("I am waiting."), DONE, Reply("Done."))
+    where = ["--thread", "mine", "--model", "m", "--base-url", server.url]
+    first = shell("run", "Tidy up.", *where)
+    assert first.returncode == 4
+    assert f"question: {QUESTION}" in first.stdout
+    assert "wakeloop resume mine 'your answer'" in first.stdout
+    assert "ask_user" not in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
+    assert "it waits for your answer" in shell("resume", "mine").stdout
+    shell("resume", "mine", "Yes.")
+    assert len(server.requests) == 5

@@ -8,6 +8,7 @@ from threading import Event
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph import StateGraph
 from langgraph.types import Interrupt, StateSnapshot
 
 from wakeloop.cli.agent import build_agent_graph, make_model
@@ -28,7 +29,7 @@ from wakeloop.model.chat_models import bind_tools
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.settings import AgentFileSettings, LoopSettings
 from wakeloop.thread.edits import update_todos
-from wakeloop.thread.end_run import end_run
+from wakeloop.thread.end_run import drop_question, end_run
 from wakeloop.thread.thread_status import LAST_NODE, is_unfinished
 from wakeloop.todos.items import Todo
 
@@ -66,7 +67,7 @@ class Conversation:
     @property
     def base(self) -> LoopSettings:
         """The settings without the thread's overrides."""
-        return settings_from_spec(self.spec)
+        return settings_from_spec(self.spec, person=True)
 
     @property
     def overrides(self) -> dict[str, Any]:
@@ -102,7 +103,7 @@ class Conversation:
         """Switch role or agent; if the new agent cannot be built, nothing changes."""
         spec = build_spec(self.spec, given)
         self.external.stop = Event()  # that of the last run may be set
-        build_agent_graph(spec, self.external, ask=self.ask, stop=self.external.stop)
+        build_chat_graph(spec, self.external, ask=self.ask, stop=self.external.stop)
         self.spec = spec
         if self.snapshot.values:
             self.remember_spec()
@@ -160,7 +161,9 @@ class Conversation:
 
     def stop(self) -> bool:
         """End a run that waits or was interrupted; return False if the thread has no such run."""
-        return end_run(self.graph, self.config)
+        if end_run(self.graph, self.config):
+            return True
+        return drop_question(self.graph, self.config)
 
     def run(self, message: str | None, ahead: Callable[[], str] = str) -> tuple[Outcome, View]:
         """Send a message or the answer to a question; None continues without one.
@@ -172,7 +175,7 @@ class Conversation:
         run = RunSpec(
             self.database, self.thread, self.spec, self.request, message, resumes=True, ask=self.ask
         )
-        graph = build_agent_graph(self.spec, self.external, ask=self.ask, stop=stop)
+        graph = build_chat_graph(self.spec, self.external, ask=self.ask, stop=stop)
         self.remember_spec()
         with (
             open_to_write(self.database) as store,
@@ -186,6 +189,13 @@ class Conversation:
             outcome = execute(agent, graph_input(run, before), self.config, view, leave_open, stop)
         self.abandoned = self.abandoned or outcome.abandoned
         return outcome, view
+
+
+def build_chat_graph(
+    spec: AgentSpec, outside: ExternalTools, *, ask: bool, stop: Event
+) -> StateGraph[Any, Any, Any, Any]:
+    """Build the graph of a chat, where a person answers what the model asks."""
+    return build_agent_graph(spec, outside, ask=ask, stop=stop, person=True, asks_user=True)
 
 
 def leave_open(interrupts: Sequence[Interrupt]) -> None:

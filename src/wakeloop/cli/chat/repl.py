@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TextIO
 
-from wakeloop.cli.agent import build_agent_graph
 from wakeloop.cli.agent_spec import AgentSpec, refuse_non_utf8
 from wakeloop.cli.budget_hints import format_set_hint
 from wakeloop.cli.chat import parsing
 from wakeloop.cli.chat.completion import Names
-from wakeloop.cli.chat.conversation import Conversation
+from wakeloop.cli.chat.conversation import Conversation, build_chat_graph
 from wakeloop.cli.chat.dot_commands import DOT_COMMANDS
 from wakeloop.cli.chat.input import ChatInput, PipeInput, TerminalInput, interrupt_prompt
 from wakeloop.cli.execution import Outcome, View
@@ -29,7 +28,7 @@ from wakeloop.cli.failures import (
 from wakeloop.cli.final_state import MOST_ITEMS, exit_code
 from wakeloop.cli.finish_run import exit_now, forget_unanswered
 from wakeloop.cli.output_formats import at_a_terminal
-from wakeloop.cli.questions import Answering, format_question_value
+from wakeloop.cli.questions import Answering, find_questions, format_question_value
 from wakeloop.cli.run_thread import AUTO_CONTINUE_NOTE, explain_at_rest, is_at_rest
 from wakeloop.cli.store import DatabaseFile, ThreadRecord, open_to_write
 from wakeloop.config.levels import config_folder, list_names
@@ -54,7 +53,7 @@ def run_chat(
 ) -> int:
     """Chat with a thread until the input ends, and return the exit code."""
     with ExternalTools() as outside:
-        build_agent_graph(spec, outside, ask=ask, stop=Event())  # raises before anything is stored
+        build_chat_graph(spec, outside, ask=ask, stop=Event())  # raises before anything is stored
         with open_to_write(database) as store:
             talk = Conversation(database, store, "", spec, known.request if known else "", ask, outside)
             with talk.held_thread, exit_on_sigterm(interrupt_prompt):
@@ -130,7 +129,8 @@ class Repl:
         self.report_state()
         while True:
             snapshot = self.talk.snapshot
-            waits, toolbar = bool(snapshot.interrupts), format_list_line(snapshot.values.get("todos") or ())
+            waits = bool(find_questions(snapshot))
+            toolbar = format_list_line(snapshot.values.get("todos") or ())
             try:
                 typed = self.source.read_entry(self.prompt(waits=waits), answer=waits, toolbar=toolbar)
             except EOFError:
@@ -209,7 +209,7 @@ class Repl:
 
     def find_answering(self) -> Answering | None:
         """Return the answers so far to the question that waits; None without one."""
-        waits = self.talk.snapshot.interrupts
+        waits = find_questions(self.talk.snapshot)
         if not waits:
             return None
         key = (self.talk.thread, waits[0].id)
@@ -228,7 +228,7 @@ class Repl:
     def resume(self) -> None:
         """Repeat the question, finish the run, or continue the list."""
         snapshot = self.talk.snapshot
-        if snapshot.interrupts:
+        if find_questions(snapshot):
             self.report_state()
         elif not snapshot.values or is_at_rest(snapshot):
             raise usage_error(explain_at_rest(read_session(snapshot)))
@@ -261,20 +261,20 @@ class Repl:
                 self.say("item", f"  … and {len(todos) - MOST_ITEMS} more: .todo")
         if outcome.stopped is not None:
             self.say("end", f"Stopped with {session['open']} open; your next message starts fresh.")
-        elif not snapshot.interrupts and (todos or session["reason"] not in ("settled", "answered")):
+        elif not find_questions(snapshot) and (todos or session["reason"] not in ("settled", "answered")):
             self.say("end", format_ending(session))
         self.say("note", view.screen.summary)
         if wrong := format_trouble(session, todos):
             self.say("error", wrong)
         if way := format_set_hint(session, self.talk.spec, snapshot.values.get("todo_settings") or {}):
             self.say("way", way)
-        if snapshot.interrupts:
+        if find_questions(snapshot):
             self.report_state()
 
     def report_state(self) -> None:
         """Report the state of the thread: its question, its interrupted run, or its list."""
         snapshot = self.talk.snapshot
-        if snapshot.interrupts:
+        if find_questions(snapshot):
             answering = self.find_answering()
             for line in format_question_value(answering.part if answering else None):
                 self.out.say(line)
