@@ -36,6 +36,7 @@ class Stage:
         tools: Sequence[Any] = (),
         limits: SubagentLimits | None = None,
         names: Any = None,
+        done_when: Any = None,
         **change: Any,
     ) -> Any:
         """Add an agent with a script and all session tools."""
@@ -44,7 +45,11 @@ class Stage:
         own = session_tools(self, limits=limits, **given)
         settings = preset("wakeloop").model_copy(update=change)
         made = create_todo_agent(
-            self.models[name], tools=[*tools, *own], settings=settings, checkpointer=self.saver
+            self.models[name],
+            tools=[*tools, *own],
+            settings=settings,
+            done_when=done_when,
+            checkpointer=self.saver,
         )
         self.made[name] = made if self.limit is None else made.with_config(recursion_limit=self.limit)
         return self
