@@ -49,6 +49,23 @@ def clean_tool_message(message: BaseMessage) -> BaseMessage:
     return remove_mark(message)
 
 
+def bind_to_call(call: Mapping[str, Any], messages: list[BaseMessage]) -> list[BaseMessage]:
+    """Return a tool's messages with its one result bound to its own call.
+
+    A result for another call would take the place of that call's own. Raises `ToolError` if it is not clear
+    which one was meant. A message with an id may replace an older one.
+    """
+    others = [m for m in messages if isinstance(m, ToolMessage) and m.tool_call_id != call["id"] and not m.id]
+    if not others:
+        return messages
+    if len(others) > 1 or any(getattr(m, "tool_call_id", None) == call["id"] for m in messages):
+        raise ToolError(
+            f"the tool answered the call {shorten(others[0].tool_call_id)!r}, which is not its own"
+        )
+    own = others[0].model_copy(update={"tool_call_id": call["id"]})
+    return [own if message is others[0] else message for message in messages]
+
+
 def find_unanswered(calls: Sequence[Any], messages: Sequence[AnyMessage]) -> list[Any]:
     """Return those of the last reply's calls that have no result yet."""
     if not calls:
@@ -74,7 +91,7 @@ def unknown_tool_error(name: str, known: Collection[str]) -> str:
     return f"tool {shorten(name)!r} no longer exists. Available: {available}."
 
 
-def error_text(error: Exception) -> str:
+def error_text(error: BaseException) -> str:
     """Return an error's text, or the name of its class if its `__str__` fails."""
     try:
         return str(error)
@@ -82,7 +99,7 @@ def error_text(error: Exception) -> str:
         return type(error).__name__
 
 
-def describe_tool_error(error: Exception) -> str:
+def describe_tool_error(error: BaseException) -> str:
     """Return what the model reads about an exception that a tool raised."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_context=False)[0]

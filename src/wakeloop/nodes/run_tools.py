@@ -1,7 +1,8 @@
 """Runs one tool call that is not a todo call."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import Any, Self
 
@@ -9,7 +10,7 @@ from langchain_core.messages import BaseMessage, ToolMessage, convert_to_message
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from langchain_core.tools import BaseTool
-from langgraph.errors import GraphBubbleUp, ParentCommand
+from langgraph.errors import ParentCommand
 from langgraph.prebuilt import ToolNode
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
@@ -19,6 +20,7 @@ from wakeloop.errors import ToolError
 from wakeloop.model.redaction import collect_secrets
 from wakeloop.model.timing import TimedNode
 from wakeloop.model.tool_results import (
+    bind_to_call,
     clean_tool_message,
     describe_tool_error,
     error_result,
@@ -26,6 +28,13 @@ from wakeloop.model.tool_results import (
     unknown_tool_error,
 )
 from wakeloop.platform.direct_calls import DirectTool, has_no_listeners, takes_injection
+from wakeloop.platform.tool_boundary import (
+    arun_within,
+    find_time_limit,
+    passes_boundary,
+    run_within,
+    wall_off,
+)
 from wakeloop.state import PRIVATE_CHANNELS
 from wakeloop.text.secrets import redact_text
 from wakeloop.thread.interrupts import run_approved
@@ -58,6 +67,7 @@ class RunTools(TimedNode):
         """Sort the tools by the way they are called."""
         injected: dict[str, ToolNode] = {}
         direct: dict[str, DirectTool] = {}
+        tools = {name: wall_off(tool) for name, tool in tools.items()}
         for name, tool in tools.items():
             if takes_injection(tool):
                 injected[name] = ToolNode([tool])
@@ -97,25 +107,30 @@ class RunTools(TimedNode):
             raise ToolError(
                 f"The tool {tool.name!r} is asynchronous only: run this agent with ainvoke or astream."
             )
+        if node := self.injected.get(tool.name):
+            work = partial(node.invoke, [call], config)
+        elif (function := self.direct.get(tool.name)) and has_no_listeners(config):
+            work = partial(function, call)
+        else:
+            work = partial(tool.invoke, call, config)
         try:
-            if node := self.injected.get(tool.name):
-                return self.check_update(call, node.invoke([call], config))
-            if (function := self.direct.get(tool.name)) and has_no_listeners(config):
-                return self.check_update(call, function(call))
-            return self.check_update(call, tool.invoke(call, config))
-        except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
+            return self.check_update(call, run_within(find_time_limit(tool), work))
+        except BaseException as error:  # noqa: BLE001 - whatever a tool raises is its result
             return _answer_error(call, error, self.model)
 
     async def acall_tool(self, call: dict[str, Any], config: RunnableConfig) -> Any:
         """Call the tool and wait for it."""
         tool = self.tools[call["name"]]
+        work: Awaitable[Any]
+        if node := self.injected.get(tool.name):
+            work = node.ainvoke([call], config)
+        elif (function := self.direct.get(tool.name)) and has_no_listeners(config):
+            work = run_in_executor(None, function, call)  # it may block
+        else:
+            work = tool.ainvoke(call, config)
         try:
-            if node := self.injected.get(tool.name):
-                return self.check_update(call, await node.ainvoke([call], config))
-            if (function := self.direct.get(tool.name)) and has_no_listeners(config):
-                return self.check_update(call, await run_in_executor(None, function, call))  # it may block
-            return self.check_update(call, await tool.ainvoke(call, config))
-        except Exception as error:  # noqa: BLE001 - whatever a tool raises is its result
+            return self.check_update(call, await arun_within(find_time_limit(tool), work))
+        except BaseException as error:  # noqa: BLE001 - whatever a tool raises is its result
             return _answer_error(call, error, self.model)
 
     def check_update(self, call: dict[str, Any], result: Any) -> Any:
@@ -162,14 +177,16 @@ def _build_update(call: dict[str, Any], result: Any) -> Any:
     to_parent = [command for command in commands if command.graph == Command.PARENT]
     if to_parent:
         return [_note_handover(call, command) for command in to_parent][-1]
+    messages = bind_to_call(call, messages)
     if not commands:
         return {"messages": [clean_tool_message(message) for message in messages]}
     updates: list[Any] = []
     answers = list(messages)
     for command in commands:
         _check_command(command)
-        answers += _read_messages(command)
-        updates.append(Command(update=_read_update(command)))
+        update = _read_update(call, command)
+        answers += update.get("messages", [])
+        updates.append(Command(update=update))
     if not _answers(call, answers):
         messages.append(tool_result(call, "Done."))
     return [*updates, {"messages": messages}] if messages else updates
@@ -184,10 +201,11 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _read_update(command: Command[Any]) -> dict[str, Any]:
+def _read_update(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
     update = dict(command.update or ())
     if "messages" in update:
-        update["messages"] = [clean_tool_message(message) for message in _read_messages(command)]
+        messages = bind_to_call(call, _read_messages(command))
+        update["messages"] = [clean_tool_message(message) for message in messages]
     return update
 
 
@@ -210,11 +228,11 @@ def _check_command(command: Command[Any]) -> None:
             raise ToolError(str(refusal)) from None
 
 
-def _answer_error(call: dict[str, Any], error: Exception, model: object) -> dict[str, Any]:
+def _answer_error(call: dict[str, Any], error: BaseException, model: object) -> dict[str, Any]:
     """Answer with an error; keep a handover to the parent for the run's end; pass other signals through."""
     if isinstance(error, ParentCommand):
         return _note_handover(call, error.args[0])
-    if isinstance(error, GraphBubbleUp):
+    if passes_boundary(error):
         raise error
     return {"messages": [error_result(call, redact_text(describe_tool_error(error), collect_secrets(model)))]}
 

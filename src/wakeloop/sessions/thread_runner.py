@@ -176,8 +176,8 @@ class ThreadRunner:
             run_graph(graph, planned.input, config, control)
         except (GraphBubbleUp, TakenOverError):
             raise
-        # SystemExit and KeyboardInterrupt come from a tool: no signal reaches a worker's thread
-        except (Exception, SystemExit, KeyboardInterrupt) as failure:
+        # what is no Exception comes from a tool or a model, too: no signal reaches a worker's thread
+        except BaseException as failure:
             if control.drain_requested:  # the shutdown may have caused it: the next start tries again
                 raise GraphDrained from failure
             if patient and isinstance(failure, outage_errors()):

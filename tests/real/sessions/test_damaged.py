@@ -158,28 +158,34 @@ def test_a_report_that_raises_is_logged_and_stops_nothing(connection: sqlite3.Co
     assert texts(agent, "a") == ["first", "one", "second", "two"]
 
 
-@pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt()], ids=lambda end: type(end).__name__)
-def test_a_tool_that_would_end_the_process_runs_once_and_is_reported(
-    connection: sqlite3.Connection, url: str, end: BaseException
+class Panic(BaseException):
+    """What a Rust extension raises."""
+
+
+def test_a_model_or_a_tool_that_would_end_the_process_runs_once_and_is_reported(
+    connection: sqlite3.Connection, url: str
 ) -> None:
     ran: list[str] = []
 
-    def leave() -> str:
+    def leave(how: str) -> str:
         """Leave."""
-        ran.append("leave")
-        raise end
+        ran.append(how)
+        raise KeyboardInterrupt if how == "interrupt" else SystemExit(3)
 
-    agent = agent_on(connection, calls(("leave", {})), says("I am here."), tools=[leave])
+    leaves = [calls(("leave", {"how": how})) for how in ("interrupt", "exit")]
+    agent = agent_on(connection, leaves[0], Panic("ouch"), leaves[1], says("I am here."), tools=[leave])
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
-        host.send("a", {"kind": "human", "text": "go"})
-        assert host.wait("a", timeout=30)
-        assert (host.status("a").error, host.status("a").queued) == (f"{type(end).__name__}: {end}", 0)
-        host.watchdog.requeue_strays()
-        host.watchdog.requeue_strays()  # nothing of it is under way
-        host.send("a", {"kind": "human", "text": "still there?"})
-        assert host.wait("a", timeout=30)
-        assert (host.status("a").error, ran) == (None, ["leave"])
-    assert texts(agent, "a")[-1] == "I am here."
+        for error in ("KeyboardInterrupt: ", "Panic: ouch", None):
+            host.send("a", {"kind": "human", "text": "go"})
+            assert host.wait("a", timeout=30)
+            assert (host.status("a").error, host.status("a").queued) == (
+                error,
+                0 if error != "Panic: ouch" else 1,
+            )
+            host.watchdog.requeue_strays()
+            host.watchdog.requeue_strays()  # nothing of it is under way
+    assert ran == ["interrupt", "exit"]
+    assert texts(agent, "a")[-2:] == ["Error: SystemExit: 3", "I am here."]
 
 
 def write(host: SessionClient, statement: str, **values: Any) -> None:

@@ -1,0 +1,173 @@
+"""What a tool raises, answers or takes too long for: its own result, and nobody else's."""
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool, tool
+from langgraph.types import Command
+
+from wakeloop import create_todo_agent
+from wakeloop.testing import ScriptedModel, calls
+
+
+class Panic(BaseException):
+    """What a Rust extension raises."""
+
+
+def raising(error: BaseException) -> Callable[[], str]:
+    def fail() -> str:
+        """Fail."""
+        raise error
+
+    return fail
+
+
+@tool
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+def run(*tools: BaseTool, asynchronous: bool = False) -> dict[str, str]:
+    """Call each tool once in one reply; return what each call got as its result."""
+    model = ScriptedModel(calls(*((one.name, {}, one.name) for one in tools)), "Done.")
+    agent = create_todo_agent(model, [*tools])
+    given: Any = {"messages": [HumanMessage("go")]}
+    out = asyncio.run(agent.ainvoke(given)) if asynchronous else agent.invoke(given)
+    model.assert_done()
+    return {m.tool_call_id: str(m.content) for m in out["messages"] if isinstance(m, ToolMessage)}
+
+
+ERRORS = [SystemExit("bye"), Panic("bye"), asyncio.CancelledError("bye"), ValueError("bye")]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_whatever_a_tool_raises_is_its_own_result(error: BaseException, *, asynchronous: bool) -> None:
+    fail = raising(error)
+
+    async def afail() -> str:
+        raise error
+
+    only_sync = StructuredTool.from_function(fail, name="fail")
+    both = StructuredTool.from_function(fail, afail, name="both")
+    got = run(only_sync, both, look, asynchronous=asynchronous)
+    said = f"Error: {type(error).__name__}: bye"
+    assert got == {"fail": said, "both": said, "look": "seen"}
+
+
+def test_a_keyboard_interrupt_passes() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(StructuredTool.from_function(raising(KeyboardInterrupt()), name="fail"))
+
+
+def test_the_exit_of_a_signal_handler_passes() -> None:
+    def end(*_: object) -> None:
+        sys.exit(7)
+
+    @tool
+    def fail() -> str:
+        """Get a signal."""
+        signal.raise_signal(signal.SIGTERM)
+        return "still there"
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with pytest.raises(SystemExit):
+            run(fail)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_task_that_is_cancelled_ends() -> None:
+    begun = asyncio.Event()
+
+    @tool
+    async def fail() -> str:
+        """Take long."""
+        begun.set()
+        await asyncio.sleep(60)
+        return "never"
+
+    async def cancel() -> None:
+        agent = create_todo_agent(ScriptedModel(calls(("fail", {}, "1")), "never"), [fail])
+        task = asyncio.create_task(agent.ainvoke({"messages": [HumanMessage("go")]}))
+        await begun.wait()
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancel())
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_tool_with_a_time_limit_ends_in_time(*, asynchronous: bool) -> None:
+    late = Event()
+
+    def fail() -> str:
+        """Take long."""
+        late.wait(60)
+        return "never"
+
+    async def afail() -> str:
+        await asyncio.sleep(60)
+        return "never"
+
+    limit = {"timeout": 0.1}
+    with ThreadPoolExecutor(1) as pool:
+        slow = StructuredTool.from_function(fail, afail, name="fail", metadata=limit)
+        quick = StructuredTool.from_function(lambda: "quick", name="quick", description="q", metadata=limit)
+        began = time.monotonic()
+        got = pool.submit(run, slow, quick, asynchronous=asynchronous).result()
+        assert time.monotonic() - began < 30
+        late.set()
+    said = "Error: did not finish within 0.1 s; the call may or may not have taken effect"
+    assert got == {"fail": said, "quick": "quick"}
+
+
+def test_a_result_is_bound_to_its_own_call() -> None:
+    @tool
+    def one() -> ToolMessage:
+        """Answer somebody else's call."""
+        return ToolMessage("one", tool_call_id="look")
+
+    @tool
+    def two() -> Command[Any]:
+        """Answer somebody else's call by a command."""
+        return Command(update={"messages": [ToolMessage("two", tool_call_id="look")]})
+
+    @tool
+    def three() -> list[ToolMessage]:
+        """Answer two calls."""
+        return [ToolMessage("a", tool_call_id="look"), ToolMessage("b", tool_call_id="three")]
+
+    got = run(look, one, two, three)
+    refused = "Error: the tool answered the call 'look', which is not its own"
+    assert got == {"look": "seen", "one": "one", "two": "two", "three": refused}
+
+
+def test_a_command_may_replace_an_older_result_by_its_id() -> None:
+    @tool
+    def shorten() -> Command[Any]:
+        """Shorten what was seen."""
+        old = ToolMessage("short", tool_call_id="1", id="old")
+        return Command(update={"messages": [old, ToolMessage("Shortened.", tool_call_id="2")]})
+
+    model = ScriptedModel(calls(("shorten", {}, "2")), "Done.")
+    history = [
+        HumanMessage("go"),
+        AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "1"}]),
+        ToolMessage("long", tool_call_id="1", id="old"),
+        HumanMessage("on"),
+    ]
+    out = create_todo_agent(model, [look, shorten]).invoke({"messages": history})
+    results = {m.tool_call_id: m.content for m in out["messages"] if isinstance(m, ToolMessage)}
+    assert results == {"1": "short", "2": "Shortened."}
