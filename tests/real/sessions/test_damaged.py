@@ -178,10 +178,7 @@ def test_a_model_or_a_tool_that_would_end_the_process_runs_once_and_is_reported(
         for error in ("KeyboardInterrupt: ", "Panic: ouch", None):
             host.send("a", {"kind": "human", "text": "go"})
             assert host.wait("a", timeout=30)
-            assert (host.status("a").error, host.status("a").queued) == (
-                error,
-                0 if error != "Panic: ouch" else 1,
-            )
+            assert (host.status("a").error, host.status("a").queued) == (error, 0)
             host.watchdog.requeue_strays()
             host.watchdog.requeue_strays()  # nothing of it is under way
     assert ran == ["interrupt", "exit"]
