@@ -238,6 +238,10 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
         "+ verify": _wakeloop_agent(
             "`wakeloop`, and the checks are asked before an item is closed", verified=True
         ),
+        "+ audit": _wakeloop_agent(
+            "`wakeloop`, and an audit of items that were closed without work",
+            WAKELOOP.model_copy(update={"audit": "once"}),
+        ),
         "list given": _wakeloop_agent("our preset `wakeloop`, the list from the caller", given=True),
     }
 )
