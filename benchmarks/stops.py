@@ -1,8 +1,8 @@
 """The weak model's habit of stopping, written a second time, without graph, list or messages.
 
 20 items, each a call and a close of its own; a reply stops with a chance, and more easily behind a stop. The
-rules are those of a list with 25 wakes, 3 idle ones, and one correction that re-arms nothing. It prints the
-jobs that are completed, beside those of the weak model in the graph: the table of docs/bench-tasks.md.
+rules are those of a list with 25 wakes, 3 idle ones, one correction that re-arms nothing, and no forced calls. It
+prints the jobs that are completed, beside those of the weak model in the graph: the table of docs/bench-tasks.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ from wakeloop.testing.weak_model import WeakModel
 
 ITEMS, WAKES, IDLE, MOST = 20, 25, 3, 0.9
 CELLS = ((0.1, 0.0), (0.2, 0.0), (0.3, 0.0), (0.5, 0.0), (0.1, 0.3), (0.3, 0.3))
-SETTINGS = {"max_idle_wakes": IDLE, "max_wake_cycles": WAKES, "earn_wakes": 0, "guard_rearms": False}
+SETTINGS = {
+    "max_idle_wakes": IDLE,
+    "max_wake_cycles": WAKES,
+    "earn_wakes": 0,
+    "guard_rearms": False,
+    "force_call": "never",
+}
 
 
 @dataclass
