@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any, TypeVar
 
+from langchain_core.runnables.config import run_in_executor
+
 from wakeloop.errors import GoalError, VerifyError
 from wakeloop.loop.goal import Verdict, note_verdict, read_verdict
 from wakeloop.loop.ledger import Ledger
@@ -101,6 +103,10 @@ class Judges:
             return await self.verifier.aask(query.item, query.state)
         assert self.done_when is not None  # noqa: S101 - nobody asks about a goal that is not there
         with raised_as(GoalError, "done_when", self.verifier.model):
-            given = self.done_when(query.state)
+            given: Any
+            if is_asynchronous(self.done_when):
+                given = self.done_when(query.state)
+            else:  # it may run a test suite for minutes, which must not hold up the event loop
+                given = await run_in_executor(None, self.done_when, query.state)
             given = await given if isawaitable(given) else given
         return read_verdict(given)

@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import partial
+from threading import Event
 from typing import Any
 
 import pytest
@@ -349,6 +350,18 @@ def test_an_edit_by_hand_does_not_settle_an_unmet_goal(thread: Make) -> None:
     update_todos(agent.graph, agent.at(), done=[1])
     assert agent.session["state"] == "idle"
     assert agent.session["missing"] == "no"
+
+
+async def test_a_synchronous_check_does_not_hold_up_the_event_loop(thread: Make) -> None:
+    loop, ran = asyncio.get_running_loop(), Event()
+
+    def done_when(state: Any) -> None:
+        loop.call_soon_threadsafe(ran.set)
+        assert ran.wait(60)
+
+    agent = thread("Done.", done_when=done_when)
+    await agent.graph.ainvoke({"messages": [("user", "go")]}, agent.at())
+    assert (await agent.graph.aget_state(agent.at())).values["todo_session"]["reason"] == "goal_met"
 
 
 # -- formats and errors --------------------------------------------------------------------------------------
