@@ -7,6 +7,7 @@ from langgraph.types import Send
 
 from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.replies import find_external_calls, has_undecided_calls, is_put_together
+from wakeloop.model.tool_results import find_unanswered, last_calls
 from wakeloop.state import Notes, NotesAndReply, RoundNotes
 
 
@@ -18,10 +19,13 @@ def after_activate(state: Notes) -> Literal["something to answer", "nothing to a
 def after_call_model(state: NotesAndReply) -> list[Send | str]:
     """Send each other call on its own and the todo calls together; without calls, rule on the turn's end."""
     notes = state.get("todo_ledger") or {}
-    calls = getattr(state["messages"][-1], "tool_calls", ()) if state.get("messages") else ()
-    if "nag" not in notes or not calls:  # notes of a round, but no calls: edited by hand
+    messages = state.get("messages") or ()
+    # where the round was put to a person again, the input comes after the reply
+    calls = find_unanswered(last_calls(messages), messages) if "nag" in notes else ()
+    if not calls:  # also notes of a round, but no calls: edited by hand
         return ["finalization_guard"]
-    todo = ["validate_todos"] if notes.get("todo_calls") else []
+    wanted = notes.get("todo_calls", ())
+    todo = ["validate_todos"] if any(call["id"] in wanted for call in calls) else []
     outside = [] if "plan" in notes else find_external_calls(notes, calls)
     return [*send_calls(outside), *todo]
 

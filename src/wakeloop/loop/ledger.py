@@ -83,6 +83,7 @@ class Ledger(TypedDict, total=False):
     todo_calls: Round[list[str]]
     faults: Round[dict[str, str]]
     check: Round[bool]  # open items are put to the verifier after the round
+    standing: Run[list[str]]  # calls of a run that waited for a person, which are put to them again
     reviews: Round[dict[str, dict[str, Any]]]  # by call id: how a person is asked about it
     # the plan that a person is asked about: `due` until its round is verified
     planned: Activation[bool]  # one was accepted
@@ -174,6 +175,11 @@ ROUND_KEYS = keys_living("round")
 def drop_keys(notes: Mapping[str, Any], keys: frozenset[str]) -> Ledger:
     """Return the notes without these keys."""
     return cast(Ledger, {key: value for key, value in notes.items() if key not in keys})
+
+
+def keep_round(notes: Mapping[str, Any]) -> Ledger:
+    """Return the notes of the current round alone."""
+    return cast(Ledger, {key: value for key, value in notes.items() if key in ROUND_KEYS})
 
 
 def check_ledger(ledger: object) -> None:

@@ -45,10 +45,13 @@ from wakeloop.model.tool_choice import (
     no_call_choice,
 )
 from wakeloop.model.usage import model_name_of
+from wakeloop.nodes.activate import refuse_unanswerable
 from wakeloop.nodes.nag import Nag
+from wakeloop.platform.checkpointers import has_checkpointer
 from wakeloop.routes import after_round
 from wakeloop.text.marks import append_to_result, find_last, make_assistant_message, new_id, split_result_text
 from wakeloop.thread.judges import Play, ask_about_items
+from wakeloop.thread.tool_reviews import ToolReviews, find_asking_tools
 from wakeloop.todos.items import count_open
 
 
@@ -86,7 +89,9 @@ class AgentRequest:
     def prepare(self) -> ModelRequest[Any] | None:
         """Return the request to make, or None if none may be made before the guard has ruled."""
         draft, request = self.draft, self.request
-        if draft.ledger.get("plan") == "judged":
+        if not has_checkpointer(self.config):
+            refuse_unanswerable(reviews=bool(find_asking_tools(request.tools)), plans=False)
+        if self.waits_for_person:
             before, _, between = draft.ledger["hooks"]
             draft.apply({"todo_ledger": {**draft.ledger, "hooks": [before, read_step(self.config), between]}})
             return None
@@ -125,6 +130,12 @@ class AgentRequest:
             return
         if after_round({"todo_ledger": draft.ledger}) != "run ends":
             draft.apply((yield from ask_about_items(validate.check_open_items(draft.state), draft.state)))
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether a person is asked before anything more is requested."""
+        ledger = self.draft.ledger
+        return ledger.get("plan") == "judged" or "standing" in ledger
 
     def note_position(self, ledger: Any) -> None:
         """Note this request's superstep, and how many supersteps of other hooks come before a request.
@@ -275,6 +286,7 @@ class AgentRequest:
         if self.exchange.ledger.get("again") not in ("empty", "unread"):
             self.reply = update["messages"][-1]
             update["messages"] = update["messages"][:-1]
+            self.note_reviews(update["todo_ledger"], self.reply.tool_calls)
             self.draft.apply(update)
             return False
         self.draft.apply(update)
@@ -284,6 +296,14 @@ class AgentRequest:
         again = self.turns.build_guard(ledger, self.config).rule_turn(self.draft.state)
         self.draft.apply(self.turns.judges.finish(again))  # a retry asks no judge
         return True
+
+    def note_reviews(self, ledger: Any, calls: Sequence[Any]) -> None:
+        """Note how a person is asked about calls of the package's own tools, whoever takes the answer."""
+        if "nag" not in ledger:
+            return
+        reviews = ToolReviews(find_asking_tools(self.request.tools), mode="per_call")
+        if found := reviews.find_reviews(calls, ledger):
+            ledger["reviews"] = found
 
     def note_lost_list(self) -> None:
         """Note if middleware inside this one cut off the message that shows the list."""
@@ -316,7 +336,7 @@ class AgentRequest:
         """Return the reply, or the message in its place if nothing is to be stored."""
         if self.reply is not None:
             return self.reply
-        if self.draft.ledger.get("plan") == "judged":
+        if self.waits_for_person:
             return make_assistant_message("repair", "")
         lines: Sequence[Any] = close_round(self.draft.state["messages"], self.dialect, self.turns.settings)
         if lines:

@@ -51,7 +51,7 @@ class Turns:
         return cls(
             settings,
             tuple(dialect.tool_schemas(settings)),
-            Activate(dialect, settings, judges, todo_tools=True, model=None),
+            Activate(dialect, settings, judges, todo_tools=True, guarded=False, model=None),
             ValidateTodos(dialect, settings, judges.verifier),
             FinalizationGuard(dialect, settings, judges),
             Wake(dialect, settings),
@@ -226,6 +226,7 @@ class Round:
     def read(cls, state: Any, config: RunnableConfig, dialect: Dialect) -> Self | None:
         """Read the round of the last reply; None if that ended a turn."""
         ledger, draft = copy_ledger(state), Draft(state)
+        ledger.pop("standing", None)
         if gone := remove_placeholder(state["messages"]):
             draft.apply({"messages": gone})
         messages = draft.state["messages"]

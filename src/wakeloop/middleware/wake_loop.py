@@ -8,15 +8,19 @@ from langchain.agents.middleware.types import (
     ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
+    ToolCallRequest,
     hook_config,
 )
+from langchain_core.messages import ToolMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
 from wakeloop.checks import argument_values
 from wakeloop.checks.argument_names import MIDDLEWARE_HINTS, reject_unknown_arguments
 from wakeloop.dialects import get_dialect
 from wakeloop.errors import SettingsError
+from wakeloop.loop.ledger import read_notes
 from wakeloop.middleware.agent_request import AgentRequest
 from wakeloop.middleware.agent_state import WakeLoopState
 from wakeloop.middleware.draft import with_message_ids
@@ -26,7 +30,9 @@ from wakeloop.model.request import Systems
 from wakeloop.nodes.nag import Nag
 from wakeloop.settings import LoopSettings
 from wakeloop.text.wording import describe_type
+from wakeloop.thread.interrupts import run_approved
 from wakeloop.thread.judges import DoneWhen, Judges
+from wakeloop.thread.tool_reviews import ToolReviews
 from wakeloop.thread.verifier import Verifier, Verify
 
 
@@ -122,6 +128,31 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
             if not way.take_reply(await acall_handler(handler, asked, ear, way.config), ear):
                 break
         return way.build_response()
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+    ) -> ToolMessage | Command[Any]:
+        """Run a call; if it waits for a person, as they decided it."""
+        call, answered = self._decide(request)
+        if answered is not None:
+            return answered
+        with run_approved(call):
+            return handler(request)
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
+        """Do the same; the tool is awaited."""
+        call, answered = self._decide(request)
+        if answered is not None:
+            return answered
+        with run_approved(call):
+            return await handler(request)
+
+    def _decide(self, request: ToolCallRequest) -> tuple[dict[str, Any], ToolMessage | None]:
+        return ToolReviews().decide_noted({**request.tool_call}, request.tool, read_notes(request.state))
 
     @hook_config(can_jump_to=["model", "end"])
     def after_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:

@@ -21,11 +21,12 @@ from wakeloop.loop.before_request import Notices, place_notices
 from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.goal import begin_goal, build_wait_entry, is_unmet
 from wakeloop.loop.inbox import find_owed_replies
-from wakeloop.loop.ledger import Ledger, read_notes
+from wakeloop.loop.ledger import Ledger, keep_round, read_notes
 from wakeloop.loop.nudge import build_nudge, name_old_items, render_given_list, render_missing
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.prices import check_price
 from wakeloop.loop.silences import Doubt, note_doubt
+from wakeloop.model.tool_results import find_unanswered, last_calls
 from wakeloop.platform.checkpointers import has_checkpointer
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event, stream_event
@@ -33,7 +34,7 @@ from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, list_before
 from wakeloop.text.marks import find_last, make_user_message
-from wakeloop.thread.concurrent_runs import find_activation_start
+from wakeloop.thread.concurrent_runs import NESTED, find_activation_start
 from wakeloop.thread.inputs import ThreadInput, find_inbox_fault, merge_settings
 from wakeloop.thread.judges import Judges, Play, Query, take_verdict
 from wakeloop.thread.repair import plan_repairs
@@ -76,6 +77,7 @@ class Activate(Node):
     judges: Judges
     todo_tools: bool
     reviews: bool = False  # whether a person decides calls of tools
+    guarded: bool = True  # whether the graph refuses an input that would drop a question
     model: str | None = ""  # its name, for its price; None where only a request shows it
     clock: Callable[[], float] = time
 
@@ -100,13 +102,15 @@ class Activate(Node):
         if not has_checkpointer(config):
             refuse_unanswerable(reviews=self.reviews, plans=found.settings.approve_plan != "off")
         notes = self.begin_notes(found, config)
+        if standing := self.find_standing_calls(found.state, old):
+            notes |= {**keep_round(old), "standing": standing}
         awaited: list[Any] = []
-        if self.asks_goal_first(found):
+        if not standing and self.asks_goal_first(found):
             verdict = yield Query({**found.state, "todos": found.todos})
             take_verdict(notes, verdict)
             if verdict.kind == "wait":
                 awaited = [build_wait_entry(verdict, self.clock())]
-        if is_unasked(found.opening, notes, found.todos):
+        if not standing and is_unasked(found.opening, notes, found.todos):
             notes["unasked"] = True
         update = self.write_update(found, notes)
         if awaited:
@@ -175,6 +179,22 @@ class Activate(Node):
         self.report_events(found, notes, reasons)
         return {**update, "todo_session": {"state": "running", "reason": None}, "todo_ledger": notes}
 
+    def find_standing_calls(self, state: Any, old: Ledger) -> list[str]:
+        """Return the calls that were put to a person when an input came in the place of the answer.
+
+        The graph's own `invoke` refuses such an input. A parent graph and `create_agent` have dropped the
+        question, so it is put again.
+        """
+        info = get_runtime().execution_info
+        if self.guarded and (info is None or NESTED not in info.checkpoint_ns):
+            return []
+        waited = find_unanswered(last_calls(state["messages"]), state["messages"]) if "nag" in old else []
+        if old.get("plan") in ("due", "judged"):
+            return [call["id"] for call in waited]
+        decided = [call["id"] for call in state.get("todo_decided") or ()]
+        reviews = {key for key in old.get("reviews", ()) if key not in decided}
+        return [call["id"] for call in waited if call["id"] in reviews]
+
     def asks_goal_first(self, found: Input) -> bool:
         """Tell whether `done_when` is asked before any request.
 
@@ -233,8 +253,8 @@ class Activate(Node):
             opener = Notices(missing=missing, nudge=text).compose()
         else:
             opener = announce(say("activate"), settings, "activate")
-        message = make_user_message("activate", opener, doubt=doubt)
-        mended = plan_repairs(state, found.old, arrived, self.dialect.tool_names, message, say)
+        message, standing = make_user_message("activate", opener, doubt=doubt), notes.get("standing", ())
+        mended = plan_repairs(state, found.old, arrived, self.dialect.tool_names, message, say, standing)
         notes["injected"] = mended.injected_ids
         return mended.build_writes(state["messages"]), reasons
 

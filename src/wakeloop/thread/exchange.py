@@ -81,7 +81,9 @@ class Exchange:
         self.asks_for_call = self.asking is None and asks_for_call(self.ledger)
 
     def end_without_request(self) -> dict[str, Any] | None:
-        """Return the update that ends the run without a request, or None if the model is to be asked."""
+        """Return the update that ends the run or puts its calls to a person again; None to ask the model."""
+        if "standing" in self.ledger:
+            return {"todo_ledger": drop_keys(self.ledger, frozenset(("standing",)))}
         names = self.context.dialect.tool_names
         self.idle = count_idle_rounds(self.messages, self.todos, self.ledger, self.settings, names)
         add_round(self.ledger, self.messages)

@@ -68,8 +68,9 @@ def plan_repairs(
     todo_tools: Collection[str],
     opener: HumanMessage,
     fill_prompt: FillPrompt,
+    standing: Collection[str] = (),
 ) -> Repairs:
-    """Work out what makes the history legal, with the input at its end.
+    """Work out what makes the history legal, with the input at its end. Calls that are `standing` stay open.
 
     `arrived` are the messages made of events. If no message of a user is left to answer (those that a
     framework put in do not count), `opener` is added: the nudge, or a word to continue.
@@ -80,7 +81,7 @@ def plan_repairs(
     injected = old.get("injected", ())
     waiting = [m if m.id in injected else make_sendable(remove_mark(m)) for m in tail]
     appended = list(arrived)
-    closing = close_open_calls(head, todo_tools, fill_prompt, old.get("plan", ""))
+    closing = close_open_calls(head, todo_tools, fill_prompt, old.get("plan", ""), standing)
     answers_nobody = not (appended or waiting) and _ends_in_results(head, closing)
     if answers_nobody and not _ends_with_own_message(state, old):
         # Another agent handed over after its tools had answered. Its history is in order as it is.
@@ -96,7 +97,11 @@ def plan_repairs(
 
 
 def close_open_calls(
-    head: Sequence[AnyMessage], todo_tools: Collection[str], fill_prompt: FillPrompt, plan: str = ""
+    head: Sequence[AnyMessage],
+    todo_tools: Collection[str],
+    fill_prompt: FillPrompt,
+    plan: str = "",
+    standing: Collection[str] = (),
 ) -> list[BaseMessage]:
     """Answer the calls that a broken run left open, and add a line that it was interrupted.
 
@@ -109,7 +114,7 @@ def close_open_calls(
     calls = last.tool_calls if isinstance(last, AIMessage) else []
     results: list[BaseMessage] = []
     for call in calls:
-        if call["id"] in answered:
+        if call["id"] in answered or call["id"] in standing:
             continue
         text = fill_prompt("unanswered_todo" if call["name"] in todo_tools else other_calls)
         results.append(
@@ -122,6 +127,8 @@ def close_open_calls(
                 additional_kwargs=injected_kwargs("repair"),
             )
         )
+    if standing:
+        return results  # the round goes on
     if results or (head and isinstance(head[-1], ToolMessage)):
         results.append(make_assistant_message("repair", fill_prompt("run_interrupted")))
     return results

@@ -1,7 +1,7 @@
 """Tool reviews: calls that a person approves before they run."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Literal, Self, cast, get_args
@@ -65,10 +65,7 @@ class ToolReviews:
         """
         if mode not in get_args(InterruptMode):
             raise ArgumentError(f"interrupt_mode must be 'batched' or 'per_call', got {shorten(repr(mode))}.")
-        reviews: dict[str, Review] = {}
-        for name, tool in tools.items():
-            if review := Review.from_metadata(tool.metadata):
-                reviews[name] = review
+        reviews = find_asking_tools(tools.values())
         given = {} if given is None else given
         if not isinstance(given, Mapping):
             raise ArgumentError(
@@ -120,6 +117,19 @@ class ToolReviews:
             decided.append({**strip_notes(call), "decision": asdict(decision)})
         return decided
 
+    def decide_noted(
+        self, call: dict[str, Any], tool: BaseTool | None, notes: Ledger
+    ) -> tuple[dict[str, Any], ToolMessage | None]:
+        """Decide a call as it was noted with its reply, and return what `apply_decision` returns.
+
+        In `create_agent` this is the gate before the package's own tools that ask.
+        """
+        note = notes.get("reviews", {}).get(call["id"])
+        if note is None:
+            return call, None
+        [decided] = self.decide_together([{**call, "review": note}], {call["name"]: tool} if tool else {})
+        return self.apply_decision(decided, tool)
+
     def decide_alone(self, call: dict[str, Any], tool: BaseTool | None) -> Decision:
         """Ask about one call, in an interrupt of its own."""
         request = build_calls_request([call])
@@ -161,6 +171,15 @@ class ToolReviews:
         args = json.dumps(ran["args"], ensure_ascii=False, default=str)
         text = fill_prompt("call_edited", "", self.words, args=args)
         return update_results(update, ran["id"], partial(_prepend_text, text))
+
+
+def find_asking_tools(tools: Iterable[Any]) -> dict[str, Review]:
+    """Return the tools of the package that ask a person by themselves, and how."""
+    found: dict[str, Review] = {}
+    for tool in tools:
+        if isinstance(tool, BaseTool) and (review := Review.from_metadata(tool.metadata)):
+            found[tool.name] = review
+    return found
 
 
 def strip_notes(call: Mapping[str, Any]) -> dict[str, Any]:

@@ -73,7 +73,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     **dict.fromkeys(
         ("again", "seen", "last_wake", "shown", "tail", "refused", "pairs", "missing", "reasons"), "x"
     ),
-    **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls")},
+    **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls", "standing")},
     "reviews": {"x": {"allowed": ["approve"]}},
     "plan_when": "first",
     **{k: {"x": 1} for k in ("todo_guard_retries", "refusals")},
@@ -165,7 +165,7 @@ def test_what_is_dropped_when() -> None:
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [
         "again", "asking", "bad_replies", "began", "called", "called_by", "end", "force", "formats", "hooks",
-        "open_at_wake", "push", "unasked", "waking", "woken", "worked",
+        "open_at_wake", "push", "standing", "unasked", "waking", "woken", "worked",
     ]  # fmt: skip
 
 
