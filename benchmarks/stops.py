@@ -1,8 +1,9 @@
 """The weak model's habit of stopping, written a second time, without graph, list or messages.
 
 20 items, each a call and a close of its own; a reply stops with a chance, and more easily behind a stop. The
-rules are those of a list with 25 wakes, 3 idle ones, one correction that re-arms nothing, and no forced calls. It
-prints the jobs that are completed, beside those of the weak model in the graph: the table of docs/bench-tasks.md.
+rules are those of a list with 25 wakes, 3 idle ones, one correction that re-arms nothing, and no forced
+calls. It prints the jobs that are completed, beside those of the weak model in the graph: the table of
+docs/bench-tasks.md.
 """
 
 from __future__ import annotations
