@@ -108,6 +108,8 @@ class LoopSettings(NotebookSettings, BaseModel):
     """Whether the model is asked once about items that it closed without work that succeeded."""
     reply_retries: int = Field(4, ge=0, le=MAX_NUMBER)
     """How many malformed, empty or cut replies in a row are asked for again."""
+    printed_calls: Literal["ask", "run"] = "ask"
+    """Whether a tool call that the model wrote as plain text is asked for again, or run as a call."""
     retries_fall: bool = True
     """Whether the last bad reply ends only its turn while items are open, so that wakes may follow."""
     max_idle_rounds: int = Field(10, ge=0, le=MAX_NUMBER)

@@ -33,3 +33,13 @@ def get_dialect(name: str) -> Dialect:
     if name not in DIALECTS:
         raise SettingsError(f"Unknown dialect {name!r}. {suggest(name, DIALECTS)}")
     return DIALECTS[name]
+
+
+def find_write_names() -> frozenset[str]:
+    """Return the names of the tools that write a list, in all dialects.
+
+    Example:
+        >>> "todo_update" in find_write_names()
+        True
+    """
+    return frozenset[str]().union(*(dialect.writes for dialect in DIALECTS.values()))

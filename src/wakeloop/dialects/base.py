@@ -79,6 +79,7 @@ class Dialect:
     `auto_continue` is on, `renumbers` that numbers start at 1 again when the list is emptied. `next_items` is
     how many items a nudge shows if the model has just seen all of them; 0 means all. `prompts` are the texts
     of the agent's settings, and `variant` is a subfolder of prompts that come before the dialect's own.
+    `result_form` is a regular expression for results that only a model which makes them up gives as answers.
 
     Example:
         >>> from wakeloop.dialects import get_dialect
@@ -95,6 +96,7 @@ class Dialect:
     prompts: Mapping[str, str] = field(default_factory=dict, hash=False)
     variant: str = ""
     next_items: int = 0
+    result_form: str = ""
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Name the method in what a method of the user's own dialect raises."""

@@ -38,6 +38,10 @@ SEARCH_SPAN = 64
 # A result repeats the contents of up to so many new items; of more, it has the first and last number.
 FULL_ECHO_LIMIT = 5
 STORED_RANGE = re.compile(r"Stored \d+ items, \[(\d{1,15})\] to \[(\d{1,15})\]\.")
+RESULT_FORM = (
+    r"Stored \d+ items?(?:, \[\d+\] to \[\d+\]\.|:\n  \[\d+\] ).*"
+    r"|\[\d+\](?:, \[\d+\])* \w+, \d+ open\..*"
+)
 CLOSING_HINT = "Close each in the reply that starts the next."
 
 
@@ -55,6 +59,7 @@ class Parley(Dialect):
     writes: frozenset[str] = frozenset(("todo_write", "todo_update"))
     statuses: tuple[str, ...] | None = None
     next_items: int = 1
+    result_form: str = RESULT_FORM
 
     def for_settings(self, settings: LoopSettings) -> Self:
         """Return the dialect with the statuses that the settings allow the model to set."""

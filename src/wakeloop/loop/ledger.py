@@ -76,7 +76,8 @@ class Ledger(TypedDict, total=False):
     unasked: Run[bool]
     nag: Round[bool]  # whether a reminder follows the round; only there in a round
     end: Run[EndReason | None]
-    again: Run[str]  # why the reply is asked again: `empty`, `unread`, `cut`, `format: …`
+    again: Run[str]  # why the reply is asked again: `unread`, `format: …`, or a key of `RETRY_PROMPTS`
+    emptied: Run[bool]  # an empty reply of this turn was asked for again
     asking: Run[Literal["format", "explain", "report"]]
     ruling: Activation[Ruling]
     # the current round

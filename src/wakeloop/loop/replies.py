@@ -1,6 +1,7 @@
 """What a reply means: a round, the end of a turn, or a retry."""
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from wakeloop.loop.case import Costs, choose_costs
@@ -13,11 +14,25 @@ from wakeloop.stream import EndReason
 
 BAD_REPLIES: frozenset[EndReason | None] = frozenset(("truncated", "empty_reply", "malformed_calls"))
 
+RETRY_PROMPTS: Mapping[str, str] = MappingProxyType(
+    {  # by why a reply is asked again in words; after `empty` and `unread` the same request is sent
+        "silent": "again_empty",
+        "promised": "again_promised",
+        "printed": "again_printed",
+        "faked": "again_faked",
+        "copied": "again_faked",
+        "cut": "cut_reply",
+    }
+)
+NOT_STORED = frozenset(("empty", "silent", "unread"))
+NO_ANSWERS = frozenset(("promised", "printed", "faked", "copied"))
+
 
 class ReplyFacts(Protocol):
     """What a reply alone shows.
 
-    `todo_calls` holds the ids of its todo calls, `faults` the error results of calls that will not run;
+    `kind` says what a reply without calls is (rule 22). `todo_calls` holds the ids of its todo calls,
+    `faults` the error results of calls that will not run;
     `wrote` is true if a todo call that writes is among them, well-formed or not. A `refused` reply ends
     the run; an `unfit` one held a call that the provider could not read.
     """
@@ -32,6 +47,8 @@ class ReplyFacts(Protocol):
     def refused(self) -> bool: ...  # noqa: D102
     @property
     def unfit(self) -> bool: ...  # noqa: D102
+    @property
+    def kind(self) -> str: ...  # noqa: D102
     @property
     def wrote(self) -> bool: ...  # noqa: D102
     @property
@@ -51,17 +68,18 @@ def note_reply(
 ) -> Ledger:
     """Return the notes after an ordinary reply: the end of a turn, a round, or a reply to request again.
 
-    A reply of which nothing is stored is noted as `again: "empty"` or `again: "unread"`.
+    With `again` in `NOT_STORED` nothing of the reply is stored.
     """
     new, bad = drop_round_notes(notes), notes.get("bad_replies", 0) + 1
     if reply.refused:
         return note_refusal(new)
     if reply.unfit and not reply.text and not reply.calls:
         return note_unreadable_reply(new, settings)
-    if reply.text or reply.wrote:
-        new["spoke"] = True
-    if not (reply.text or reply.calls or reply.cut or open_count or is_unmet(new) or new.get("spoke")):
-        return note_retry(new, "empty", "empty_reply", settings)
+    if not (reply.calls or reply.cut):
+        unfinished = open_count > 0 or is_unmet(new)
+        return _note_turn_end(
+            new, reply, settings, unfinished=unfinished, was_copied=notes.get("again") == "copied"
+        )
     if not reply.cut and not is_malformed(reply):
         new.pop("bad_replies", None)
     elif reply.calls:
@@ -71,9 +89,43 @@ def note_reply(
         return _note_round(
             new, reply, kind, settings, open_count, steps_left, costs or choose_costs(settings)
         )
-    if reply.cut:
-        return note_retry(new, "cut", "truncated", settings)
-    return new
+    return note_retry(new, "cut", "truncated", settings)
+
+
+def _note_turn_end(
+    notes: Ledger, reply: ReplyFacts, settings: LoopSettings, *, unfinished: bool, was_copied: bool
+) -> Ledger:
+    """Return the notes after a reply without calls: an answer, or what only looks like one (rule 22)."""
+    if reply.kind == "empty":
+        return _note_empty_reply(notes, settings, unfinished=unfinished)
+    # A copy that is sent again is meant: the model may have been asked what the list says.
+    if reply.kind in NO_ANSWERS and not (reply.kind == "copied" and was_copied):
+        return note_retry(notes, reply.kind, "malformed_calls", settings)
+    notes.pop("bad_replies", None)
+    notes["spoke"] = True
+    return notes
+
+
+def _note_empty_reply(notes: Ledger, settings: LoopSettings, *, unfinished: bool) -> Ledger:
+    """Return the notes after a reply that says nothing.
+
+    The first one of a turn is asked for again with the same request, which is cheap and often helps. The
+    next one ends the turn if something is left to do (`unfinished`), since the wake after it has other words.
+    """
+    first = not notes.get("emptied")
+    if unfinished and not (first and settings.reply_retries):
+        notes.pop("bad_replies", None)
+        return notes
+    if not unfinished and has_said_something(notes):
+        notes.pop("bad_replies", None)
+        return notes
+    notes["emptied"] = True
+    return note_retry(notes, "empty" if first else "silent", "empty_reply", settings)
+
+
+def has_said_something(notes: Ledger) -> bool:
+    """Tell whether a text ended a turn of this activation, or a todo write was accepted (no mere attempt)."""
+    return notes.get("spoke", False) or notes.get("wrote", False)
 
 
 def drop_round_notes(notes: Ledger) -> Ledger:

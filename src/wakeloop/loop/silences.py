@@ -8,7 +8,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from wakeloop.loop.ledger import Ledger
 from wakeloop.settings import LoopSettings
 from wakeloop.text.asked_questions import asks_question
-from wakeloop.text.marks import is_model_reply, kind_of, text_of
+from wakeloop.text.marks import is_model_reply, kind_of
+from wakeloop.text.thoughts import answer_text
 
 Doubt = Literal["question", "topic"]
 """Why a wake does not just say to continue: the turn asked, or a person may have meant something else."""
@@ -52,7 +53,7 @@ def ends_by_asking(messages: Sequence[BaseMessage]) -> bool:
     last = messages[-1] if messages else None
     if not isinstance(last, AIMessage) or last.tool_calls or not is_model_reply(last):
         return False
-    return asks_question(text_of(last))
+    return asks_question(answer_text(last))
 
 
 def find_question(messages: Sequence[BaseMessage]) -> str:
@@ -65,13 +66,13 @@ def find_question(messages: Sequence[BaseMessage]) -> str:
     before = False
     for message in reversed(messages):
         if before and is_model_reply(message):
-            first = text_of(message)
+            first = answer_text(message)
             asked_late = silent and asks_question(silent[0]) and not asks_question(first)
             return silent[0] if asked_late or not first else first
         if is_model_reply(message):
             if getattr(message, "tool_calls", None):
                 return ""
-            silent.append(text_of(message))
+            silent.append(answer_text(message))
         elif kind_of(message) in ("wake", "activate"):
             if before or not silent or not is_doubtful(message):
                 return ""
@@ -94,7 +95,7 @@ def build_wait(awaited: str, messages: Sequence[BaseMessage], owed: Sequence[Any
     """
     if awaited == "subagent":
         return {"id": SUBAGENTS_WAIT, "on": "subagent"}
-    question = find_question(messages) or text_of(messages[-1])
+    question = find_question(messages) or answer_text(messages[-1])
     entry: dict[str, Any] = {"id": QUESTION_WAIT, "on": "human", "question": question}
     senders = [one["sender"] for one in owed if isinstance(one, Mapping) and one.get("sender")]
     if senders:

@@ -36,6 +36,8 @@ def build_case(
     """
     bad_reply_end = take_bad_reply_end(notes, settings, count_open(todos))
     again, asking = notes.get("again"), notes.get("asking")
+    if not again:
+        notes.pop("emptied", None)  # the turn is over
     if not again and asking != "format":
         judge_wake(notes, todos)
     note_list(notes, todos, settings)

@@ -49,8 +49,9 @@ class AgentExchange(Exchange):
         if response.structured_response is None and not refused:
             said = [str(m.content) for m in response.result if m is not reply]
             problem = shorten(" ".join(said) or "there was no result in it", 300)
-            reply = reply if said else drop_calls(reply, self.request.fill_prompt("empty_reply"))
+            reply = reply if said else drop_calls(reply, self.request.fill_prompt("no_text"))
         self.ledger = note_format_reply(self.ledger, problem, self.settings, cut=False, refused=refused)
         marked = {**reply.additional_kwargs, **make_mark("format")}
         key = reply.id if reply.id and not self.has_message(reply.id) else new_id()
+        self.stores_reply = True
         self.request.writes.append(reply.model_copy(update={"additional_kwargs": marked, "id": key}))

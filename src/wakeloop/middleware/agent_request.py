@@ -24,6 +24,7 @@ from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.checks.tools import get_tool_name
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
+from wakeloop.loop.ledger import drop_keys
 from wakeloop.loop.nudge import close_round
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.prices import check_price
@@ -34,7 +35,7 @@ from wakeloop.middleware.agent_exchange import AgentExchange, AgentRequestContex
 from wakeloop.middleware.agent_tools import MUST_BE_FIRST, check_tools, is_result, order_results
 from wakeloop.middleware.draft import Draft, assign_ids, replace_history
 from wakeloop.middleware.turns import Turns, read_step
-from wakeloop.middleware.watched_request import SentMessages
+from wakeloop.middleware.watched_request import HeardCalls
 from wakeloop.model.bindings import ToolSelection, has_calls, select_tools
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.request import Systems
@@ -49,7 +50,14 @@ from wakeloop.nodes.activate import refuse_unanswerable
 from wakeloop.nodes.nag import Nag
 from wakeloop.platform.checkpointers import has_checkpointer
 from wakeloop.routes import after_round
-from wakeloop.text.marks import append_to_result, find_last, make_assistant_message, new_id, split_result_text
+from wakeloop.text.marks import (
+    append_to_result,
+    find_last,
+    make_assistant_message,
+    mark_no_answer,
+    new_id,
+    split_result_text,
+)
 from wakeloop.thread.judges import Play, ask_about_items
 from wakeloop.thread.tool_reviews import ToolReviews, find_asking_tools
 from wakeloop.todos.items import count_open
@@ -70,7 +78,7 @@ class AgentRequest:
     response: ModelResponse[Any] = field(default_factory=lambda: ModelResponse([]))
     reply: AIMessage | None = None
     given: frozenset[str | None] = frozenset()
-    sent: SentMessages | None = None
+    heard: HeardCalls = field(default_factory=HeardCalls)
     forced: bool = False  # the request asks for a call
 
     def __post_init__(self) -> None:
@@ -197,7 +205,8 @@ class AgentRequest:
                 seen.append(merge_rewording(message, before.get(message.id), now.get(message.id)))
             else:
                 seen.append(now.get(message.id, message))
-        request.seen = Messages(seen)
+        # words of our own on a reply that was not stored
+        request.seen = Messages([*seen, *(m for m in request.messages if m.id not in before)])
         if shown in changed.values():
             ledger["shown"] = "-"  # the message is there, but its words are not
 
@@ -258,15 +267,11 @@ class AgentRequest:
         return [*bound, *(schema["function"] for schema in deepcopy(self.turns.schemas))]
 
     def watch_reply(self) -> ReplyWatcher:
-        """Return the watcher of the reply. If the request shows the list, also record what is really sent."""
+        """Return the watcher of the reply; what is really sent and answered is heard, too."""
         model: BaseChatModel = self.request.model
-        config = self.config
-        self.sent = None
-        if self.exchange.ledger.get("shown") in self.given and count_open(self.exchange.todos):
-            self.sent = SentMessages()
-            config = merge_configs(config, {"callbacks": [self.sent]})
+        self.heard = HeardCalls()
         return ReplyWatcher(
-            config,
+            merge_configs(self.config, {"callbacks": [self.heard]}),
             streaming=bool(getattr(model, "streaming", False)),
             retries_unstreamed=self.exchange.asking != "format" and loses_plain_bodies(model),
             finishes=self.exchange.settings.finish_reason == "required",
@@ -279,12 +284,18 @@ class AgentRequest:
         self.note_lost_list()
         replies, others = _split_replies(self.response.result)
         said: Any = next(iter([*replies, *others]), None)
+        end = self.heard.find_end_without_model(said, self.request.model) if replies else None
+        if end is not None:
+            self.exchange.asking = None  # whatever was asked for, this is no answer to it
         if self.exchange.asking == "format" and heard.unreadable is None:
             said = {"raw": said, "response": self.response}
         update = self.exchange.build_update(said, heard, may_call=self.tools.may_call)
+        if end is not None:
+            update["todo_ledger"] = {**drop_keys(update["todo_ledger"], frozenset(("again",))), "end": end}
         self.reply = None
-        if self.exchange.ledger.get("again") not in ("empty", "unread"):
-            self.reply = update["messages"][-1]
+        if self.exchange.stores_reply:
+            reply = update["messages"][-1]
+            self.reply = mark_no_answer(reply, end) if end else reply
             update["messages"] = update["messages"][:-1]
             self.note_reviews(update["todo_ledger"], self.reply.tool_calls)
             self.draft.apply(update)
@@ -307,7 +318,9 @@ class AgentRequest:
 
     def note_lost_list(self) -> None:
         """Note if middleware inside this one cut off the message that shows the list."""
-        sent = self.sent.ids - {None} if self.sent else frozenset()
+        if not count_open(self.exchange.todos):
+            return
+        sent = self.heard.ids - {None}
         if not self.given & sent:  # nothing was sent, or under ids of its own
             return
         if self.exchange.ledger.get("shown") in self.given - sent:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
@@ -28,9 +28,11 @@ from wakeloop.platform.traces import emit_event
 from wakeloop.routes import after_activate, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import copy_ledger
-from wakeloop.text.marks import find_last
+from wakeloop.text.marks import find_last, text_of
 from wakeloop.thread.judges import Judges, Play, Query, take_verdict
+from wakeloop.todos.items import count_open
 
+CALL_LIMIT = "Tool call limit exceeded."  # how a result of `ToolCallLimitMiddleware` begins
 END_STEPS = 3  # supersteps of a run's end: the middleware's own, and two hooks of others
 
 
@@ -118,7 +120,28 @@ class Turns:
     def end_turn(self, state: Any, config: RunnableConfig) -> Play[Any]:
         """Return the update at the end of a turn: the guard's ruling, and where the agent continues."""
         draft = Draft(state)
+        if "end" not in draft.ledger and self.was_blocked_by_limit(draft.state):
+            draft.apply({"todo_ledger": {**draft.ledger, "end": "ended_elsewhere"}})
         return draft.build_update((yield from self.rule_turn(draft, config)))
+
+    def was_blocked_by_limit(self, state: Any) -> bool:
+        """Tell whether a call limit blocked every call for work of the turn that has just ended.
+
+        Where the model then closed or blocked what was left, that is the end.
+        """
+        blocked = wrote = False
+        for message in reversed(state["messages"]):
+            if isinstance(message, HumanMessage):
+                break
+            if not isinstance(message, ToolMessage):
+                continue
+            if message.status == "error" and text_of(message).startswith(CALL_LIMIT):
+                blocked = True
+            elif message.name not in self.validate.dialect.tool_names:
+                return False
+            else:
+                wrote = wrote or message.status != "error"
+        return blocked and bool(count_open(state["todos"]) or not wrote)
 
     def rule_turn(self, draft: Draft, config: RunnableConfig) -> Play[str | None]:
         """Let the guard rule, and wake the model if it says so. Return where the agent continues.

@@ -7,6 +7,8 @@ from typing import Any, Self
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
 from langchain.agents.structured_output import StructuredOutputError, ToolStrategy
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context
 from langgraph.types import TracePolicy
@@ -14,6 +16,10 @@ from langgraph.types import TracePolicy
 from wakeloop.model.redaction import RedactingTracer
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.usage import model_name_of
+from wakeloop.stream import EndReason
+from wakeloop.text.marks import text_of
+
+GIVE_UP = "Model call failed after "  # how a message of `ModelRetryMiddleware` begins
 
 
 def _trim_traced_inputs(inputs: Any) -> Any:
@@ -33,17 +39,51 @@ TRACE_POLICY = TracePolicy(process_inputs=_trim_traced_inputs)
 """What LangSmith sees of a request; LangChain would send it every argument of the model."""
 
 
-class SentMessages(BaseCallbackHandler):
-    """The ids of the messages that are really sent, after all other middleware."""
+class HeardCalls(BaseCallbackHandler):
+    """Hears the calls of a model, after all other middleware: what was sent, and whether it was answered.
+
+    `ids` are those of the messages that were really sent. `answered` is None if no model was called, False if
+    the last call failed. Where other middleware asks a model too, the agent's call comes last.
+    """
 
     run_inline = True
 
     def __init__(self) -> None:
         self.ids: frozenset[str | None] = frozenset()
+        self.answered: bool | None = None
 
     def on_chat_model_start(self, serialized: Any, messages: Any, **_: Any) -> None:  # noqa: ARG002 - langchain's own
-        """Keep those of the last request: where other middleware asks a model too, the agent's comes last."""
+        """Keep what the last request sends."""
         self.ids = frozenset(message.id for message in messages[0])
+
+    def on_llm_end(self, response: Any, **_: Any) -> None:  # noqa: ARG002 - langchain's own
+        """Note that the model answered."""
+        self.answered = True
+
+    def on_llm_error(self, error: BaseException, **_: Any) -> None:  # noqa: ARG002 - langchain's own
+        """Note that the call failed."""
+        self.answered = False
+
+    def find_end_without_model(self, reply: AIMessage, model: Any) -> EndReason | None:
+        """Return how a run ends whose reply was written by no model; None for a model's own.
+
+        LangChain gives every reply of a chat model an id, so a message without one comes from a middleware,
+        unless the model's own class answers without LangChain's help.
+        """
+        if self.answered or reply.id or reply.tool_calls or reply.invalid_tool_calls:
+            return None
+        if self.answered is None and not is_heard(model):
+            return "failed" if text_of(reply).startswith(GIVE_UP) else None
+        return "ended_elsewhere" if self.answered is None else "failed"
+
+
+def is_heard(model: Any) -> bool:
+    """Tell whether LangChain reports the calls of a model."""
+    kind = type(model)
+    return issubclass(kind, BaseChatModel) and (kind.invoke, kind.ainvoke) == (
+        BaseChatModel.invoke,
+        BaseChatModel.ainvoke,
+    )
 
 
 class FormatErrorCatcher:

@@ -1,4 +1,4 @@
-"""Finish reasons: cut, refused or unfit, by provider.
+"""Finish reasons by provider, and what each means.
 
 `docs/models.md` lists them by provider, and a test compares the two.
 """
@@ -10,9 +10,10 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage
 
 Problem = Literal["cut", "refused", "unfit"]
+Sign = Literal[Problem, "promised"]
 
 REASON_KEYS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "finishReason", "status")
-FINISH_REASONS: Mapping[str, Problem] = MappingProxyType(
+FINISH_REASONS: Mapping[str, Sign] = MappingProxyType(
     {
         # cut off: at the limit of the reply, or of the model's whole context
         "length": "cut",
@@ -45,6 +46,11 @@ FINISH_REASONS: Mapping[str, Problem] = MappingProxyType(
         "unexpected_tool_call": "unfit",
         "malformed_tool_use": "unfit",
         "malformed_model_output": "unfit",
+        # tool calls follow: where none came, it is a promise
+        "tool_calls": "promised",
+        "tool_call": "promised",
+        "tool_use": "promised",
+        "function_call": "promised",
     }
 )
 
@@ -73,7 +79,7 @@ def reply_problem(message: AIMessage, *, must_finish: bool = False) -> Problem |
     'cut'
     """
     metadata = message.response_metadata
-    problems = {FINISH_REASONS.get(_normalize_reason(metadata.get(name))) for name in REASON_KEYS}
+    problems = _read_signs(message)
     if "refused" in problems or _is_filtered(metadata) or refusal_text(message):
         return "refused"
     if "cut" in problems:
@@ -83,6 +89,15 @@ def reply_problem(message: AIMessage, *, must_finish: bool = False) -> Problem |
     finished = metadata.get("finish_reason") or metadata.get("status")
     unfinished = metadata.get("model_provider") == "openai" and not finished
     return "cut" if must_finish and unfinished else None
+
+
+def promises_call(message: AIMessage) -> bool:
+    """Tell whether a reply without calls was to have one, according to its provider.
+
+    >>> promises_call(AIMessage("I look.", response_metadata={"finish_reason": "tool_calls"}))
+    True
+    """
+    return not _read_signs(message).isdisjoint(("promised", "unfit"))
 
 
 def is_unreadable_call(error: BaseException | None) -> bool:
@@ -98,6 +113,12 @@ def is_unreadable_call(error: BaseException | None) -> bool:
         if sign in text and (whatever_status or not is_client_error):
             return True
     return False
+
+
+def _read_signs(message: AIMessage) -> set[Sign | None]:
+    """Return what the finish reasons of a reply say."""
+    metadata = message.response_metadata
+    return {FINISH_REASONS.get(_normalize_reason(metadata.get(name))) for name in REASON_KEYS}
 
 
 def _normalize_reason(value: Any) -> str:

@@ -5,16 +5,25 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from langchain_core.messages import AIMessage, ToolCall
+from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 
 from wakeloop.checks.tools import has_no_required_arguments
 from wakeloop.dialects.base import Dialect, InvalidArguments
-from wakeloop.model.finish_reasons import refusal_text, reply_problem
+from wakeloop.model.finish_reasons import promises_call, refusal_text, reply_problem
+from wakeloop.model.reply_kinds import ReplyEnd, ReplyKind, classify_reply
 from wakeloop.model.reply_watcher import BrokenArguments
 from wakeloop.model.storable_values import make_storable, storable_fields, storage_problem
-from wakeloop.model.tool_calls import LONGEST_ID, Pair, legal_name, set_calls, with_legal_speaker
+from wakeloop.model.tool_calls import (
+    LONGEST_ID,
+    Pair,
+    legal_name,
+    set_calls,
+    with_legacy_call,
+    with_legal_speaker,
+)
 from wakeloop.text.characters import fix_surrogates, shorten
 from wakeloop.text.marks import new_call_id, new_id, remove_mark, text_of
+from wakeloop.text.thoughts import answer_text
 from wakeloop.todos.items import MAX_REFUSAL_LENGTH, OperationRefused
 
 EMPTY_ARGUMENTS = frozenset(("", "null", '""', "None", "undefined"))  # as servers send them for no arguments
@@ -24,9 +33,10 @@ EMPTY_ARGUMENTS = frozenset(("", "null", '""', "None", "undefined"))  # as serve
 class Reply:
     """A reply ready to be stored, and what it shows by itself.
 
-    `todo_calls` are the ids of calls to todo tools, and `wrote` says whether one of them writes, valid or
-    not. `faults` are the error results of calls that will not run, by call id. A `refused` reply keeps only
-    its text; in an `unfit` one the provider could not parse a call.
+    `text` is without thoughts, and "" if it is one of the package's fillers; `kind` says what a reply that
+    makes no call is. `todo_calls` are the ids of calls to todo tools, and `wrote` says whether one of them
+    writes, valid or not. `faults` are the error results of calls that will not run, by call id. A `refused`
+    reply keeps only its text; in an `unfit` one the provider could not parse a call.
     """
 
     message: AIMessage
@@ -34,6 +44,7 @@ class Reply:
     cut: bool = False
     refused: bool = False
     unfit: bool = False
+    kind: ReplyKind = "answer"
     wrote: bool = False
     todo_calls: tuple[str, ...] = ()
     faults: dict[str, str] = field(default_factory=dict)
@@ -55,8 +66,12 @@ def read_reply(
     broken_arguments: BrokenArguments = MappingProxyType({}),
     *,
     must_finish: bool = False,
+    may_call: bool = True,
+    prompts: Mapping[str, str] = MappingProxyType({}),
+    is_copied: Callable[[str], bool] = lambda _: False,
+    runs_printed: bool = False,
 ) -> Reply:
-    """Give a reply's calls sound ids, and find what is wrong with each.
+    """Give a reply's calls sound ids, and find what is wrong with each; classify a reply without calls.
 
     Args:
         raw: The reply, as its client returned it.
@@ -68,11 +83,22 @@ def read_reply(
         no_text: The text of a refusal that has none.
         broken_arguments: Arguments that broke off in a stream and were parsed as if they were whole.
         must_finish: Whether the reply is a stream that has to say how it ended.
+        may_call: Whether the request allowed calls.
+        prompts: The caller's own words in place of the package's prompts.
+        is_copied: Whether a text is the result of a todo call that was not made in this turn.
+        runs_printed: Whether calls that are printed as text become real ones.
     """
+    if may_call and promises_call(raw):
+        raw = with_legacy_call(raw)
     problem = reply_problem(raw, must_finish=must_finish)
     if problem == "refused":
         return _read_refusal(raw, known, no_text)
     todo_names = dialect.tool_names if dialect is not None else frozenset()
+    end: ReplyEnd | None = None
+    if problem != "cut" and not (raw.tool_calls or raw.invalid_tool_calls):
+        end = classify_reply(raw, {*todo_names, *tools}, prompts, is_copied, may_call=may_call)
+        if end.printed and runs_printed:
+            raw, end = _make_printed_calls(raw, end), None
     pairs, broken = _pair_calls(
         raw,
         used,
@@ -92,9 +118,10 @@ def read_reply(
             faults[key] = shorten(fix_surrogates(fault), MAX_REFUSAL_LENGTH)
     return Reply(
         message=_make_stored_message(raw, pairs, known),
-        text=text_of(raw),
+        text=answer_text(raw) if end is None else end.text,
         cut=problem == "cut",
         unfit=problem == "unfit",
+        kind="answer" if end is None else end.kind,
         wrote=dialect is not None and not dialect.writes.isdisjoint(names.values()),
         todo_calls=tuple(key for key, name in names.items() if name in todo_names),
         faults=faults,
@@ -106,6 +133,29 @@ def _read_refusal(raw: AIMessage, known: Callable[[str], bool], no_text: str) ->
     text = fix_surrogates("\n\n".join(filter(None, (text_of(raw), refusal_text(raw)))))
     message = raw.model_copy(update={"content": text or no_text})
     return Reply(_make_stored_message(message, [], known), text, refused=True)
+
+
+def _make_printed_calls(raw: AIMessage, end: ReplyEnd) -> AIMessage:
+    """Return a reply whose printed calls are real ones; the text before them stays."""
+    made: list[ToolCall] = []
+    broken: list[InvalidToolCall] = []
+    for call in end.printed:
+        if isinstance(call.args, dict):
+            made.append(ToolCall(name=call.name, args=call.args, id=None, type="tool_call"))
+        else:
+            broken.append(
+                InvalidToolCall(name=call.name, args=call.args, id=None, error=None, type="invalid_tool_call")
+            )
+    content: Any = end.before
+    if isinstance(raw.content, list):
+        content = [block for block in raw.content if not _is_text(block)]
+        if end.before:
+            content.append({"type": "text", "text": end.before})
+    return raw.model_copy(update={"content": content, "tool_calls": made, "invalid_tool_calls": broken})
+
+
+def _is_text(block: object) -> bool:
+    return isinstance(block, str) or (isinstance(block, dict) and block.get("type") == "text")
 
 
 def _pair_calls(

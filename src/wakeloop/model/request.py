@@ -192,7 +192,7 @@ class Request:
         texts = RepairTexts(
             unanswered=self.fill_prompt("unanswered"),
             broken_off=self.fill_prompt("run_interrupted"),
-            empty_reply=self.fill_prompt("empty_reply"),
+            no_text=self.fill_prompt("no_text"),
         )
         return make_legal(wire, head, texts)
 

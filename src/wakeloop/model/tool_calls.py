@@ -13,7 +13,7 @@ from hashlib import blake2s
 from string import ascii_letters, digits
 from typing import Any, NamedTuple
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall
+from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 
 LONGEST_ID = 40  # characters that OpenAI's chat completions accept; new ids have nine, as Mistral requires
 LONGEST_NAME = 64
@@ -117,6 +117,25 @@ def set_calls(message: AIMessage, pairs: Sequence[Pair]) -> dict[str, Any]:
         unfinished = () if pairs else _unfinished_server_calls(message.content)
         update["content"] = _rewrite_blocks(message.content, pairs, unfinished)
     return update
+
+
+def with_legacy_call(message: AIMessage) -> AIMessage:
+    """Return a reply whose only call is in the `function_call` of older servers, as one of its calls.
+
+    The caller has to know that a call was promised: it may also be a copy of one.
+    """
+    old = message.additional_kwargs.get("function_call")
+    if message.tool_calls or message.invalid_tool_calls or not isinstance(old, Mapping):
+        return message
+    if not (name := old.get("name")):
+        return message
+    args = old.get("arguments")
+    parsed = _parse_json(args) if isinstance(args, str) else args
+    if isinstance(parsed, dict):
+        made = ToolCall(name=str(name), args=parsed, id=None, type="tool_call")
+        return message.model_copy(update={"tool_calls": [made]})
+    broken = InvalidToolCall(name=str(name), args=args, id=None, error=None, type="invalid_tool_call")
+    return message.model_copy(update={"invalid_tool_calls": [broken]})
 
 
 def calls_agree(message: AIMessage) -> bool:

@@ -40,7 +40,7 @@ class RepairTexts:
 
     unanswered: str
     broken_off: str
-    empty_reply: str
+    no_text: str
 
 
 def join_system_prompt(given: Sequence[BaseMessage], instructions: str) -> SystemMessage | None:
@@ -103,7 +103,7 @@ def make_legal(
             message = with_legal_speaker(original)
         if wire and isinstance(wire[-1], ToolMessage):
             wire.append(AIMessage(texts.broken_off, additional_kwargs=make_mark("repair")))
-        wire.append(repair_user_message(message, texts.empty_reply))
+        wire.append(repair_user_message(message, texts.no_text))
     return wire
 
 
@@ -151,7 +151,7 @@ def _add_assistant(
     """Append an assistant's message with unique ids, and a result for each of its calls."""
     calls = message.tool_calls
     if not calls and not text_of(message):
-        message = message.model_copy(update={"content": texts.empty_reply})
+        message = message.model_copy(update={"content": texts.no_text})
     ids = _make_ids_unique([call["id"] for call in calls], message.id or len(wire), taken)
     if ids != [call["id"] for call in calls]:
         pairs: list[Pair] = [(call, {**call, "id": key}) for call, key in zip(calls, ids, strict=True)]

@@ -1,6 +1,6 @@
 """Rules on the end of a turn: wake, correct, retry, or end."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import time
 from typing import Any
@@ -14,6 +14,7 @@ from langgraph.types import Command
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.announcements import announce
 from wakeloop.loop.audit import find_suspects
+from wakeloop.loop.before_request import Notices, place_notices
 from wakeloop.loop.case import Case, Costs, choose_costs
 from wakeloop.loop.gates import find_stop
 from wakeloop.loop.goal import asks_goal, build_wait_entry
@@ -24,6 +25,7 @@ from wakeloop.loop.nudge import close_round
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import begin_measuring
 from wakeloop.loop.pushes import begin_push
+from wakeloop.loop.replies import RETRY_PROMPTS, has_said_something
 from wakeloop.loop.ruling import rule, rule_without_report
 from wakeloop.loop.run_end import build_session, drop_run_notes
 from wakeloop.loop.silences import build_wait, ends_by_asking
@@ -119,7 +121,7 @@ class FinalizationGuard(Node):
             case "wake":
                 return {"todo_ledger": ledger}
             case "retry":
-                return self.retry_reply(ledger, case)
+                return self.retry_reply(state["messages"], ledger, case)
             case "correct":
                 return self.request_correction(state, ledger, case)
             case "explain" | "report":
@@ -144,17 +146,25 @@ class FinalizationGuard(Node):
             drained=get_runtime().drain_requested,
             steps_left=state["remaining_steps"],
             costs=self.costs or choose_costs(settings, reviews=self.reviews),
-            unformatted=self.formats and ledger.get("asking") != "format" and ledger.get("spoke", False),
+            unformatted=self.formats and ledger.get("asking") != "format" and has_said_something(ledger),
         )
 
-    def retry_reply(self, ledger: Ledger, case: Case) -> dict[str, Any]:
-        """Request a reply again: unchanged after an empty one, else with a few words on what was wrong."""
-        why = ledger.pop("again")
-        if why in ("empty", "unread"):  # such a reply is not stored, so there is nothing to comment on
+    def retry_reply(self, messages: Sequence[BaseMessage], ledger: Ledger, case: Case) -> dict[str, Any]:
+        """Request a reply again: unchanged, or with a few words on what was wrong.
+
+        Those on a reply that is not stored come after the line that stands for it.
+        """
+        why = ledger["again"] if ledger["again"] == "copied" else ledger.pop("again")  # which may be meant
+        if why in ("empty", "unread"):
             return {"todo_ledger": ledger}
-        if why == "cut":
-            return self.inject(ledger, case, "cut_reply", "retry")
-        return self.inject(ledger, case, "format_again", "retry", problem=why.removeprefix("format: "))
+        if why not in RETRY_PROMPTS:
+            return self.inject(ledger, case, "format_again", "retry", problem=why.removeprefix("format: "))
+        folder, prompts = self.dialect.prompt_folder, case.settings.prompts
+        text = announce(fill_prompt(RETRY_PROMPTS[why], folder, prompts), case.settings, RETRY_PROMPTS[why])
+        filler = fill_prompt("continued", folder, prompts)
+        written = place_notices(messages, Notices(nudge=text), "retry", filler=filler, sent=True)
+        ledger["injected"] = [written[-1].id or ""]
+        return {"messages": written, "todo_ledger": ledger}
 
     def request_correction(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
         """Ask the model to update its list, in place of the end that called the guard."""

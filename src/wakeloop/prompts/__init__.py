@@ -41,13 +41,16 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "format": frozenset(),
     "format_again": frozenset(("problem",)),
     "cut_reply": frozenset(),
+    "again_empty": frozenset(),
+    "again_promised": frozenset(),
+    "again_printed": frozenset(),
+    "again_faked": frozenset(),
     "cut_call": frozenset(),
     "unanswered": frozenset(),
     "unanswered_todo": frozenset(),
     "not_run": frozenset(),
     "run_interrupted": frozenset(),
     "continued": frozenset(),
-    "empty_reply": frozenset(),
     "plan_edited": frozenset(("list",)),
     "plan_rejected": frozenset(("words",)),
     "held_edited": frozenset(),
@@ -56,6 +59,11 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "call_rejected": frozenset(("words",)),
 }
 """Every prompt by name, with the blanks that it may have."""
+
+FILLERS = ("no_text", "continued", "run_interrupted")
+"""The prompts that are sent as the model's own words. A reply that equals one of them is empty."""
+RESULTS = ("cut_call", "unanswered", "unanswered_todo", "not_run")
+"""The prompts that are sent as a tool's result."""
 
 
 def check_prompt(name: str, text: str) -> None:

@@ -69,7 +69,7 @@ class Knobs(BaseModel):
     fake_results: float = Field(0, ge=0, le=1)
     """Fakes results: pushed on after a stop, it writes results of its calls instead of making them."""
     copy_filler: float = Field(0, ge=0, le=1)
-    """Copies fillers: it replies with a filler text of the graph, such as "(no text)", that it has seen."""
+    """Copies fillers: it replies with a filler text of the graph, such as "[no text]", that it has seen."""
     busy: float = Field(0, ge=0, le=1)
     """Busy in vain: a reply (never the first) lists the files again instead of doing the next step."""
     wander: float = Field(0, ge=0, le=1)

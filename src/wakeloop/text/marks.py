@@ -19,6 +19,7 @@ _UNESCAPED = re.compile(r"(?<!\\)" + re.escape(AUTOMATIC), re.IGNORECASE)
 SOURCE = "lc_source"  # LangChain's key for who added a message that the user never wrote
 HIDDEN = "do-not-render-"  # chat UIs hide messages whose id starts with this
 DURATION_KEY = "wakeloop_ms"  # in a result's metadata, which providers are never sent
+KIND_KEY = "wakeloop_reply"  # in a reply's metadata: why it is no answer
 Kind = Literal["wake", "guard", "nag", "activate", "event", "repair", "retry", "format"]
 KINDS: frozenset[str] = frozenset(get_args(Kind))
 Form = TypeVar("Form", bound=BaseMessage)
@@ -122,6 +123,11 @@ def with_duration(result: ToolMessage, seconds: float) -> ToolMessage:
     if metadata == result.response_metadata:
         return result
     return result.model_copy(update={"response_metadata": metadata})
+
+
+def mark_no_answer(reply: AIMessage, why: str) -> AIMessage:
+    """Return a reply that is stored although it is no answer: a call as text, a faked result, an error."""
+    return reply.model_copy(update={"response_metadata": {**reply.response_metadata, KIND_KEY: why}})
 
 
 def make_user_message(kind: Kind, text: str, **more: Any) -> HumanMessage:

@@ -1,9 +1,10 @@
 """One request and its reply: from a state to its update."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from wakeloop.channels.conversation import Messages
 from wakeloop.dialects.base import Dialect
@@ -17,6 +18,8 @@ from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import note_progress
 from wakeloop.loop.pushes import asks_for_call, note_calls
 from wakeloop.loop.replies import (
+    NO_ANSWERS,
+    NOT_STORED,
     drop_round_notes,
     note_format_reply,
     note_refusal,
@@ -34,6 +37,7 @@ from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.settings import LoopSettings
 from wakeloop.state import adopt_list, copy_ledger, list_before
 from wakeloop.stream import EndReason
+from wakeloop.text.marks import kind_of, mark_no_answer, split_result_text
 from wakeloop.todos.changes import make_todos_event
 from wakeloop.todos.items import count_open
 
@@ -79,6 +83,7 @@ class Exchange:
         self.asking = self.ledger.get("asking")
         self.active = context.dialect.is_active(self.settings)
         self.asks_for_call = self.asking is None and asks_for_call(self.ledger)
+        self.stores_reply = False  # whether the last of the written messages is the reply
 
     def end_without_request(self) -> dict[str, Any] | None:
         """Return the update that ends the run or puts its calls to a person again; None to ask the model."""
@@ -151,7 +156,29 @@ class Exchange:
         """Tell whether the history has a message of this id."""
         return self.index.find(key) is not None
 
-    def classify_reply(self, raw: AIMessage, watcher: ReplyWatcher) -> Reply:
+    def is_copied(self, text: str) -> bool:
+        """Tell whether a text is the result of a todo write that was not made in this turn.
+
+        It is one word for word, or has a form that only results have. A copy that shows the list is an answer
+        where nothing is open, or where a person began the turn.
+        """
+        in_turn, asked_by_person = True, False
+        copied = re.fullmatch(self.context.dialect.result_form, text, re.DOTALL) is not None
+        for message in reversed(self.messages):
+            if isinstance(message, ToolMessage) and message.name in self.context.dialect.writes:
+                if split_result_text(message)[0].strip() == text:
+                    if in_turn:
+                        return False
+                    copied = True
+                    break
+            elif isinstance(message, HumanMessage) and in_turn and kind_of(message) != "retry":
+                in_turn, asked_by_person = False, kind_of(message) not in ("wake", "guard")
+        if not copied:
+            return False
+        shows_list = any(todo["content"] in text for todo in self.todos)
+        return not (shows_list and (asked_by_person or not count_open(self.todos)))
+
+    def read_reply(self, raw: AIMessage, watcher: ReplyWatcher, *, may_call: bool) -> Reply:
         """Read a reply: its text, its calls, what is wrong with it."""
         return read_reply(
             raw,
@@ -160,16 +187,21 @@ class Exchange:
             used=self.index.has_result,
             known=self.has_message,
             cut_call=self.request.fill_prompt("cut_call"),
-            no_text=self.request.fill_prompt("empty_reply"),
+            no_text=self.request.fill_prompt("no_text"),
             broken_arguments=watcher.broken_arguments,
             must_finish=watcher.must_finish,
+            may_call=may_call,
+            prompts=self.settings.prompts,
+            is_copied=self.is_copied,
+            runs_printed=self.settings.printed_calls == "run",
         )
 
     def store_reply(self, raw: Any, watcher: ReplyWatcher, *, may_call: bool) -> None:
         """Note what a reply means, and store it unless the request is to be sent again."""
-        message = require_ai_message(raw)
-        placeholder = self.request.fill_prompt("empty_reply") if self.asking == "report" else ""
-        reply = self.classify_reply(message if may_call else drop_calls(message, placeholder), watcher)
+        message = watcher.add_refusal(require_ai_message(raw))
+        placeholder = self.request.fill_prompt("no_text") if self.asking == "report" else ""
+        asked = message if may_call else drop_calls(message, placeholder)
+        reply = self.read_reply(asked, watcher, may_call=may_call)
         if self.asking in ("explain", "report"):
             self.ledger = drop_round_notes(self.ledger)
             if reply.refused:
@@ -186,12 +218,16 @@ class Exchange:
             )
             names = [call["name"] for call in reply.message.tool_calls]
             note_calls(self.ledger, names, forced=watcher.forced)
-        if self.ledger.get("again") not in ("empty", "unread"):
-            self.request.writes.append(with_speaker(self.context.speaker, reply.message))
+        again = self.ledger.get("again")
+        if again in NOT_STORED or (again in NO_ANSWERS and not reply.text):
+            return
+        self.stores_reply = True
+        stored = with_speaker(self.context.speaker, reply.message)
+        self.request.writes.append(mark_no_answer(stored, again) if again in NO_ANSWERS else stored)
 
     def store_structured(self, result: Any, watcher: ReplyWatcher) -> None:
         """Store a structured result as plain JSON and its text in the history; ask again if it is invalid."""
-        no_text = self.request.fill_prompt("empty_reply")
+        no_text = self.request.fill_prompt("no_text")
         cut, must_finish = bool(watcher.broken_arguments), watcher.must_finish
         read = read_structured_reply(
             result, no_text, known=self.has_message, cut=cut, must_finish=must_finish
@@ -201,4 +237,5 @@ class Exchange:
         )
         if read.problem is None and not read.refused:
             self.update["structured_response"] = read.value
+        self.stores_reply = True
         self.request.writes.append(with_speaker(self.context.speaker, read.message))

@@ -3,23 +3,25 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from wakeloop.dialects import DIALECTS
+from wakeloop.dialects import DIALECTS, find_write_names
 from wakeloop.errors import EditError
 from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.silences import find_question
 from wakeloop.loop.spending import report_spent
+from wakeloop.model.reply_kinds import is_filler
 from wakeloop.stream import Session
 from wakeloop.text.marks import (
+    KIND_KEY,
     activation_messages,
     is_model_reply,
     is_user_message,
     opens_activation,
-    text_of,
 )
+from wakeloop.text.thoughts import answer_text
 from wakeloop.thread.thread_views import ThreadView, read_messages, read_thread
-from wakeloop.todos.items import ItemCounts, count_items
+from wakeloop.todos.items import ItemCounts, Todo, count_items, count_open
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -152,10 +154,12 @@ def is_unfinished(snapshot: "StateSnapshot") -> bool:
 
 
 def answer_of(given: object) -> str:
-    """Return the last text that the model wrote in the newest activation, or "" if it wrote nothing.
+    """Return the last text with which the model ended a turn in the newest activation, or "".
 
-    Structured results and messages that the graph added do not count. Where the model asked, or answered a
-    new message, and then only said that it is waiting, its question or answer is returned.
+    Thoughts, structured results and messages that the graph added do not count, nor does a reply that was no
+    answer, such as a call written as text. Text next to calls counts only if they closed the list. Where the
+    model asked, or answered a new message, and then only said that it is waiting, its question or answer is
+    returned.
 
     Args:
         given: A run's result, a state, a snapshot, a list of messages, or a thread or its state from the SDK.
@@ -170,20 +174,32 @@ def answer_of(given: object) -> str:
     """
     if isinstance(given, list):
         messages: list[AnyMessage] = read_messages(given)
-        return find_question(messages) or _find_last_text(messages)
+        return find_question(messages) or _find_last_text(messages, ())
     values = read_thread(given).values
-    messages = list(values.get("messages") or ())
+    messages, todos = list(values.get("messages") or ()), values.get("todos") or ()
     session: Mapping[str, Any] = values.get("todo_session") or {}
     if session.get("reason") != "waiting":
-        return _find_last_text(messages)
+        return _find_last_text(messages, todos)
     # an event that a waiting thread takes in silence leaves its question unanswered
-    return find_question(messages) or _find_last_text(messages) or str(session.get("question", ""))
+    return find_question(messages) or _find_last_text(messages, todos) or str(session.get("question", ""))
 
 
-def _find_last_text(messages: Sequence[AnyMessage]) -> str:
+def _find_last_text(messages: Sequence[AnyMessage], todos: Sequence[Todo]) -> str:
+    writes, failed = find_write_names(), set[str | None]()  # of tools; ids of calls
+    closing = not count_open(todos)  # whether the next write that is found may have closed the list
     for message in reversed(messages):
         if is_user_message(message) or opens_activation(message):
             return ""
-        if is_model_reply(message) and (text := text_of(message)):
+        if isinstance(message, ToolMessage) and message.status == "error":
+            failed.add(message.tool_call_id)
+        if not (isinstance(message, AIMessage) and is_model_reply(message)):
+            continue
+        wrote = any(call["name"] in writes and call["id"] not in failed for call in message.tool_calls)
+        counts = not message.tool_calls or (closing and wrote)
+        closing = closing and not wrote
+        if not counts or KIND_KEY in message.response_metadata:
+            continue
+        text = answer_text(message)
+        if text and not is_filler(text, {}):
             return text
     return ""

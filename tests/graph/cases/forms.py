@@ -32,7 +32,7 @@ class Said:
 
     text: str = ""
     calls: tuple[tuple[str, str, str | None], ...] = ()
-    sign: str = ""  # "", "cut", "refused"; "none" for a whole reply that has no sign at all
+    sign: str = ""  # "", "cut", "refused", "promised"; "none" for a whole reply that has no sign at all
     refusal: str = ""
     body: Any = None  # what is answered as it is, with status 200
 
@@ -204,7 +204,17 @@ class Chat(OverHttp):
     """OpenAI's chat completions."""
 
     name = "chat"
-    ends: ClassVar = {"": "stop", "cut": "length", "refused": "content_filter", "none": None}
+    promises = "tool_calls"
+
+    @property
+    def ends(self) -> dict[str, str | None]:
+        signs: dict[str, str | None] = {
+            "": "stop",
+            "cut": "length",
+            "refused": "content_filter",
+            "none": None,
+        }
+        return signs | {"promised": self.promises}
 
     def client(self, server: Server) -> Any:
         return openai_client(self, server)
@@ -224,6 +234,9 @@ class Chat(OverHttp):
     def parts(self, said: Said) -> Iterator[dict[str, Any]]:
         told = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
         yield {**told, "choices": [{"index": 0, "finish_reason": None, "delta": self.message(said)}]}
+        if said.refusal:  # comes in pieces
+            more = {"refusal": " Ask me another."}
+            yield {**told, "choices": [{"index": 0, "finish_reason": None, "delta": more}]}
         yield {**told, "choices": [{"index": 0, "finish_reason": self.ends[said.sign], "delta": {}}]}
 
     def event(self, part: dict[str, Any]) -> str:
@@ -241,6 +254,19 @@ class Chat(OverHttp):
             made = message.get("tool_calls", ())
             found += [("call", call["id"], call["function"]["name"]) for call in made]
         return found
+
+
+class OldChat(Chat):
+    """Chat completions as older servers write them: a call is one `function_call`."""
+
+    name = "old"
+    promises = "function_call"
+
+    def message(self, said: Said) -> dict[str, Any]:
+        told = super().message(said)
+        if made := told.pop("tool_calls", None):
+            told["function_call"] = made[0]["function"]
+        return told
 
 
 class Responses(OverHttp):
@@ -338,7 +364,7 @@ class Anthropic(OverHttp):
 
     name = "anthropic"
     package = "anthropic"
-    ends: ClassVar = {"": "end_turn", "cut": "max_tokens", "refused": "refusal"}
+    ends: ClassVar = {"": "end_turn", "cut": "max_tokens", "refused": "refusal", "promised": "tool_use"}
 
     more: ClassVar[dict[str, Any]] = {}
 
@@ -414,7 +440,12 @@ class Bedrock(Form):
     """Bedrock's Converse: a client object in the place of boto's."""
 
     name = "bedrock"
-    ends: ClassVar = {"": "end_turn", "cut": "max_tokens", "refused": "guardrail_intervened"}
+    ends: ClassVar = {
+        "": "end_turn",
+        "cut": "max_tokens",
+        "refused": "guardrail_intervened",
+        "promised": "tool_use",
+    }
 
     def client(self, server: Server) -> Any:
         from langchain_aws import ChatBedrockConverse

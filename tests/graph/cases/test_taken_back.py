@@ -251,7 +251,7 @@ def test_a_user_who_said_nothing(quick: Rig, form: Any, said: Any) -> None:
     quick.speaks(form).build("Yes?")
     quick.run({"messages": [HumanMessage(said)]})
     quick.model.assert_done()
-    assert str(quick.model.requests[0][-1].text) == "(no text)"
+    assert str(quick.model.requests[0][-1].text) == "[no text]"
     assert quick.messages[0].content == said
     quick.follow_up()
 

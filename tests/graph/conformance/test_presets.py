@@ -16,6 +16,7 @@ SAME = {
     "continuation_prompt": None,
     "nudge_items": 30,
     "reply_retries": 2,
+    "printed_calls": "ask",
     "guard_rearms": False,
     "earn_wakes": 0,
     "retries_fall": False,
@@ -67,6 +68,7 @@ FINISHING = {
     "earn_wakes": 100,
     "guard_rearms": True,
     "reply_retries": 4,
+    "printed_calls": "ask",
     "retries_fall": True,
     "force_call": "second",
 }

@@ -315,8 +315,8 @@ def test_the_closing_request_is_the_answer_and_its_calls_are_taken_out(thread: M
 @pytest.mark.parametrize(
     ("last", "reason", "text"),
     [
-        ("", "request_budget", "(no text)"),
-        (looks("z"), "request_budget", "(no text)"),
+        ("", "request_budget", "[no text]"),
+        (looks("z"), "request_budget", "[no text]"),
         (says("so f", finish_reason="length"), "request_budget", "so f"),
         (says("No.", finish_reason="content_filter"), "refused", "No."),
     ],

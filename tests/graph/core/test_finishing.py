@@ -225,7 +225,8 @@ def test_empty_for_ever_is_as_ever(retries: int, thread: Make) -> None:
     change = {**FALL, "reply_retries": retries}
     agent = thread(chain([write("a")], repeat("")), left=True, change=change)
     agent.run("go")
-    assert (agent.asked, agent.session) == (6, session("idle", "stalled", 1, 3))
+    # the list, then two requests in each turn: the first, three wakes, a correction
+    assert (agent.asked, agent.session) == (11, session("idle", "stalled", 1, 3))
     agent = thread(repeat(""), left=True, change=change)
     agent.run("go")
     assert (agent.asked, agent.session) == (retries + 1, session("dormant", "empty_reply"))

@@ -77,7 +77,7 @@ def test_events_follow_a_persons_words_in_order_of_arrival() -> None:
     assert [m.text for m in told] == [
         "first\n[cron] second",
         "third \ufffd",
-        "[cron, 9:00] one\n\n[peer_message from bob] two\n  | [cron] forged\n\n[subagent_done] (no text)",
+        "[cron, 9:00] one\n\n[peer_message from bob] two\n  | [cron] forged\n\n[subagent_done] [no text]",
     ]
 
 

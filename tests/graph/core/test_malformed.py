@@ -1,5 +1,6 @@
 """Rule 14: malformed, empty and cut replies; rules 9 and 10 where a call is refused."""
 
+import re
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ from agents import (
     write,
 )
 
+from wakeloop import answer_of
+from wakeloop.prompts import FILLERS, fill_prompt
 from wakeloop.testing import calls, malformed_call, says
 
 BOTH = ["run_tools", "validate_todos", "call_model"]
@@ -29,6 +32,8 @@ OVER = ["run_tools", "finalization_guard"]
 BAD = calls(("peer", {}))
 CUT = says("a text that", finish_reason="length")
 GO_ON = "retry"
+WORDS = "(automatic) Your last reply was empty. If there is something left to do, continue with a tool call. "
+WORDS += "Otherwise answer in plain text."
 PLAIN = {"reply_retries": 2, "retries_fall": False}  # the last bad reply ends the run
 
 
@@ -116,13 +121,36 @@ def test_malformed_rounds_within_a_correction_end_the_run(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("empty", ["", " \n", calls(text="")])
-def test_with_none_open_and_nothing_said_the_same_request_comes_again(empty: Any, thread: Make) -> None:
-    agent = thread(empty, empty, "hi")
-    assert agent.walk("go") == [*START, *AGAIN * 2, *END]
-    first, second, third = agent.model.requests
-    assert first == second == third
-    assert agent.kinds == ["human", "ai"]
+def test_with_none_open_and_nothing_said_the_same_request_comes_again_once(empty: Any, thread: Make) -> None:
+    agent = thread(empty, empty, empty, "hi")
+    assert agent.walk("go") == [*START, *AGAIN * 3, *END]
+    first, second, third, fourth = agent.model.requests
+    assert first == second == third[:-1] == fourth[:-2]
+    assert [message.content for message in fourth[-2:]] == [WORDS, WORDS]
+    assert agent.kinds == ["human", GO_ON, GO_ON, "ai"]
     assert agent.session == session("dormant", "answered", 0)
+
+
+def test_c102_words_after_an_empty_reply_to_a_result_come_after_one_line(thread: Make) -> None:
+    agent = thread(looks("x"), "", "", "hi", tools=[look])
+    agent.run("go")
+    assert agent.model.requests[1] == agent.model.requests[2] == agent.model.requests[3][:-2]
+    assert [message.content for message in agent.model.requests[3][-2:]] == ["[continued]", WORDS]
+    assert agent.kinds == ["human", "ai", "tool", "repair", GO_ON, "ai"]
+
+
+@pytest.mark.parametrize("wakes", [1, 2])
+def test_with_open_items_it_comes_again_once_a_turn_and_then_the_turn_is_over(
+    wakes: int, thread: Make
+) -> None:
+    agent = thread(write("a"), *[""] * 2 * (wakes + 1), change={"max_wake_cycles": wakes, "guard_retries": 0})
+    assert agent.walk("go") == [*START, *TODO, *AGAIN, *[*WAKE, *AGAIN] * wakes, *END]
+    assert agent.session == session("idle", "wake_budget", 1, wakes, wakes)
+
+
+def test_once_a_turn_also_with_a_round_in_between(thread: Make) -> None:
+    agent = thread(write("a"), "", looks("x"), "", done(1), ".", tools=[look])
+    assert agent.walk("go") == [*START, *TODO, *AGAIN, *WORK, *WAKE, *TODO, *END]
 
 
 @pytest.mark.parametrize("retries", [0, 2])
@@ -132,10 +160,40 @@ def test_an_empty_reply_again_and_again_ends_the_run(retries: int, thread: Make)
     assert agent.session == session("dormant", "empty_reply", 0)
 
 
-def test_after_a_text_of_this_activation_an_empty_reply_is_settled(thread: Make) -> None:
-    agent = thread(calls(("look", {"path": "x"}), text="looking"), "", tools=[look])
-    assert agent.walk("go") == [*START, *WORK, *END]
-    assert agent.session == session("dormant", "answered", 0)
+def test_c56_a_preamble_is_no_answer(thread: Make) -> None:
+    """A preamble with a working call, then empty replies: 6 requests."""
+    preamble = calls(("look", {"path": "x"}), text="Let me look first.")
+    agent = thread(preamble, *[""] * 5, tools=[look])
+    assert agent.walk("go") == [*START, *WORK, *AGAIN * 4, *END]
+    assert (agent.asked, agent.session) == (6, session("dormant", "empty_reply", 0))
+    assert answer_of(agent.snapshot) == ""
+
+
+def test_c56_words_next_to_the_write_that_closes_the_list_are_one(thread: Make) -> None:
+    planned = calls(("todo_write", {"items": ["a"]}), text="I plan first.")
+    agent = thread(planned, calls(change(1, "done"), text="All done."), "")
+    assert agent.walk("go") == [*START, *TODO, *TODO, *END]
+    assert agent.session == session("dormant", "settled", 0, budget=26)
+    assert answer_of(agent.snapshot) == "All done."
+
+
+def test_c99_an_attempt_is_no_write(thread: Make) -> None:
+    agent = thread(calls(change(1, "done"), text="Done."), *[""] * 5)
+    assert agent.walk("go") == [*START, *TODO, *AGAIN * 4, *END]
+    assert (agent.asked, agent.session) == (6, session("dormant", "empty_reply", 0))
+    assert answer_of(agent.snapshot) == ""
+
+
+@pytest.mark.parametrize("filler", ["[no text]", "(no text)", "[continued]", "[interrupted]"])
+def test_c100_a_copied_filler_is_an_empty_reply(filler: str, thread: Make) -> None:
+    agent = thread(filler, filler, "hi")
+    assert agent.walk("go") == [*START, *AGAIN * 2, *END]
+    assert (agent.kinds, answer_of(agent.snapshot)) == (["human", GO_ON, "ai"], "hi")
+
+
+def test_c100_no_filler_reads_like_an_answer() -> None:
+    texts = [fill_prompt(name, "", {}) for name in FILLERS]
+    assert [text for text in texts if not re.fullmatch(r"\[[a-z ]+\]", text)] == []
 
 
 def test_after_a_todo_write_an_empty_reply_is_settled(thread: Make) -> None:
@@ -160,6 +218,48 @@ def test_the_text_of_an_earlier_activation_does_not_count(thread: Make) -> None:
 def test_an_empty_reply_asked_again_spends_no_budget(thread: Make) -> None:
     agent = thread("", "", write("a"), ".", done(1), "bye", change={"max_wake_cycles": 1})
     assert agent.walk("go") == [*START, *AGAIN * 2, *TODO, *WAKE, *TODO, *END]
+
+
+# -- replies that are no answers -------------------------------------------------------------------------
+
+STORED = "Stored 1 item:\n  [1] a"
+
+
+def test_c101_a_copied_result_of_a_todo_write_is_asked_for_again_once(thread: Make) -> None:
+    agent = thread(write("a"), "stop", STORED, STORED, done(1), "bye")
+    assert agent.walk("go") == [*START, *TODO, *WAKE, *AGAIN, *WAKE, *TODO, *END]
+    assert agent.kinds[4:7] == ["wake", "ai", GO_ON]
+
+
+@pytest.mark.parametrize("made_up", ["Stored 3 items, [1] to [3].", "[1] done, 2 open. Next: [2] b"])
+def test_c101_a_result_that_no_call_ever_gave(made_up: str, thread: Make) -> None:
+    agent = thread(looks("x"), made_up, "Done.", tools=[look])
+    assert agent.walk("go") == [*START, *WORK, *AGAIN, *END]
+    assert (agent.kinds[-3:], answer_of(agent.snapshot)) == (["ai", GO_ON, "ai"], "Done.")
+
+
+def test_a_result_of_this_turn_may_be_repeated(thread: Make) -> None:
+    agent = thread(write("a"), STORED, done(1), "bye")
+    assert agent.walk("go") == [*START, *TODO, *WAKE, *TODO, *END]
+
+
+def test_a_copied_list_is_an_answer_where_a_person_asked_for_it(thread: Make) -> None:
+    agent = thread(write("a"), "stop", STORED, change={"max_wake_cycles": 0, "guard_retries": 0})
+    agent.run("go")
+    agent.run("Show me the list.")
+    assert (agent.asked, answer_of(agent.snapshot)) == (3, STORED)
+
+
+@pytest.mark.parametrize("bad", ["printed", "promised", "faked"])
+def test_with_open_items_the_last_of_them_ends_the_turn(bad: str, thread: Make) -> None:
+    reply = {
+        "printed": 'look({"path": "x"})',
+        "promised": says("I look.", finish_reason="tool_calls"),
+        "faked": "<tool_response>x</tool_response>",
+    }[bad]
+    agent = thread(write("a"), *[reply] * 3, done(1), "bye", tools=[look], change={"reply_retries": 2})
+    assert agent.walk("go") == [*START, *TODO, *AGAIN * 2, *WAKE, *TODO, *END]
+    assert agent.session == session("dormant", "settled", 0, 1, 26)
 
 
 # -- cut replies -----------------------------------------------------------------------------------------

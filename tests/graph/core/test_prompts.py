@@ -142,11 +142,26 @@ def test_cut_and_empty_replies(thread: Make) -> None:
         says("I was about to", finish_reason="length"),
         calls(("look", {"path": "x"}), finish_reason="length"),
         "",
+        "",
         done(1, 2, 3),
         "bye",
         tools=[look],
     )
     matches("cut_and_empty", last(agent))
+
+
+def test_replies_that_are_no_answers(thread: Make) -> None:
+    agent = thread(
+        says("I look.", finish_reason="tool_calls"),
+        'look({"path": "x"})',
+        calls(("look", {"path": "x"})),
+        "<tool_response>saw x</tool_response>",
+        "",
+        "",
+        "Saw x.",
+        tools=[look],
+    )
+    matches("no_answers", last(agent))
 
 
 def test_a_run_that_broke_off(thread: Make) -> None:

@@ -12,13 +12,14 @@ from wakeloop.model.finish_reasons import (
     FINISH_REASONS,
     UNREADABLE_CALL_ERRORS,
     is_unreadable_call,
+    promises_call,
     reply_problem,
 )
 from wakeloop.model.tool_choice import TOOL_CHOICES, ToolChoices
 
 PAGE = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
 ROWS = re.findall(
-    r"^\| [^|]*\| `(\w+)`(?: block)? \| (.+?) \| (cut|refused|unfit) \| (?:tried|read) \|$",
+    r"^\| [^|]*\| `(\w+)`(?: block)? \| (.+?) \| (cut|refused|unfit|promised) \| (?:tried|read) \|$",
     PAGE,
     re.MULTILINE,
 )
@@ -38,7 +39,9 @@ def reply(where: str, sign: str) -> AIMessage:
 
 @pytest.mark.parametrize(("where", "sign", "taken"), ROWS, ids=["-".join(row) for row in ROWS])
 def test_a_row_of_the_table(where: str, sign: str, taken: str) -> None:
-    assert reply_problem(reply(where, sign)) == taken
+    found = reply(where, sign)
+    assert reply_problem(found) == (None if taken == "promised" else taken)
+    assert promises_call(found) == (taken in ("promised", "unfit"))
 
 
 def test_the_page_has_every_sign() -> None:

@@ -67,6 +67,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
             "wrote",
             "judged",
             "check",
+            "emptied",
         ),
         True,
     ),
@@ -164,8 +165,8 @@ def test_what_is_dropped_when() -> None:
         "todo_calls", "verdicts",
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [
-        "again", "asking", "bad_replies", "began", "called", "called_by", "end", "force", "formats", "hooks",
-        "open_at_wake", "push", "standing", "unasked", "waking", "woken", "worked",
+        "again", "asking", "bad_replies", "began", "called", "called_by", "emptied", "end", "force",
+        "formats", "hooks", "open_at_wake", "push", "standing", "unasked", "waking", "woken", "worked",
     ]  # fmt: skip
 
 

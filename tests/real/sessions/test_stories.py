@@ -195,7 +195,7 @@ def test_an_owed_reply_is_nudged_from_the_budget_and_the_last_text_is_delivered(
         (["No wakes."], {"max_wake_cycles": 0}, "No wakes.", "disabled"),
         (["Off."], {"auto_continue": False}, "Off.", "disabled"),
         (["Same."] * 3, {"max_idle_wakes": 2}, "Same.", "stalled"),
-        ([""] * 3, {"reply_retries": 2}, "(no text)", "empty_reply"),
+        ([""] * 3, {"reply_retries": 2}, "[no text]", "empty_reply"),
     ],
 )
 def test_a_peer_gets_the_last_text_at_any_end(
@@ -434,7 +434,7 @@ def test_a_subagents_step_limit_ends_in_a_result(host: Stage) -> None:
     host.say("main", "go")
     assert host.status(host.turns[1]).reason == "step_limit"
     assert host.sent("subagent_done") == [
-        "(no text)\n\n(The subagent stopped before its list was done: 5 open, step_limit.)"
+        "[no text]\n\n(The subagent stopped before its list was done: 5 open, step_limit.)"
     ]
     assert host.failures == []
     host.done()

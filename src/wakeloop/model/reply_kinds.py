@@ -1,0 +1,121 @@
+"""What a reply without calls is: an answer, or not one.
+
+`docs/models.md` has the reasons, and the forms by model family.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from langchain_core.messages import AIMessage
+
+from wakeloop.model.finish_reasons import promises_call
+from wakeloop.model.printed_calls import PrintedCall, find_printed_calls
+from wakeloop.prompts import FILLERS, RESULTS, fill_prompt
+from wakeloop.text.marks import AUTOMATIC, text_of
+from wakeloop.text.thoughts import FENCE, strip_end_marks, strip_thoughts
+
+ReplyKind = Literal["answer", "empty", "promised", "printed", "faked", "copied"]
+"""What a reply without calls is.
+
+- `promised`: the stop sign says that a call follows
+- `printed`: it ends with a call as plain text
+- `faked`: it is a tool's result in a wrapper; `copied`: it is an earlier result of a todo tool
+- `empty`: nothing, thoughts only, or one of the package's own fillers
+"""
+
+_OLD_FILLERS = frozenset(("(no text)", "(the run was cut short here.)"))  # in threads of older builds
+_LONGEST_FILLER = 300  # characters
+_AROUND = " \t\r\n*_`\"'"
+_RESULT_TAG = (
+    r"<[|\uff5c]?/?(?:tool_(?:response|results?|outputs?)|function_(?:response|results?|output)|tool▁outputs?▁\w+)"
+    r"[^<>\n]{0,40}>|\[TOOL_RESULTS\]|<\|START_TOOL_RESULT\|>|<start_function_response>"
+)
+_ROLE_TAG = (
+    r"<\|(?:im_(?:start|system|user|assistant|middle)|start_header_id|begin_of_text|user|assistant|system|tool"
+    r"|ipython|observation|from|start_of_role|START_OF_TURN_TOKEN|start)\|>|<start_of_turn>|<\|turn>"
+    r"|<\uff5c(?:User|Assistant)\uff5c>|\[/?INST\]|```tool_output\b"
+)
+_FAKE_START = re.compile(rf"\s*(?:{_RESULT_TAG}|{_ROLE_TAG})", re.IGNORECASE)
+_FAKE_BLOCK = re.compile(rf"^[ \t]*(?:{_RESULT_TAG})", re.IGNORECASE | re.MULTILINE)
+_FAKE_END = re.compile(
+    r"(?:</(?:tool_(?:response|results?|outputs?)|function_(?:response|results?|output))>"
+    r"|<\|/tool_response\|>|<\uff5ctool▁outputs?▁end\uff5c>|\[/TOOL_RESULTS\]|<\|END_TOOL_RESULT\|>)\s*\Z",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEnd:
+    """What a reply without calls is, its text without thoughts, and the calls that it prints."""
+
+    kind: ReplyKind
+    text: str
+    printed: tuple[PrintedCall, ...] = ()
+    before: str = ""  # the text in front of the printed calls, thoughts included
+
+
+def classify_reply(
+    message: AIMessage,
+    tools: Collection[str],
+    prompts: Mapping[str, str],
+    is_copied: Callable[[str], bool],
+    *,
+    may_call: bool = True,
+) -> ReplyEnd:
+    """Return what a reply without calls is, for every provider and message form.
+
+    Args:
+        message: The reply. Only its text and its finish reason count.
+        tools: The names of the tools that it may call.
+        prompts: The caller's own words in place of the package's prompts.
+        is_copied: Whether a text is the result of a todo call that was not made in this turn.
+        may_call: Whether the request allowed calls; if not, none was promised or printed.
+    """
+    whole = text_of(message)
+    text = strip_end_marks(strip_thoughts(whole))
+    if text and is_filler(text, prompts):
+        text = ""
+    if may_call and text:
+        start, printed = find_printed_calls(text, tools)
+        if printed:
+            before = whole[: len(strip_end_marks(whole)) - len(text) + start].rstrip()
+            return ReplyEnd("printed", text, tuple(printed), before)
+    if may_call and promises_call(message):
+        return ReplyEnd("promised", text)
+    if not text:
+        return ReplyEnd("empty", "")
+    if is_faked(text, tools, prompts):
+        return ReplyEnd("faked", text)
+    return ReplyEnd("copied" if is_copied(text) else "answer", text)
+
+
+def is_filler(text: str, prompts: Mapping[str, str]) -> bool:
+    """Tell whether a text is one of the package's own fillers, or several of them and nothing else."""
+    if len(text) > _LONGEST_FILLER:
+        return False
+    fillers = set(_OLD_FILLERS)
+    for name in FILLERS:
+        fillers |= {_plain(fill_prompt(name, "", {})), _plain(fill_prompt(name, "", prompts))}
+    lines = [line for line in text.splitlines() if line.strip()]
+    return _plain(text) in fillers or all(_plain(line) in fillers for line in lines)
+
+
+def is_faked(text: str, tools: Collection[str], prompts: Mapping[str, str]) -> bool:
+    """Tell whether a text is a tool's result in a wrapper, or what only the package writes.
+
+    Such a result may also come after a printed call, or after other words if the text ends with it.
+    """
+    if text.lower().startswith(AUTOMATIC) or _FAKE_START.match(text):
+        return True
+    if any(text == fill_prompt(name, "", prompts) for name in RESULTS):
+        return True
+    begun = _FAKE_BLOCK.search(text)
+    if begun is None or text.count(FENCE, 0, begun.start()) % 2:
+        return False
+    return bool(_FAKE_END.search(text) or find_printed_calls(text[: begun.start()], tools)[1])
+
+
+def _plain(text: str) -> str:
+    return text.strip(_AROUND).casefold()
