@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Any
 
 from wakeloop.cli.failures import redact, usage_error
-from wakeloop.cli.final_state import final_state, to_json_line
+from wakeloop.cli.final_state import final_state, resume_command, to_json_line
 from wakeloop.cli.show import message_as_json
 from wakeloop.cli.store import DatabaseFile, open_to_read, open_to_write
 from wakeloop.cli.stored_state import read_state
@@ -30,6 +30,20 @@ def remove_threads(database: DatabaseFile, threads: Sequence[str]) -> Iterator[s
         with open_to_write(database) as store, store.hold(record.id):
             store.forget(record.id)
         yield f"Removed {clean_line(record.id)} ({clean_line(record.request, 50) or 'no request'})."
+
+
+def hold_stored_thread(database: DatabaseFile, thread: str | None) -> Iterator[str]:
+    """Put a thread on hold."""
+    from wakeloop.cli.offline_graph import build_offline_graph
+    from wakeloop.thread.hold import hold_thread
+
+    known = find_thread(database, thread)
+    with open_to_write(database) as store, store.hold(known.id):
+        graph = build_offline_graph(store.saver, known.spec)
+        held = hold_thread(graph, {"configurable": {"thread_id": known.id}})
+    now = "now" if held else "already"
+    yield f"{clean_line(known.id)} is {now} on hold."
+    yield f"To release it: {resume_command(known.id, database)}"
 
 
 def rename_thread(database: DatabaseFile, thread: str, name: str) -> Iterator[str]:

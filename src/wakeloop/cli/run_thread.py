@@ -30,6 +30,7 @@ from wakeloop.display.terminal_text import clean_line
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import read_notes
 from wakeloop.settings import resolve_aliases
+from wakeloop.thread.hold import find_hold, release_thread
 from wakeloop.thread.thread_status import is_unfinished, read_session
 
 AUTO_CONTINUE_NOTE = (
@@ -64,7 +65,8 @@ def report_at_rest(run: RunSpec, *, person: bool) -> int | None:
     with open_to_read(run.database) as store:
         read_state(store.saver, run.thread)  # raises if the thread is damaged
         before = build_offline_graph(store.saver).get_state(run.config)
-        if store.is_held(run.thread) or not is_at_rest(before) or (person and find_questions(before)):
+        moves = not is_at_rest(before) or find_hold(before.values) or (person and find_questions(before))
+        if store.is_held(run.thread) or moves:
             return None
     session, view = read_session(before), choose_view(run, before)
     good = exit_code(session) == SETTLED
@@ -83,6 +85,8 @@ def run_locked(run: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: Ext
     with open_to_write(run.database) as store, store.hold(run.thread) as hold, hold.mark_running():
         read_state(store.saver, run.thread)
         agent = graph.compile(checkpointer=store.saver, name="wakeloop")
+        if run.resumes:
+            release_thread(agent, run.config)
         before = agent.get_state(run.config)
         refuse_to_drop_question(run, before)
         refuse_ignored_options(run, before)

@@ -62,7 +62,10 @@ def build_session(
 
 
 def find_waiting_party(waiting_on: Sequence[Any]) -> str:
-    """Return whom a session waits for, by the first entry; a peer if it does not say."""
+    """Return whom a session waits for, by the first entry; a peer if it does not say. A hold comes first."""
+    for entry in waiting_on:
+        if isinstance(entry, Mapping) and entry.get("on") == "hold":
+            return "hold"
     first = next(iter(waiting_on), None)
     return str(first.get("on", "peer")) if isinstance(first, Mapping) else "peer"
 

@@ -16,6 +16,8 @@ Doubt = Literal["question", "topic"]
 QUESTION_WAIT = "question"  # the id of the entry in `waiting_on` of a thread that gave the word back
 SUBAGENTS_WAIT = "subagents"  # that of one which waits for the first result of any subagent
 
+HOLD_WAIT = "hold"  # that of one which is held from outside
+
 
 def find_doubt(notes: Ledger, messages: Sequence[BaseMessage], settings: LoopSettings) -> Doubt | None:
     """Return why the wake after this turn may not just say to continue; None if it may."""

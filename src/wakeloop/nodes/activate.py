@@ -42,6 +42,11 @@ from wakeloop.thread.stale_input import InputVersion, discard_stale_input
 from wakeloop.todos.changes import make_todos_event
 from wakeloop.todos.items import OperationRefused, Todo, assign_ids, count_open, next_free_number
 
+ON_HOLD = (
+    "The thread is on hold, so its events were not taken. Send a person's message, or release it with "
+    "release_thread(agent, config)."
+)
+
 
 @dataclass(frozen=True)
 class Input:
@@ -128,6 +133,8 @@ class Activate(Node):
         if fault := sent.fault or _find_input_fault(state):
             raise OperationRefused(f"The input is refused: {fault}.")
         opening = ThreadInput.read(state, old)
+        if opening.is_held and not {"kick"}.issuperset(opening.kinds):
+            raise OperationRefused(ON_HOLD)
         if (
             opening.continues_activation
             and not overrides

@@ -136,7 +136,8 @@ class SessionTools:
         self.send(to, {**event, "correlation_id": key, "chain": chain})
         waits = {"id": key, "on": "peer", "from": to}
         return call.make_result(
-            f"Asked {to}. The reply will come as a message: do what you can without it, then end your turn.",
+            f"Asked {to}. The reply will come as a message: do what you can without it, then end your turn."
+            f"{self.note_hold(to)}",
             waiting_on=[waits],
         )
 
@@ -145,7 +146,7 @@ class SessionTools:
         call = SessionToolCall.from_runtime(runtime)
         text, to = _require_text(message, "message"), self.resolve_address(agent, call)
         self.send(to, {"kind": "peer_message", "id": call.event_id, "text": text, "sender": call.thread})
-        return f"Sent to {to}."
+        return f"Sent to {to}.{self.note_hold(to)}"
 
     @describe("Answer the agent that has waited longest for your reply.")
     def reply_to_peer(self, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
@@ -215,6 +216,14 @@ class SessionTools:
             self.host.send(thread_id, event)
         except SessionError as error:
             raise ToolException(str(error)) from None
+
+    def note_hold(self, thread_id: str) -> str:
+        """Return a sentence for the sender if a person holds the thread; else ""."""
+        try:
+            on = self.host.status(thread_id).on
+        except SessionError:
+            return ""
+        return f" A person holds {thread_id}: it will read this once it is released." if on == "hold" else ""
 
     def resolve_address(self, agent: str, call: SessionToolCall) -> str:
         """Return the thread that an agent's name, or a thread's id, refers to, else refuse."""

@@ -19,6 +19,7 @@ from wakeloop.sessions.questions import EarlyEvents, answer_fault, find_answered
 from wakeloop.stream import Session
 from wakeloop.text.characters import shorten, storable_text
 from wakeloop.thread.end_run import aend_run, end_run
+from wakeloop.thread.hold import find_hold
 from wakeloop.thread.thread_status import LAST_NODE, answer_of, is_unfinished, read_session
 from wakeloop.todos.items import MAX_REFUSAL_LENGTH
 
@@ -78,7 +79,8 @@ def choose_next_input(
     At an interrupt, a human's event answers the question that its correlation id names, or without an id the
     first question that it came after. The other events are held: any other input would drop the question.
     An event that names a question that is not being asked is refused. A run that broke off or was drained
-    continues before anything new is taken. Otherwise all events form one batch.
+    continues before anything new is taken. A thread on hold takes only a human's events. Otherwise all events
+    form one batch.
 
     Args:
         snapshot: The thread's newest checkpoint, as `graph.get_state` returns it.
@@ -105,6 +107,12 @@ def choose_next_input(
             refused.append((event, fault))
         else:
             waiting.append(event)
+    if not questions and find_hold(snapshot.values) is not None:  # only a person moves it
+        held = tuple(event for event in waiting if event["kind"] != "human")
+        waiting = [event for event in waiting if event["kind"] == "human"]
+        batch = {"todo_inbox": waiting} if waiting else None
+        taken = tuple(waiting)
+        return NextInput(run=bool(waiting), input=batch, taken=taken, held=held, refused=tuple(refused))
     if not questions:
         taken = tuple(waiting)
         batch = {"todo_inbox": waiting} if waiting else None

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from wakeloop.errors import SettingsError
 from wakeloop.loop.inbox import WakeEvent, build_owed_reply, find_event_fault
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.silences import QUESTION_WAIT, SUBAGENTS_WAIT
+from wakeloop.loop.silences import HOLD_WAIT, QUESTION_WAIT, SUBAGENTS_WAIT
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.state import TodoState
 from wakeloop.text.characters import fix_surrogates, indent_lines, shorten, to_one_line
@@ -124,11 +124,13 @@ class ThreadInput:
         if self.leaves_question:
             answered.add(QUESTION_WAIT)
         ended: list[Any] = []
+        if self.is_held:
+            return ended
         for wait in self.waiting_on:
             key, on = wait, None
             if isinstance(wait, Mapping):
                 key, on = wait.get("id"), wait.get("on")
-            by_person = self.is_spoken and on in ANSWERED_BY_PERSON
+            by_person = self.is_spoken and (on in ANSWERED_BY_PERSON or key == HOLD_WAIT)
             by_voice = OPEN_WAITS.get((str(key), str(on)), NOBODY) & self.voices
             asks_again = on == "condition" and not self.by_peers  # the goal is asked whether it still holds
             if key in answered or asks_again or by_person or by_voice:
@@ -144,6 +146,12 @@ class ThreadInput:
     def is_spoken(self) -> bool:
         """Whether a person has spoken, and not only a framework, a chat UI or an event."""
         return (self.new_input and self.ends_in_words and not self.from_others) or bool(self.human_events)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the thread is on hold and stays so, because no person has spoken."""
+        entries = [wait for wait in self.waiting_on if isinstance(wait, Mapping)]
+        return any(wait.get("id") == HOLD_WAIT for wait in entries) and not self.is_spoken
 
     @property
     def leaves_question(self) -> bool:

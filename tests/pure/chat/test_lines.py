@@ -76,7 +76,7 @@ def test_several_lines_are_open_until_they_are_closed(typed: str, more: bool) ->
 def test_every_command_is_in_the_help_and_does_something() -> None:
     told_of = "\n".join(help_lines())
     assert all(f".{name}" in told_of for name in COMMANDS)
-    assert set(COMMANDS) - set(DOT_COMMANDS) == {"exit", "resume"}
+    assert set(COMMANDS) - set(DOT_COMMANDS) == {"exit", "go", "resume"}
     assert set(DOT_COMMANDS) <= set(COMMANDS)
 
 

@@ -307,3 +307,25 @@ def test_stop_stops_and_a_new_topic_is_one(chat, serve) -> None:
     assert len(server.requests) == asked + 4
     told = [text for text in texts(server.requests[-1]) if "Still open from before" in text]
     assert len(told) == 2  # once for each of the two messages
+
+
+def test_a_thread_on_hold_is_moved_by_go(chat, serve, shell: Shell) -> None:
+    server = serve(PLAN, Reply("Later."), Reply("Later."), DONE, Reply("Done."))
+    typist = chat(server, "--set", "max_wake_cycles=1", "--set", "earn_wakes=0", "--set", "guard_retries=0")
+    typist.ready()
+    typist.enters("go")
+    assert "On hold: your next message or .go moves it." in typist.enters(".hold")
+    assert json.loads(shell("show", "mine", "--json").stdout)["session"]["on"] == "hold"
+    typist.enters(".go")
+    assert len(server.requests) == 5
+    assert json.loads(shell("show", "mine", "--json").stdout)["session"]["reason"] == "settled"
+
+
+def test_a_thread_on_hold_is_released_by_resume(serve, shell: Shell) -> None:
+    server = serve(PLAN, Reply("Later."), DONE, Reply("Done."))
+    where = ["--thread", "mine", "--model", "m", "--base-url", server.url]
+    shell("run", "go", *where, "--set", "max_wake_cycles=0", "--set", "guard_retries=0")
+    assert "mine is now on hold." in shell("hold", "mine").stdout
+    assert "mine is already on hold." in shell("hold", "mine").stdout
+    assert shell("resume", "mine").returncode == 0
+    assert len(server.requests) == 4

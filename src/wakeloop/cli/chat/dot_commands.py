@@ -16,6 +16,7 @@ from wakeloop.config.levels import config_folder, list_names
 from wakeloop.display.formatting import format_ending
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.text.characters import pluralize
+from wakeloop.thread.hold import hold_thread
 from wakeloop.thread.thread_status import read_session
 
 DotCommand = Callable[[Conversation, Command], Iterable[str]]
@@ -150,6 +151,15 @@ def stop_run(talk: Conversation, command: Command) -> Iterable[str]:
     return ["Run ended." if talk.stop() else "No run to end."]
 
 
+def hold(talk: Conversation, command: Command) -> Iterable[str]:
+    """Park the thread until a message or `.go`."""
+    parsing.refuse_argument(command)
+    talk.refuse_unfinished()
+    talk.remember_spec()
+    held = hold_thread(talk.graph, talk.config)
+    return ["On hold: your next message or .go moves it." if held else "Already on hold."]
+
+
 def list_commands(talk: Conversation, command: Command) -> Iterable[str]:  # noqa: ARG001 - same signature as all
     """List the commands."""
     return parsing.help_lines()
@@ -166,6 +176,7 @@ DOT_COMMANDS: Mapping[str, DotCommand] = MappingProxyType(
         "agent": switch_agent,
         "session": switch_thread,
         "stop": stop_run,
+        "hold": hold,
         "help": list_commands,
     }
 )

@@ -26,6 +26,8 @@ COMMANDS = MappingProxyType(
         "session": ("[THREAD]", "switch to another thread, or start a new one"),
         "resume": ("", "repeat a question, finish an interrupted run, or continue the list"),
         "stop": ("", "end a run that waits or was interrupted; your next message starts fresh"),
+        "hold": ("", "park the thread: no kick, clock or peer moves it"),
+        "go": ("", "release a thread on hold, and continue its list"),
         "help": ("", "list these commands"),
         "exit": ("[role|agent]", "leave the chat, or only a role or an agent"),
     }

@@ -43,6 +43,7 @@ from wakeloop.display.live_view import LiveView, supports_live_view
 from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Kind, Line, Screen
 from wakeloop.display.terminal_text import clean_line
+from wakeloop.thread.hold import release_thread
 from wakeloop.thread.thread_status import is_unfinished, read_session
 
 DROPPED = "Discarded what you typed meanwhile"
@@ -194,9 +195,10 @@ class Repl:
             else:
                 self.run_thread(meant)
             return False
-        if entry.name in ("exit", "resume"):
+        if entry.name in ("exit", "resume", "go"):
             parsing.refuse_argument(entry)
-        if entry.name == "resume":
+        if entry.name in ("resume", "go"):
+            release_thread(self.talk.graph, self.talk.config)
             self.resume()
         elif entry.name != "exit":
             self.run_dot_command(entry)

@@ -24,6 +24,7 @@ THREADS = (
     threads.show,
     threads.todo,
     threads.report,
+    threads.hold,
     threads.rm,
     threads.rename,
     threads.export,

@@ -214,6 +214,15 @@ def rm(
 
 
 @report_errors()
+def hold(thread: LastThread = None, db: Db = None) -> None:
+    """Put a thread on hold: only your message or resume moves it."""
+    from wakeloop.cli.manage_threads import hold_stored_thread
+    from wakeloop.cli.store import DatabaseFile
+
+    print_lines(hold_stored_thread(DatabaseFile.of(db), thread))
+
+
+@report_errors()
 def rename(
     thread: Thread,
     name: Annotated[str, typer.Argument(metavar="NAME", help="New id.")],
