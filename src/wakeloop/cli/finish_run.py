@@ -10,7 +10,7 @@ from langgraph.types import StateSnapshot
 from wakeloop.cli.budget_hints import format_raise_hint
 from wakeloop.cli.execution import Graph, Outcome, View, is_run_alive
 from wakeloop.cli.external_tools import ExternalTools
-from wakeloop.cli.failures import FAILED, SETTLED, error_exit_code, format_error, is_model_error
+from wakeloop.cli.failures import FAILED, error_exit_code, format_error, is_model_error
 from wakeloop.cli.final_state import (
     closing_lines,
     exit_code,
@@ -29,6 +29,7 @@ from wakeloop.display.screen import Line
 from wakeloop.display.terminal_output import write_text
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.errors import InputError
+from wakeloop.loop.gates import DONE
 from wakeloop.thread.thread_status import has_only_talked, read_session
 
 
@@ -54,7 +55,7 @@ def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside
         view.say(page)
     print_result(run, snapshot, view, None)
     code = exit_code(read_session(snapshot), outcome.stopped)
-    if page is not None and code == SETTLED:
+    if page is not None and read_session(snapshot)["reason"] in DONE:
         if why := explain_missing_report(snapshot.values.get("messages") or ()):
             reason = clean_line(why.removeprefix("Error: "))
             view.say(Line("error", f"The report could not be written: {reason}"))

@@ -15,7 +15,6 @@ from wakeloop.loop.silences import QUESTION_WAIT
 from wakeloop.loop.spending import add_round, report_spent
 from wakeloop.stream import EndReason
 from wakeloop.thread.thread_status import find_resting_node, is_unfinished, read_session
-from wakeloop.thread.thread_views import read_thread
 from wakeloop.todos.items import count_items
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -24,13 +23,13 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 def end_run(graph: Graph, config: RunnableConfig, failure: str | None = None) -> bool:
     """End a run that waits at an interrupt or broke off. Return False if the thread has no such run.
 
-    The thread is left as a drained run leaves it, or, if the run raised, as `failed`. Results of finished
+    The thread is left as a drained run leaves it, or, with a `failure`, as `failed`. Results of finished
     tool calls are kept; the next message answers the calls that are still open.
 
     Args:
         graph: The agent, compiled with a checkpointer.
         config: Names the thread.
-        failure: The words of the exception that the run raised, if the checkpoint does not have them.
+        failure: The words of the exception that the run raised; None where a person ends a run.
 
     Raises:
         EditError: `graph` is not an agent, but for example the parent of one.
@@ -85,7 +84,6 @@ def build_ended_update(
     before: StateSnapshot, values: Mapping[str, Any], failure: str | None = None
 ) -> dict[str, Any]:
     """Return the update that leaves a thread as a drained run leaves it, or as one that raised."""
-    failure = failure or read_thread(before).failure
     reason: EndReason = "failed" if failure else "drained"
     notes: Ledger = {**read_notes(values)}
     messages = values.get("messages") or ()

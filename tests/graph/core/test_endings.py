@@ -200,11 +200,11 @@ def test_c71_a_run_that_raised_reads_as_failed_with_its_words(thread: Make) -> N
     assert agent.session == session("dormant", "settled", 0, 0, 26)
 
 
-def test_an_ended_run_that_raised_stays_failed(thread: Make) -> None:
+def test_a_run_that_raised_and_that_a_host_ended_stays_failed(thread: Make) -> None:
     agent = thread(write("a"), OSError("no network"), done(1), "Done.")
     with pytest.raises(OSError, match="no network"):
         agent.run("go")
-    assert end_run(agent.graph, agent.at())
+    assert end_run(agent.graph, agent.at(), "OSError: no network")
     end = agent.session
     assert (end["state"], end["reason"], end["error"]) == ("failed", "failed", "OSError: no network")
     agent.run("again")

@@ -52,7 +52,7 @@ def test_set_writes_the_whole_dict_and_the_next_activation_reads_it(talk_with, p
     talk.run("go")
     assert talk.snapshot.values["todo_session"] == {
         "state": "idle", "reason": "wake_budget", "open": 2, "wakes": 1, "budget": 1, "list": 1, "items": 2,
-        "spent": ANY,
+        "completed": 0, "cancelled": 0, "blocked": 0, "spent": ANY,
     }  # fmt: skip
     assert does(talk, ".set max_wake_cycles null") == [
         "max_wake_cycles is 25; this thread does not override it."
@@ -104,7 +104,7 @@ def test_clear_ends_a_chain_that_was_broken_off(talk_with, plays) -> None:
     assert talk.snapshot.next == ()
     assert talk.snapshot.values["todos"] == []
     talk.run("hello?")
-    assert talk.snapshot.values["todo_session"]["reason"] == "settled"
+    assert talk.snapshot.values["todo_session"]["reason"] == "answered"
 
 
 def test_clear_is_an_error_while_auto_continue_is_off(talk_with, plays) -> None:
@@ -133,6 +133,9 @@ def test_a_stopped_run_keeps_what_it_did_and_the_next_text_has_a_whole_budget(ta
         "budget": 2,
         "list": 1,
         "items": 2,
+        "completed": 0,
+        "cancelled": 0,
+        "blocked": 0,
         "spent": ANY,
     }
     assert does(talk, ".todo done 1") == ["list: 1/2 closed", "  [x] 1 one", "  [ ] 2 two"]

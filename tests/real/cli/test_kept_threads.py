@@ -84,7 +84,7 @@ def test_resume_and_chat_take_the_last_thread(shell: Shell, serve: Any) -> None:
     for name in ("one", "two"):
         assert shell("run", name, "--model", "m", "--base-url", server.url, "--thread", name).returncode == 0
     gone_on = shell("resume")
-    told = ["Settled: nothing on the list is open.", nothing("two", shell.db)]
+    told = ["Answered without a list and without calling a tool.", nothing("two", shell.db)]
     assert gone_on.stdout.splitlines() == told
     talked = shell("chat", "-c", typed="more\n")
     assert talked.stdout.splitlines()[0] == "Thread two (m); .help lists the commands."
@@ -116,7 +116,7 @@ def test_a_resume_that_has_nothing_to_do_says_so_and_changes_nothing(db: Path, m
     before, count = wakeloop("show", "t-1", "--json", "--history")[1], rows(db, "t-1")
     code, out, err = wakeloop("resume", "t-1", *manner)  # its model "m" is nowhere
     told = f"{out}{err}".splitlines()
-    assert (code, nothing("t-1", db) in told) == (0, True)
+    assert (code, nothing("t-1", db) in told) == (3, True)  # an item is blocked
     if "json" in str(manner):
         final = json.loads(out)
         assert (final["wakes"], final["session"]["spent"]["requests"], final["error"]) == (1, 4, None)
@@ -354,7 +354,7 @@ def test_a_thread_is_taken_out(db: Path, tmp_path: Path) -> None:
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "# Thread t-1"
-    assert lines[2].startswith("dormant (settled), changed 20")
+    assert lines[2].startswith("dormant (blocked), changed 20")
     assert lines[4:12] == [
         "## List: 1/2 closed, 1 blocked",
         "",

@@ -251,6 +251,7 @@ def test_a_run_ends_by_its_requests_and_says_how_to_go_on(run: Any) -> None:
         "model: Nothing was found.",
         "  [ ] 1 a",
         "  [ ] 2 b",
+        "list: 0/2 closed",
         "Out of budget with 2 open: max_requests of this activation is spent.",
         "thread mine: 0 wakes, 4 requests, 60 tokens, 133% of max_requests",
         "2 calls failed",
@@ -300,10 +301,10 @@ def test_a_settled_list_over_failed_calls_is_no_plain_success(run: Any) -> None:
     ]  # fmt: skip
     _, code, out, err = run(lambda number, asked: script[number - 1], "--json")
     final = json.loads(out[0])
-    assert (code, final["session"]["reason"], final["failed_calls"], final["blocked"]) == (0, "settled", 1, 1)
+    assert (code, final["session"]["reason"], final["failed_calls"], final["blocked"]) == (3, "blocked", 1, 1)
     ends = err.splitlines()[-3:]
     assert ends == [
-        "Settled: nothing on the list is open.",
+        "Blocked: 0 open, 1 completed, 1 blocked, 0 cancelled.",
         ends[1],
         "1 call failed, 1 item blocked",
     ]

@@ -43,15 +43,21 @@ def test_quiet_prints_the_answer_alone(does) -> None:
     assert does([PLAN, DONE, BYE], "--quiet") == (0, "All **done**.\n", "")
 
 
-def test_quiet_tells_of_a_failed_write_under_a_settled_list(does) -> None:
+def test_c69_quiet_says_what_was_given_up(does) -> None:
     code, out, err = does([PLAN, WRITES, BLOCKED, BYE], "-q")
-    assert (code, out, err) == (0, "All **done**.\n", "1 call failed, 1 item blocked\n")
+    assert (code, out) == (3, "All **done**.\n")
+    assert err.splitlines() == [
+        "list: 0/1 closed, 1 blocked",
+        "Blocked: 0 open, 0 completed, 1 blocked, 0 cancelled.",
+        "1 call failed, 1 item blocked",
+    ]
 
 
 def test_quiet_tells_of_another_end_and_how_to_go_on(does) -> None:
     code, out, err = does([PLAN, *[Reply("Later.")] * 9], "-q", "--set", "max_wake_cycles=0")
     assert (code, out) == (3, "Later.\n")
     assert err.splitlines() == [
+        "list: 0/1 closed",
         "Idle with 1 open: it does not continue by itself (auto_continue off, or no budget).",
         "To continue: wakeloop resume mine",
     ]
@@ -126,9 +132,11 @@ def test_without_an_output_they_are_lines(does) -> None:
         "Thread mine (m)",
         "retry 1: the server answered 503, the request is sent again",
         "model: All **done**.",
-        "Settled: nothing on the list is open.",
+        "Answered without a list and without calling a tool.",
         "thread mine: 0 wakes, 1 request, 15 tokens, S s",
+        out.splitlines()[-1],
     ]
+    assert out.splitlines()[-1].startswith("To try the model: wakeloop doctor --model m --base-url http")
 
 
 @pytest.mark.parametrize(

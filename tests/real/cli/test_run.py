@@ -59,6 +59,9 @@ def test_the_default_preset_makes_eight_requests_and_ends_stalled(shell: Shell, 
         "budget": 25,
         "list": ANY,
         "items": 1,
+        "completed": 0,
+        "cancelled": 0,
+        "blocked": 0,
         "spent": {
             "requests": 8,
             "input": 80,
@@ -181,7 +184,7 @@ def test_a_refusal_is_one_sentence_and_the_thread_goes_on(
     ]
     shown = json.loads(shell("show", thread, "--json").stdout)
     assert (shown["session"]["state"], [todo["status"] for todo in shown["todos"]]) == (
-        "running",
+        "failed",
         ["pending"],
     )
     done = shell("resume", thread)
