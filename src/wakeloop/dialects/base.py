@@ -15,7 +15,7 @@ from wakeloop.errors import DialectError, WakeloopError
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
-from wakeloop.text.characters import fix_surrogates
+from wakeloop.text.characters import fix_surrogates, shorten, to_one_line
 from wakeloop.text.marks import escape_automatic
 from wakeloop.todos.items import OperationRefused, Todo, clip_item, count_open, select_for_nudge
 from wakeloop.todos.operations import Board, Operation, Outcome
@@ -64,6 +64,8 @@ def choose_second_nudge(settings: LoopSettings) -> str:
 def _quote(listing: str, settings: LoopSettings) -> str:
     return escape_automatic(listing) if settings.announces else listing
 
+
+LONGEST_WHY = 300  # characters of a refusal in a line
 
 JsonList = BeforeValidator(parse_json_list)
 TextList = Annotated[list[str], JsonList]
@@ -186,6 +188,10 @@ class Dialect:
     def render_verified(self, todo: Todo) -> str:
         """Render one line for an item that the verifier found done, without a claim of the model."""
         return f"{self.render_item(clip_item(todo)).strip()}: verified"
+
+    def render_refused(self, todo: Todo, why: str) -> str:
+        """Render one line for an item that passed the verifier before, and no longer does."""
+        return f"{self.render_item(clip_item(todo)).strip()}: {shorten(to_one_line(why), LONGEST_WHY)}"
 
     def render_list(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render the list for a nudge: at most `nudge_items` open and blocked items."""

@@ -21,6 +21,8 @@ Run = Annotated[T, "run"]
 Round = Annotated[T, "round"]
 """Until the next reply."""
 
+Look = Literal["fresh", "due", "had"]
+"""Whether an item is due for a second look: `due` once a call ran after its verdict, `had` after the look."""
 GivenUp = Literal["blocked", "cancelled", "dropped", "reset"]
 """How an item was given up; `reset`: with its whole list."""
 COST = 6  # its place in what is spent
@@ -128,6 +130,8 @@ class Ledger(TypedDict, total=False):
     # what the model's writes came to (rule 21)
     wrote: Activation[bool]  # one was accepted
     given_up: Activation[dict[str, GivenUp]]  # by id
+    looks: Activation[dict[str, Look]]  # the items that a verdict completed
+    reopened: Run[list[str]]  # the lines of those that a second look refused, until they are said
     checked: Activation[str]  # the last item put to the verifier after a round, where some had to wait
     passed: Thread[list[int | str]]  # the completed items that the verifier accepted
     # the goal that code checks: what is known of it, the last reason, the reasons of this activation

@@ -166,6 +166,15 @@ def build_nudge(
     return announce(text, settings, prompt), reasons
 
 
+def render_reopened(dialect: Dialect, settings: LoopSettings, notes: Ledger) -> str:
+    """Return what a second look refused, for the message before a request; "" if nothing, or if said."""
+    lines = notes.pop("reopened", [])
+    if not lines:
+        return ""
+    text = fill_prompt("second_look", dialect.prompt_folder, settings.prompts, items="\n".join(lines))
+    return announce(text, settings, "second_look")
+
+
 def render_missing(dialect: Dialect, settings: LoopSettings, notes: Ledger, *, insists: bool = False) -> str:
     """Return why the goal is not met, for the message before a request; "" if that is not known.
 

@@ -9,6 +9,7 @@ from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import ROUND_KEYS, Ledger, drop_keys
 from wakeloop.loop.plan import may_need_approval
 from wakeloop.loop.reminders import count_stale_rounds, is_nag_due
+from wakeloop.loop.second_look import note_calls
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import EndReason
 
@@ -229,6 +230,8 @@ def _note_round(
             notes["plan"] = "due"
             notes["plan_when"] = "first" if settings.approve_plan == "first" else "changes"
     sound = reply.calls - len({*reply.todo_calls, *reply.faults})
+    if sound and not reply.cut:
+        note_calls(notes)
     if settings.on_no_list == "ask" and sound and not reply.cut and "unlisted" not in notes:
         notes["unlisted"] = "ran"
     before = notes.get("todo_stale_iterations", 0)

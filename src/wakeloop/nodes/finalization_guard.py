@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import time
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -21,13 +21,15 @@ from wakeloop.loop.goal import asks_goal, build_wait_entry
 from wakeloop.loop.idle_rounds import describe_repeats
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.nudge import close_round
+from wakeloop.loop.list_writes import has_given_up, note_writes
+from wakeloop.loop.nudge import close_round, render_reopened
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import begin_measuring
 from wakeloop.loop.pushes import begin_push
 from wakeloop.loop.replies import RETRY_PROMPTS, has_said_something
 from wakeloop.loop.ruling import rule, rule_without_report
 from wakeloop.loop.run_end import build_session, drop_run_notes
+from wakeloop.loop.second_look import find_due, precedes_end
 from wakeloop.loop.silences import build_wait, ends_by_asking
 from wakeloop.loop.spending import add_round
 from wakeloop.loop.turn import GUARD, build_case
@@ -45,8 +47,11 @@ from wakeloop.thread.concurrent_runs import (
     find_run_position,
 )
 from wakeloop.thread.handoff import build_handoff
-from wakeloop.thread.judges import Judges, Play, Query, take_verdict
+from wakeloop.thread.judges import Judges, Play, Query, ask_about_items, take_verdict
 from wakeloop.todos.changes import make_todos_event
+from wakeloop.todos.items import Todo, count_open
+from wakeloop.todos.operations import Board, Change, Outcome
+from wakeloop.todos.verification import ask_verifier, prune_refusals, with_status
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +99,14 @@ class FinalizationGuard(Node):
             return (yield from self.judge_turn(state, ledger))
         stream_event(make_todos_event(list_before(state["todos"]), written))
         update = yield from self.judge_turn({**state, "todos": written}, ledger)
-        return update if isinstance(update, Command) else {**update, "todos": {"all": written}}
+        return update if isinstance(update, Command) else {"todos": {"all": written}, **update}
 
     def judge_turn(self, state: Any, ledger: Ledger) -> Play[Any]:
         """Ask for the goal where it is time to, then rule."""
         measured = ledger.get("waking", False)
         case = self.build_case(state, ledger)
         if not asks_goal(case):
-            return self.follow_ruling(state, ledger, case)
+            return (yield from self.look_again(state, ledger, case))
         verdict = yield Query(state)
         if take_verdict(ledger, verdict) and measured:  # something else is missing than before: progress
             ledger["idle_wakes"] = 0
@@ -113,6 +118,44 @@ class FinalizationGuard(Node):
         entry = build_wait_entry(verdict, self.clock())
         waiting = {**state, "waiting_on": [*(state.get("waiting_on") or ()), entry]}
         return {**self.follow_ruling(waiting, ledger, case), "waiting_on": [entry]}
+
+    def look_again(self, state: Any, ledger: Ledger, case: Case) -> Play[Any]:
+        """Put items to the verifier once more where a call ran after their verdict, then rule."""
+        verifier, todos = self.judges.verifier, state["todos"]
+        due = find_due(ledger, todos) if verifier.verify is not None else []
+        if not due or not precedes_end(case, rule(case)):
+            return self.follow_ruling(state, ledger, case)
+        before = board = Board(todos=todos, refusals=ledger.get("refusals", {}))
+        outcomes: list[Outcome] = []
+        for todo in due:
+            ledger["looks"] = {**ledger["looks"], str(todo["id"]): "had"}
+            look = ask_verifier(board, todo, 0, {}, fallback=with_status(todo, "pending"))
+            new, board, why = yield from ask_about_items(look, state)
+            if why is not None:
+                board, key = board.with_item(new), todo["id"]
+                outcomes.append(Outcome(Change(key, new["status"]), board, touched=(key,), denied={key: why}))
+        if not outcomes:
+            return self.follow_ruling(state, ledger, case)
+        after = list(board.todos)
+        self.note_refusals(ledger, before, outcomes)
+        gave_up = has_given_up(ledger, after)
+        case = replace(case, open=count_open(after), gave_up=gave_up, suspects=0)
+        return {**self.follow_ruling({**state, "todos": after}, ledger, case), "todos": {"all": after}}
+
+    def note_refusals(self, ledger: Ledger, before: Board, outcomes: Sequence[Outcome]) -> None:
+        """Note the items that a second look refused: they count, and are said before the next request."""
+        after = outcomes[-1].board
+        ledger["refusals"] = prune_refusals(after)
+        ledger["writes"] = ledger.get("writes", 0) + 1
+        note_writes(ledger, before, outcomes, verified=True)
+        lines: list[str] = []
+        for outcome in outcomes:
+            for key, why in outcome.denied.items():
+                lines.append(self.dialect.render_refused(cast(Todo, after.find(key)), why))
+        ledger["reopened"] = lines
+        for event in self.judges.verifier.make_events(outcomes, after):
+            stream_event(event)
+        stream_event(make_todos_event(before.todos, after.todos))
 
     def follow_ruling(self, state: Any, ledger: Ledger, case: Case) -> Any:
         """Note the ruling for the router, and return the update that follows."""
@@ -224,7 +267,9 @@ class FinalizationGuard(Node):
     def inject(self, ledger: Ledger, case: Case, prompt: str, kind: Any, **blanks: Any) -> dict[str, Any]:
         """Inject a user message and go back to the model."""
         text = fill_prompt(prompt, self.dialect.prompt_folder, case.settings.prompts, **blanks)
-        message = make_user_message(kind, announce(text, case.settings, prompt))
+        changes = render_reopened(self.dialect, case.settings, ledger)
+        notices = Notices(changes=changes, nudge=announce(text, case.settings, prompt))
+        message = make_user_message(kind, notices.compose())
         ledger["injected"] = [message.id or ""]
         if "list" in blanks:
             ledger["shown"] = message.id or ""

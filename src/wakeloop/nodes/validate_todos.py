@@ -16,6 +16,7 @@ from wakeloop.loop.list_writes import note_writes
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.replies import find_external_calls
 from wakeloop.loop.round_checks import choose_items, has_external_success
+from wakeloop.loop.second_look import note_accepted
 from wakeloop.model.tool_results import (
     error_result,
     find_unanswered,
@@ -103,6 +104,7 @@ class ValidateTodos(ToolAnsweringNode):
         """Store items that the verifier found done, and say so at the end of the last result."""
         after = outcomes[-1].board
         note_writes(ledger, before, outcomes, verified=True)
+        note_accepted(ledger, before, outcomes, called=False)
         ledger["writes"] = ledger.get("writes", 0) + 1
         lines = []
         for outcome in outcomes:
@@ -176,6 +178,9 @@ class ValidateTodos(ToolAnsweringNode):
         outcomes = self.mark_rejected(judged, settings)
         verified = self.verifier.verify is not None
         note_writes(ledger, before, outcomes, verified=verified)
+        if verified:
+            runs = find_external_calls(ledger, last_calls(state["messages"]))
+            note_accepted(ledger, before, outcomes, called=any("fault" not in call for call in runs))
         note_completed(ledger, before.todos, after.todos, settings, verified=verified)
         results = self.render_results(state, calls, outcomes, ledger)
         if results and settings.max_idle_rounds:

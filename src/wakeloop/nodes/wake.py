@@ -12,7 +12,14 @@ from wakeloop.loop.earned_wakes import count_earned_wakes, note_list
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.nudge import build_nudge, close_round, name_old_items, render_missing, shorten_nudge
+from wakeloop.loop.nudge import (
+    build_nudge,
+    close_round,
+    name_old_items,
+    render_missing,
+    render_reopened,
+    shorten_nudge,
+)
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import fingerprint_reply
 from wakeloop.loop.pushes import must_insist, note_wake
@@ -56,7 +63,8 @@ class Wake(Node):
         if missing:
             reasons.insert(0, "goal")
         earlier = self.name_unsaid_items(state, ledger, settings) if doubt == "topic" else ""
-        notices = Notices(earlier=earlier, missing=missing, nudge=text)
+        changes = render_reopened(self.dialect, settings, ledger)
+        notices = Notices(changes, earlier, missing, text)
         message = make_user_message("wake", notices.compose(), doubt=doubt)
         event = {
             "cycle": cycle,

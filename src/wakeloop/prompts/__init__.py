@@ -19,6 +19,7 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "replace_or_continue": frozenset(),
     "continue_or_stop": frozenset(),
     "nudge_reply": frozenset(("peers",)),
+    "second_look": frozenset(("items",)),
     "nudge_goal": frozenset(("missing",)),
     "nudge_goal_again": frozenset(("missing",)),
     "nudge_subagent": frozenset(("results",)),

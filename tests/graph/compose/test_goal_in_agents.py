@@ -188,10 +188,29 @@ def test_with_verify_when_round_the_graph_completes_what_passes(door: str) -> No
     layer = WakeLoopMiddleware(verify=check if door == "sync" else check_later, settings=settings)
     agent = over(model, layer, tools=[save])
     asyncio.run(agent.ainvoke(GO, THREAD)) if door == "async" else agent.invoke(GO, THREAD)
-    assert asked == ["a", "b", "a", "b", "b"]
+    assert asked == ["a", "b", "a", "b", "b", "a"]  # at last a second look: a call ran after the first
     values = agent.get_state(THREAD).values
     assert [item["status"] for item in values["todos"]] == ["completed", "completed"]
     results = [m.text for m in values["messages"] if m.type == "tool"]
     assert [text.partition("\n")[0] for text in results[1:]] == ["saved x", "saved a", "saved b"]
     assert [text.endswith(": verified") for text in results[1:]] == [False, True, True]
+    assert (values["todo_session"]["reason"], len(model.requests)) == ("settled", 5)
+
+
+def test_a_second_look_reopens_what_a_later_call_broke(door: str) -> None:
+    answers = [None, "it broke", None]
+
+    def check(item: Any, state: Any) -> str | None:
+        return answers.pop(0)
+
+    async def check_later(item: Any, state: Any) -> str | None:
+        return check(item, state)
+
+    model = ScriptedModel(calls(plan("a!")), calls(looks(1)), says("Done."), calls(plan("a!")), says("Now."))
+    agent = over(model, WakeLoopMiddleware(verify=check if door == "sync" else check_later))
+    asyncio.run(agent.ainvoke(GO, THREAD)) if door == "async" else agent.invoke(GO, THREAD)
+    assert answers == []
+    values = agent.get_state(THREAD).values
+    nudge = [m.text for m in values["messages"] if m.type == "human"][1]
+    assert ": it broke\n\n" in nudge
     assert (values["todo_session"]["reason"], len(model.requests)) == ("settled", 5)

@@ -205,7 +205,7 @@ def test_bad_replies_end_only_their_turn_without_open_items_too(thread: Make) ->
 
 def test_an_empty_reply_is_a_turn_like_any_other(thread: Make) -> None:
     goal = Goal("no", None)
-    agent = thread(says(""), "Done.", left=True, done_when=goal)
+    agent = thread(says(""), says(""), "Done.", done_when=goal)  # asked again once per turn
     agent.run("go")
     assert ended(agent) == ("dormant", "goal_met", None)
     assert agent.session["wakes"] == 1

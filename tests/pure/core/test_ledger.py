@@ -104,6 +104,8 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "unclaimed": 1,
     "completed": [1, "x"],
     "suspects": [1, "x"],
+    "looks": {"x": "due"},
+    "reopened": ["x"],
     "verdicts": [[1, "x", ""]],
     "held": [{"x": 1}],
     "given_up": {"x": "blocked"},
@@ -166,7 +168,8 @@ def test_what_is_dropped_when() -> None:
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [
         "again", "asking", "bad_replies", "began", "called", "called_by", "emptied", "end", "force",
-        "formats", "hooks", "open_at_wake", "push", "standing", "unasked", "waking", "woken", "worked",
+        "formats", "hooks", "open_at_wake", "push", "reopened", "standing", "unasked", "waking", "woken",
+        "worked",
     ]  # fmt: skip
 
 
