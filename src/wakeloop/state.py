@@ -11,9 +11,11 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
 from wakeloop.channels.session import SessionChannel
+from wakeloop.channels.todo_channels import TodosChannel
 from wakeloop.channels.todo_list import check_stored_todos, merge_todos
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger, read_notes
+from wakeloop.loop.list_changes import PROGRAM, note_changes, note_whole_list
 from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
 from wakeloop.stream import Session
 from wakeloop.todos.items import Todo, assign_ids, next_free_number
@@ -42,7 +44,7 @@ class TodoState(TypedDict):
     """
 
     messages: Conversation
-    todos: Annotated[list[Todo], TODOS, CheapDeltaChannel(merge_todos, snapshot_frequency=25)]
+    todos: Annotated[list[Todo], TODOS, TodosChannel(merge_todos, snapshot_frequency=25)]
     structured_response: NotRequired[Annotated[Any, VALUE]]
     todo_goal: Annotated[str, GOAL, CheapReducerChannel(str, merge_goal)]
     todo_session: NotRequired[Annotated[Session, SESSION, SessionChannel(Session)]]
@@ -100,8 +102,29 @@ def list_before(todos: Sequence[Todo]) -> Sequence[Todo]:
     return getattr(todos, "before", None) or ()
 
 
-def adopt_list(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
-    """Give ids to a list that a tool or a person wrote, and note the next id. Return None if nobody did."""
+def has_lost_base(todos: Sequence[Todo]) -> bool:
+    """Return whether the list before somebody's write is not known: only a snapshot is left."""
+    return type(todos) is list or (getattr(todos, "loaded", False) and not list_before(todos))
+
+
+def find_overruled(todos: Sequence[Todo]) -> Sequence[int | str]:
+    """Return the items for which a todo call has won over a list that a tool wrote in the same round."""
+    return getattr(todos, "overruled", ())
+
+
+def note_untaken(ledger: Ledger, todos: Sequence[Todo], numbered: Sequence[Todo], by: str = PROGRAM) -> None:
+    """Note what changed in a list that somebody wrote, once its items have their ids."""
+    if has_lost_base(todos):
+        note_whole_list(ledger)
+    else:
+        note_changes(ledger, list_before(todos), numbered, getattr(todos, "by", None) or by)
+
+
+def adopt_list(todos: Sequence[Todo], ledger: Ledger, by: str = PROGRAM) -> list[Todo] | None:
+    """Give ids to a list that somebody else than the model wrote, and note what it changed.
+
+    Return None if nobody did. `by` is who wrote it, if the list does not say so.
+    """
     before = getattr(todos, "before", None)
     if before is None:
         if type(todos) is not list or all("id" in todo for todo in todos):
@@ -110,4 +133,5 @@ def adopt_list(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
     numbered, ledger["next_id"] = assign_ids(todos, next_free_number(before, ledger.get("next_id", 1)))
     ledger["writes"] = ledger.get("writes", 0) + 1
     ledger["wrote"] = True
+    note_untaken(ledger, todos, numbered, by)
     return numbered

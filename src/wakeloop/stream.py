@@ -128,11 +128,16 @@ class ActivatedEvent(TimedEvent):
 
 
 class TodosEvent(TimedEvent):
-    """The list was written. The event holds the whole list, and the ids that changed or are gone."""
+    """The list was written. The event holds the whole list, and the ids that changed or are gone.
+
+    `overruled` is there only if a tool wrote the list in the round of a todo call, and both changed these
+    items: the todo call has won.
+    """
 
     type: Literal["todos"]
     todos: list[Todo]
     changed: list[int | str]
+    overruled: list[int | str]
 
 
 class EchoEvent(TimedEvent):

@@ -2,30 +2,48 @@
 
 from wakeloop.stream import Session
 from wakeloop.todos.items import Todo, next_free_number
+from wakeloop.todos.merging import find_added, merge_over
 
 _PROGRESS_RANK = {"pending": 0, "in_progress": 1, "blocked": 2, "cancelled": 3, "completed": 4}
 
 
 def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
-    """Merge two lists without losing an item or a completion.
+    """Merge two lists without losing an item, a completion, or what only one of them changed.
 
-    Use it for the channel of the parent graph: `todos: Annotated[list[Todo], join_todos]`. If both lists have
-    an item with one id and content, the one with more progress is kept. If the contents differ, the right
-    item is merged with an item of its content, or else gets a new number. `Overwrite([])` empties it.
+    Use it for the channel of the parent graph: `todos: Annotated[list[Todo], join_todos]`. The list that an
+    agent returns remembers the one that its run began with, until it is joined. An item that only this agent
+    removed, changed or reopened is joined like that; what it left alone stays as the others made it. If both
+    changed an item, or if a list remembers nothing, the one with more progress is kept. A new item is merged
+    with one of its content, or else gets a new number. `Overwrite([])` empties the list.
 
     Example:
         >>> open_item = {"id": 1, "content": "Measure", "status": "pending"}
         >>> join_todos([open_item], [{**open_item, "status": "completed"}])
         [{'id': 1, 'content': 'Measure', 'status': 'completed'}]
     """
-    merged = list(left or ())
+    base = getattr(right, "began", None)
+    if base is None:
+        return _add_items(list(left or ()), list(right or ()))
+    merged, _ = merge_over(base, list(left or ()), list(right or ()), _choose_further)
+    return _add_items(merged, find_added(base, right or ()))
+
+
+def _choose_further(ours: Todo | None, theirs: Todo | None) -> Todo | None:
+    """Choose between two changes of one item: more progress wins, and any change wins over a removal."""
+    if ours is None or theirs is None:
+        return ours or theirs
+    return max(ours, theirs, key=_get_rank)
+
+
+def _add_items(merged: list[Todo], added: list[Todo]) -> list[Todo]:
+    """Add items of another list; of one with the same id and content, the one with more progress is kept."""
     places: dict[int | str, int] = {}
     by_content: dict[str, int] = {}
     for at, todo in enumerate(merged):
         places[todo["id"]] = at
         by_content.setdefault(todo["content"], at)
-    next_id = max(next_free_number(merged), next_free_number(right or ()))
-    for todo in right or ():
+    next_id = max(next_free_number(merged), next_free_number(added))
+    for todo in added:
         place = places.get(todo["id"])
         if place is None:
             places[todo["id"]] = len(merged)

@@ -2,33 +2,60 @@
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from wakeloop.channels.indexed_list import IndexedList
 from wakeloop.errors import DamagedError
 from wakeloop.text.characters import shorten
-from wakeloop.todos.changes import Changes, check_changes
+from wakeloop.todos.changes import Changes, ToolList, check_changes
 from wakeloop.todos.items import STATUSES, OperationRefused, Todo, read_list
+from wakeloop.todos.merging import find_added, find_changed_ids, keep_ours, merge_over
+from wakeloop.todos.stamps import stamp_item
+
+
+class Superstep(NamedTuple):
+    """A superstep in which a todo call and other calls ran: the list before it, and what the call changed."""
+
+    number: int
+    base: list[Any]
+    written: frozenset[int | str]
 
 
 class Todos(IndexedList[Any]):
     """The list, with an index by id.
 
-    If an input wrote it, `before` is the list before that, until `activate` takes the new one; `fault` says
-    why the input was refused.
+    If somebody else than the graph's own nodes wrote it, `before` is the list before that, until a node takes
+    the new one over; `by` names the tool, `overruled` the items for which a todo call beside it has won.
+    `fault` says why an input was refused. `began` is the list that the run was given, for `join_todos`.
+    `loaded` says that it comes from a snapshot, which knows nothing of all this. `stamp` is its stamp, once
+    somebody has asked for it.
     """
 
-    __slots__ = ("before", "fault")
+    __slots__ = ("before", "began", "by", "fault", "loaded", "overruled", "stamp", "superstep")
     before: "list[Todo] | None"
+    began: "list[Todo] | None"
+    by: str | None
     fault: str | None
+    loaded: bool
+    overruled: list[int | str]
+    stamp: int | None
+    superstep: Superstep | None
 
     def __init__(self, items: Sequence[Any] = (), where: dict[Any, int] | None = None) -> None:
         super().__init__(items, where)
-        self.before, self.fault = None, None
+        self.before, self.began, self.by, self.fault, self.superstep = None, None, None, None, None
+        self.loaded, self.stamp, self.overruled = False, None, []
 
     def __copy__(self) -> Self:
-        new = type(self)(self, self.places)
-        new.before, new.fault = self.before, self.fault
+        new = self.replaced_by(self, self.places)
+        new.stamp = self.stamp
+        return new
+
+    def replaced_by(self, items: Sequence[Any], where: dict[Any, int] | None = None) -> Self:
+        """Return other items with the same notes."""
+        new = type(self)(items, where)
+        new.before, new.began, new.by, new.fault = self.before, self.began, self.by, self.fault
+        new.superstep, new.overruled, new.loaded = self.superstep, self.overruled, self.loaded
         return new
 
     @staticmethod
@@ -48,7 +75,7 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
         >>> merge_todos([], [[{"id": 1, "content": "Measure", "status": "pending"}]])
         [{'id': 1, 'content': 'Measure', 'status': 'pending'}]
     """
-    merged = copy(state) if isinstance(state, Todos) else _load_todos(state)
+    merged = copy(state) if isinstance(state, Todos) else load_todos(state)
     for write in writes:
         if write is None:
             continue
@@ -57,7 +84,7 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
                 check_changes(write)
                 merged = _apply_changes(merged, write)  # type: ignore[arg-type]
                 continue
-            replaced = Todos(read_list(write))
+            replaced = _take_given(merged, write)
         except OperationRefused as refusal:
             replaced = copy(merged)
             replaced.fault = str(refusal)
@@ -67,34 +94,83 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
 
 
 def merge_one_write(old: Sequence[Todo], new: Any) -> list[Todo]:
-    """Merge one write: the reducer for a plain channel."""
-    return merge_todos(old, [new])
+    """Merge one write: the reducer for a plain channel, which also gets the lists of an agent's tools."""
+    merged = merge_todos(old, [new])
+    if isinstance(merged, Todos) and isinstance(old, Todos) and old.began is not None:
+        merged.began = old.began
+    return merged
 
 
-def _load_todos(state: Sequence[Todo]) -> Todos:
+def load_todos(state: Any) -> Todos:
     """Return a stored list. If an input wrote it during a run, its items may still wait for their ids."""
+    if isinstance(state, dict):  # as `TodosChannel` stores a list that no node has taken over yet
+        todos = Todos(checked_todos(state.get("todos")))
+        todos.before, todos.by = checked_todos(state.get("before")), state.get("by")
+        return todos
     todos = Todos(checked_todos(state))
     if not all("id" in todo for todo in todos):
-        todos.before = []
+        todos.before, todos.loaded = [], True
     return todos
 
 
 _CHANGES = frozenset(Changes.__annotations__)
+_GIVEN = frozenset(ToolList.__annotations__)
+
+
+def _take_given(merged: Todos, write: Any) -> Todos:
+    """Return the list that an input, a person or a tool wrote. Raises `OperationRefused`.
+
+    A tool's list is merged by item if others have written in the same superstep: all of them began with one
+    list, and none has seen what the others made of it.
+    """
+    if not (isinstance(write, dict) and "given" in write and _GIVEN.issuperset(write)):
+        given = read_list(write)
+        replaced = Todos(given)
+        replaced.began = given
+        return replaced
+    given, now = read_list(write["given"]), merged.superstep
+    if now is None or now.number != write["step"]:
+        replaced = merged.replaced_by(given)
+        replaced.superstep = Superstep(write["step"], list(merged), frozenset())
+    else:
+        items, met = merge_over(now.base, merged, given, keep_ours(now.written))
+        taken = {todo.get("id") for todo in items}
+        for todo in find_added(now.base, given):
+            # a number that the todo call has just given to another item is not this one's
+            items.append({k: v for k, v in todo.items() if k != "id" or v not in taken})
+        replaced = merged.replaced_by(items)
+        replaced.overruled = [*merged.overruled, *(key for key in met if key in now.written)]
+    replaced.by = write["by"] if merged.by in (None, write["by"]) else f"{merged.by} and {write['by']}"
+    return replaced
 
 
 def _apply_changes(todos: Todos, difference: Changes) -> Todos:
+    base = list(todos) if "step" in difference else []
     if "all" in difference:
-        return Todos(difference["all"])
-    before = todos.before  # set if a tool replaced the list in this round; a new `Todos` would lose it
+        began, todos = todos.began, Todos(difference["all"])
+        todos.began = began
+    else:
+        # a tool may have replaced the list in this round: `before` and its other notes are kept
+        todos = _apply_difference(todos, difference)
+    if "step" in difference:
+        todos.superstep = Superstep(difference["step"], base, frozenset(find_changed_ids(base, todos)))
+    return todos
+
+
+def _apply_difference(todos: Todos, difference: Changes) -> Todos:
     dropped = set(difference.get("drop", ()))
     if dropped:
-        todos = Todos([todo for todo in todos if todo.get("id") not in dropped])
+        todos = todos.replaced_by([todo for todo in todos if todo.get("id") not in dropped])
+    stamp = todos.stamp
     for todo in difference.get("put", ()):
+        place = todos.find(todo["id"])
+        if stamp is not None:
+            stamp ^= stamp_item(todo) ^ (0 if place is None else stamp_item(todos[place]))
         todos.upsert(todo)
+    todos.stamp = stamp
     if "order" in difference:
         ranks = {key: rank for rank, key in enumerate(difference["order"])}
-        todos = Todos(sorted(todos, key=lambda todo: ranks.get(todo.get("id"), len(ranks))))
-    todos.before = before
+        todos = todos.replaced_by(sorted(todos, key=lambda todo: ranks.get(todo.get("id"), len(ranks))))
     return todos
 
 

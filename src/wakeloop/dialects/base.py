@@ -79,7 +79,8 @@ class Dialect:
     the names of the tools that write. `replaces` says that a call replaces the whole list; a second one in
     the same round is refused. `needs_auto_continue` says that tools and instructions exist only while
     `auto_continue` is on, `renumbers` that numbers start at 1 again when the list is emptied. `next_items` is
-    how many items a nudge shows if the model has just seen all of them; 0 means all. `prompts` are the texts
+    how many items a nudge shows if the model has just seen all of them; 0 means all. `numbers_items` says
+    that the model sees ids. `prompts` are the texts
     of the agent's settings, and `variant` is a subfolder of prompts that come before the dialect's own.
     `result_form` is a regular expression for results that only a model which makes them up gives as answers.
 
@@ -99,6 +100,7 @@ class Dialect:
     variant: str = ""
     next_items: int = 0
     result_form: str = ""
+    numbers_items: bool = True
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Name the method in what a method of the user's own dialect raises."""

@@ -39,6 +39,7 @@ class WriteTodos(Dialect):
     tools: tuple[type[BaseModel], ...] = (Write,)
     writes: frozenset[str] = frozenset(("write_todos",))
     replaces: bool = True
+    numbers_items: bool = False
 
     def to_operation(self, call: Any) -> Operation:
         """Return the replacement of the list. Items have no ids and are matched by their content."""

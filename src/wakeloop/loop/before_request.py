@@ -6,13 +6,14 @@ everywhere, and what one part shows no other has to repeat. `place_notices` puts
 accepts it:
 
 - after words of a user, or after a reply that ended a turn: as a user message
+- before the text of a message that the graph has already written for this request
 - after results that were not sent yet: at the end of the last one
 - after results that were sent already: as a user message after one short line of the assistant
 
 What is placed is stored, so that each request begins with the whole request before it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass
 
 from langchain_core.messages import BaseMessage, ToolMessage
@@ -47,19 +48,32 @@ class Notices:
 
 
 def place_notices(
-    messages: Sequence[BaseMessage], notices: Notices, kind: Kind, *, filler: str, sent: bool = False
+    messages: Sequence[BaseMessage],
+    notices: Notices,
+    kind: Kind,
+    *,
+    filler: str,
+    sent: bool = False,
+    injected: Collection[str | None] = (),
+    shows_older: bool = False,
 ) -> list[BaseMessage]:
     """Return the writes that say the notices in a legal place; none if there is nothing to say.
 
     `sent` says that the last message was part of a request already, as before words after an empty reply; if
-    it is a result, the `filler` is the assistant's line between it and the new message.
+    it is a result, the `filler` is the assistant's line between it and the new message. If the last message
+    is one of the `injected`, written for the coming request, the notices are put before its text, or behind
+    it if it `shows_older` things than they say.
     """
     text = notices.compose()
     if not text:
         return []
     last = messages[-1] if messages else None
-    if not isinstance(last, ToolMessage):
-        return [make_user_message(kind, text)]
-    if sent:  # a longer result would change the prefix of the next request
-        return [make_assistant_message("repair", filler), make_user_message(kind, text)]
-    return [append_to_result(last, text)]
+    if isinstance(last, ToolMessage):
+        if sent:  # a longer result would change the prefix of the next request
+            return [make_assistant_message("repair", filler), make_user_message(kind, text)]
+        return [append_to_result(last, text, first=True)]
+    if last is not None and last.id in injected and not sent and isinstance(last.content, str):
+        parts = (last.content, text) if shows_older else (text, last.content)
+        text = Notices(changes=parts[0], nudge=parts[1]).compose()
+        return [last.model_copy(update={"content": text})]
+    return [make_user_message(kind, text)]

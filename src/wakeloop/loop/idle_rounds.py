@@ -27,9 +27,10 @@ def count_idle_rounds(
     """Count the last round, and return how many idle ones in a row it makes; 0 if it is not idle.
 
     A round is counted once: when its notes are gone, nothing is. A round whose plan a person rejected does
-    not count, since what follows it was asked for.
+    not count, since what follows it was asked for; nor does one whose list was refused as outdated.
     """
-    if not settings.max_idle_rounds or "nag" not in ledger or ledger.get("plan") == "rejected":
+    asked_for = ledger.get("plan") == "rejected" or "outdated" in ledger
+    if not settings.max_idle_rounds or "nag" not in ledger or asked_for:
         return 0
     history = activation_messages(messages)
     made = find_last_round(history)

@@ -86,6 +86,7 @@ class Ledger(TypedDict, total=False):
     todo_calls: Round[list[str]]
     faults: Round[dict[str, str]]
     check: Round[bool]  # open items are put to the verifier after the round
+    outdated: Round[bool]  # a whole list was refused because the list had changed
     standing: Run[list[str]]  # calls of a run that waited for a person, which are put to them again
     reviews: Round[dict[str, dict[str, Any]]]  # by call id: how a person is asked about it
     # the plan that a person is asked about: `due` until its round is verified
@@ -146,6 +147,10 @@ class Ledger(TypedDict, total=False):
     shown: Thread[str]
     summaries: Thread[list[str]]  # the system messages that a hook wrote
     tail: Thread[str]
+    # what others changed in the list and the model has not seen, and the messages that said such changes
+    unseen: Thread[dict[str, Any]]
+    told: Thread[list[str]]
+    vocabulary: Thread[str]  # the dialect in which the model knows the list
     injected: Activation[list[str]]
     # in `create_agent`: supersteps of other hooks before a request, the step of the last request, and the
     # steps from one request to the next without tools

@@ -14,7 +14,14 @@ from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.asked_questions import asks_question
 from wakeloop.text.characters import indent_lines, shorten, to_one_line
-from wakeloop.text.marks import escape_automatic, kind_of, make_assistant_message, text_of
+from wakeloop.text.marks import (
+    added_length,
+    escape_automatic,
+    kind_of,
+    make_assistant_message,
+    split_result_text,
+    text_of,
+)
 from wakeloop.todos.items import Todo, clip_item, count_open, is_open, open_items
 
 RECENT_MESSAGES = 20  # messages
@@ -55,6 +62,8 @@ def find_unseen_lines(
         if isinstance(message, ToolMessage):
             if _is_todo_result(dialect, message):
                 results[message.tool_call_id] = text_of(message)
+            else:
+                text += _appended_text(message)  # it may say what others changed
         elif isinstance(message, AIMessage):  # a result without its call is not sent, so it shows nothing
             for call in message.tool_calls:
                 result = results.pop(call["id"] or "", "")
@@ -67,6 +76,10 @@ def find_unseen_lines(
             text = escape_automatic(text)
             left.difference_update(text.split("\n"), text.replace(" (in progress)\n", "\n").split("\n"))
     return left
+
+
+def _appended_text(result: ToolMessage) -> str:
+    return f"{split_result_text(result)[1]}\n" if added_length(result) else ""
 
 
 def _plain_line(dialect: Dialect, todo: Todo) -> str:
@@ -86,7 +99,7 @@ def _items_of_call(dialect: Dialect, call: ToolCall, result: str) -> list[tuple[
 
 def _may_show_list(dialect: Dialect, message: BaseMessage) -> bool:
     """Tell whether a message is the graph's own and may show the list: a user message, or a result."""
-    return _is_todo_result(dialect, message) or kind_of(message) in ("wake", "guard", "activate")
+    return _is_todo_result(dialect, message) or kind_of(message) in ("wake", "guard", "activate", "nag")
 
 
 def render_given_list(

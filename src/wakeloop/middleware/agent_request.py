@@ -205,7 +205,7 @@ class AgentRequest:
                 seen.append(merge_rewording(message, before.get(message.id), now.get(message.id)))
             else:
                 seen.append(now.get(message.id, message))
-        # words of our own on a reply that was not stored
+        # what has to be said before this request is in no history that others have seen
         request.seen = Messages([*seen, *(m for m in request.messages if m.id not in before)])
         if shown in changed.values():
             ledger["shown"] = "-"  # the message is there, but its words are not
@@ -323,8 +323,9 @@ class AgentRequest:
         sent = self.heard.ids - {None}
         if not self.given & sent:  # nothing was sent, or under ids of its own
             return
-        if self.exchange.ledger.get("shown") in self.given - sent:
-            self.exchange.ledger["shown"] = "-"
+        ledger = self.exchange.ledger
+        if (self.given - sent).intersection((ledger.get("shown"), *ledger.get("told", ()))):
+            ledger["shown"] = "-"
 
     def build_response(self) -> ExtendedModelResponse[Any]:
         """Return the reply as the agent stores it, with everything that is written along with it.

@@ -10,6 +10,7 @@ from langgraph.managed.is_last_step import RemainingStepsManager
 from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
 from wakeloop.channels.session import SessionChannel
+from wakeloop.channels.todo_channels import PlainTodosChannel, TodosChannel
 from wakeloop.channels.todo_list import merge_one_write, merge_todos
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger
@@ -28,7 +29,7 @@ class WakeLoopState(AgentState[Any]):
     True
     """
 
-    todos: Annotated[list[Todo], CheapReducerChannel(list, merge_one_write)]
+    todos: Annotated[list[Todo], PlainTodosChannel(list, merge_one_write)]
     todo_session: NotRequired[Annotated[Session, SessionChannel(Session)]]
     todo_inbox: NotRequired[Annotated[list[WakeEvent], OmitFromOutput]]
     todo_settings: Annotated[dict[str, Any], OmitFromOutput, CheapReducerChannel(dict, merge_settings)]
@@ -51,4 +52,4 @@ class ChangesState(AgentState[Any]):
     """
 
     messages: Required[Annotated[list[AnyMessage], CheapDeltaChannel(merge_messages, snapshot_frequency=500)]]
-    todos: Annotated[list[Todo], CheapDeltaChannel(merge_todos, snapshot_frequency=25)]
+    todos: Annotated[list[Todo], TodosChannel(merge_todos, snapshot_frequency=25)]

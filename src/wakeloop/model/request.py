@@ -1,6 +1,7 @@
 """Builds one request: system prompt, history, hook."""
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from langchain_core.messages import (
@@ -16,9 +17,10 @@ from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
 from wakeloop.loop.announcements import announce
-from wakeloop.loop.before_request import Notices
+from wakeloop.loop.before_request import Notices, place_notices
 from wakeloop.loop.idle_rounds import describe_repeats, needs_idle_reminder, note_pairs
 from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.list_changes import describe_changes
 from wakeloop.loop.nudge import find_unseen_lines
 from wakeloop.model.legality import is_legal
 from wakeloop.model.usage import count_characters
@@ -26,10 +28,12 @@ from wakeloop.model.wire_order import RepairTexts, join_system_prompt, make_lega
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
-from wakeloop.text.marks import append_to_result, make_user_message, new_id
+from wakeloop.text.marks import append_to_result, kind_of, make_user_message, new_id, with_list_stamp
 from wakeloop.todos.items import Todo, count_open, select_for_nudge
+from wakeloop.todos.stamps import stamp_of
 
 REMEMBERED_PROMPTS = 64
+REMEMBERED_CHANGES = 8
 _HIDDEN_FROM_HOOK = ("todo_ledger", "remaining_steps")
 
 Systems = dict[Any, SystemMessage | None]
@@ -105,15 +109,59 @@ class Request:
         if summaries or self.summaries:
             self.ledger["summaries"] = summaries
 
+    def say_changes(self, *, is_older: bool = False) -> None:
+        """Say what others changed in the list, once: before each request that finds the model without it.
+
+        If the changes are older than the graph's own last message, what that shows is not said again.
+        """
+        unseen = self.ledger.get("unseen")
+        if unseen is None or not self.dialect.is_active(self.settings):
+            return
+        del self.ledger["unseen"]
+        last = self.messages[-1].id if self.messages else None
+        is_own = bool(self.messages) and kind_of(self.messages[-1]) in ("wake", "guard", "activate", "event")
+        is_shown = is_older and is_own and self.ledger.get("shown") == last
+        shows_older = is_own and not is_older
+        text, is_whole = describe_changes(
+            unseen, self.dialect, self.settings, self.todos, self.state["todo_goal"], is_shown=is_shown
+        )
+        if not text:
+            return
+        injected = self.ledger.get("injected", ())
+        sent = self.ledger.get("ruling") == "retry" and last not in injected
+        notices = Notices(changes=announce(text, self.settings, "changes"))
+        filler = self.fill_prompt("continued")
+        placed = place_notices(
+            self.messages,
+            notices,
+            "nag",
+            filler=filler,
+            sent=sent,
+            injected=injected,
+            shows_older=shows_older,
+        )
+        placed[-1] = with_list_stamp(placed[-1], stamp_of(self.todos))
+        self.store_writes(placed)
+        said = placed[-1].id or ""
+        if is_whole:
+            self.ledger["shown"] = said
+            self.ledger.pop("told", None)
+        elif not is_shown:
+            self.ledger["told"] = [*self.ledger.get("told", ()), said][-REMEMBERED_CHANGES:]
+
+    def store_writes(self, writes: Sequence[BaseMessage]) -> None:
+        """Write messages before the request is made."""
+        self.writes += writes
+        self.messages = self.kept = merge_messages(self.messages, [list(writes)])
+        self.state = {**self.state, "messages": self.messages}
+
     def add_reminder(self, idle: int) -> None:
         """Append a reminder of idle rounds to the last result, if it is time for one, and store it."""
         if not needs_idle_reminder(idle, self.ledger, self.settings):
             return
         text = self.fill_prompt("repeating", **describe_repeats(self.messages, idle))
         last = next(message for message in reversed(self.messages) if isinstance(message, ToolMessage))
-        self.writes.append(append_to_result(last, Notices(reminder=text).compose()))
-        self.messages = self.kept = merge_messages(self.messages, [self.writes])
-        self.state = {**self.state, "messages": self.messages}
+        self.store_writes([append_to_result(last, Notices(reminder=text).compose())])
 
     def is_list_hidden(self, seen: Sequence[AnyMessage]) -> bool:
         """Tell whether the model cannot see the list as last shown, or its later items.
@@ -123,11 +171,22 @@ class Request:
         present, shown = {message.id for message in seen}, self.ledger.get("shown")
         if not shown:
             return any(message.id not in present for message in self.messages)
+        if any(said not in present for said in self.find_told(shown)):
+            return True  # it would go by a list that others have changed since
         if shown not in present or self.dialect.replaces:
             return shown not in present
         listed, _ = select_for_nudge(self.todos, self.settings.nudge_items)
         unseen = find_unseen_lines(self.dialect, seen, listed, shown)
         return bool(unseen) and unseen != find_unseen_lines(self.dialect, self.messages, listed, shown)
+
+    def find_told(self, shown: str) -> list[str]:
+        """Return the ids of the messages that said changes after the list was last shown."""
+        told = self.ledger.get("told", ())
+        if not told:
+            return []
+        newest_first = takewhile(lambda message: message.id != shown, reversed(self.messages))
+        later = {message.id for message in newest_first}
+        return [said for said in told if said in later]
 
     def show_list_again(self, seen: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
         """Show the list at the end once more: in the last tool result, or as a user message."""

@@ -22,6 +22,7 @@ from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.goal import begin_goal, build_wait_entry, is_unmet
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger, keep_round, read_notes
+from wakeloop.loop.list_changes import find_unchanged, note_unnoticed, note_whole_list
 from wakeloop.loop.nudge import build_nudge, name_old_items, render_given_list, render_missing
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.prices import check_price
@@ -32,8 +33,8 @@ from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
-from wakeloop.state import TodoState, list_before
-from wakeloop.text.marks import find_last, make_user_message
+from wakeloop.state import TodoState, list_before, note_untaken
+from wakeloop.text.marks import find_last, make_user_message, with_list_stamp
 from wakeloop.thread.concurrent_runs import NESTED, find_activation_start
 from wakeloop.thread.inputs import ThreadInput, find_inbox_fault, merge_settings
 from wakeloop.thread.judges import Judges, Play, Query, take_verdict
@@ -41,6 +42,7 @@ from wakeloop.thread.repair import plan_repairs
 from wakeloop.thread.stale_input import InputVersion, discard_stale_input
 from wakeloop.todos.changes import make_todos_event
 from wakeloop.todos.items import OperationRefused, Todo, assign_ids, count_open, next_free_number
+from wakeloop.todos.stamps import stamp_of
 
 ON_HOLD = (
     "The thread is on hold, so its events were not taken. Send a person's message, or release it with "
@@ -160,11 +162,22 @@ class Activate(Node):
             )
         notes |= {"next_id": found.next_id, "budget": settings.max_wake_cycles, "writes": found.writes}
         note_list(notes, todos, settings, begins=True)
+        self.note_unseen(found, notes)
         if began := find_activation_start(config, found.state["remaining_steps"]):
             notes["began"] = list(began)
         if found.overrides:
             notes["settings"] = found.overrides
         return notes
+
+    def note_unseen(self, found: Input, notes: Ledger) -> None:
+        """Note what others changed in a list that the model has seen."""
+        if found.has_new_list and found.old:
+            note_untaken(notes, found.state["todos"], found.todos)
+        note_unnoticed(notes, found.state["messages"], found.todos, is_new_thread=not found.old)
+        if found.todos and notes.get("vocabulary", self.dialect.name) != self.dialect.name:
+            note_whole_list(notes)  # it was shown in the words of another dialect
+        if self.uses_list(found.settings):
+            notes["vocabulary"] = self.dialect.name
 
     def write_update(self, found: Input, notes: Ledger) -> dict[str, Any]:
         """Write the channels that the input changes, and stream its events."""
@@ -250,7 +263,10 @@ class Activate(Node):
             changes = self.render_new_list(found, arrived)
             notices = Notices(changes=changes, earlier=self.name_old_items(found, notes))
             filler = self.fill_prompt(settings, "continued")
-            arrived += place_notices(arrived, notices, "activate", filler=filler)
+            placed = place_notices(arrived, notices, "activate", filler=filler)
+            if changes:
+                placed = [with_list_stamp(message, stamp_of(found.todos)) for message in placed]
+            arrived += placed
             shows_list = bool(changes)
         if shows_list:
             notes["shown"] = arrived[-1].id or ""
@@ -263,6 +279,9 @@ class Activate(Node):
         message, standing = make_user_message("activate", opener, doubt=doubt), notes.get("standing", ())
         mended = plan_repairs(state, found.old, arrived, self.dialect.tool_names, message, say, standing)
         notes["injected"] = mended.injected_ids
+        nudged = mended.appended[-1:] if count_open(found.todos) else []
+        if nudged and nudged[0].content == opener:
+            notes["shown"] = nudged[0].id or ""
         return mended.build_writes(state["messages"]), reasons
 
     def render_new_list(self, found: Input, arrived: list[BaseMessage]) -> str:
@@ -286,8 +305,10 @@ class Activate(Node):
             return ""
         text = ""
         if found.settings.on_new_topic == "say" and not found.opening.answers_person_wait:
+            # what others changed is said in the same message
+            rest = find_unchanged(notes, found.todos)
             text = name_old_items(
-                self.dialect, found.settings, found.todos, found.state["todo_goal"], "replace_or_continue"
+                self.dialect, found.settings, rest, found.state["todo_goal"], "replace_or_continue"
             )
         if count_open(found.todos) and found.settings.on_question != "wake":
             notes["uncalled"] = "said" if text else "unsaid"

@@ -28,6 +28,7 @@ from wakeloop.model.tool_results import (
     unknown_tool_error,
 )
 from wakeloop.platform.direct_calls import DirectTool, has_no_listeners, takes_injection
+from wakeloop.platform.runnables import read_step
 from wakeloop.platform.tool_boundary import (
     arun_within,
     find_time_limit,
@@ -114,7 +115,7 @@ class RunTools(TimedNode):
         else:
             work = partial(tool.invoke, call, config)
         try:
-            return self.check_update(call, run_within(find_time_limit(tool), work))
+            return self.check_update(call, run_within(find_time_limit(tool), work), config)
         except BaseException as error:  # noqa: BLE001 - whatever a tool raises is its result
             return _answer_error(call, error, self.model)
 
@@ -129,13 +130,13 @@ class RunTools(TimedNode):
         else:
             work = tool.ainvoke(call, config)
         try:
-            return self.check_update(call, await arun_within(find_time_limit(tool), work))
+            return self.check_update(call, await arun_within(find_time_limit(tool), work), config)
         except BaseException as error:  # noqa: BLE001 - whatever a tool raises is its result
             return _answer_error(call, error, self.model)
 
-    def check_update(self, call: dict[str, Any], result: Any) -> Any:
+    def check_update(self, call: dict[str, Any], result: Any, config: RunnableConfig) -> Any:
         """Turn what a tool returned into an update. Raises `ToolError` if no checkpoint can store it."""
-        update = _build_update(call, result)
+        update = _build_update(call, result, read_step(config))
         if not self.saver:
             return update
         for part in _as_list(update):
@@ -161,7 +162,7 @@ def _is_async_only(tool: BaseTool) -> bool:
     return getattr(tool, "coroutine", None) is not None and getattr(tool, "func", True) is None
 
 
-def _build_update(call: dict[str, Any], result: Any) -> Any:
+def _build_update(call: dict[str, Any], result: Any, step: int) -> Any:
     """Turn what a tool returned into an update, or several: messages, or commands that pass through."""
     if isinstance(result, dict):
         result = result.get("messages", [])
@@ -186,6 +187,8 @@ def _build_update(call: dict[str, Any], result: Any) -> Any:
         _check_command(command)
         update = _read_update(call, command)
         answers += update.get("messages", [])
+        if update.get("todos") is not None:  # merged with what others write in the same superstep
+            update["todos"] = {"given": update["todos"], "by": call["name"], "step": step}
         updates.append(Command(update=update))
     if not _answers(call, answers):
         messages.append(tool_result(call, "Done."))

@@ -12,6 +12,7 @@ from wakeloop.loop.audit import note_completed
 from wakeloop.loop.before_request import Notices
 from wakeloop.loop.idle_rounds import reach_unless_grown
 from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.list_changes import note_own_write, note_unnoticed, render_whole_list
 from wakeloop.loop.list_writes import note_writes
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.replies import find_external_calls
@@ -24,18 +25,35 @@ from wakeloop.model.tool_results import (
     tool_result,
     unknown_tool_error,
 )
+from wakeloop.platform.runnables import read_step
 from wakeloop.platform.tool_runs import ToolAnsweringNode
 from wakeloop.platform.traces import stream_event
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, adopt_list, copy_ledger
-from wakeloop.text.marks import append_to_result, find_last
+from wakeloop.text.marks import append_to_result, find_last, with_list_stamp
 from wakeloop.thread.interrupts import ReviewedRound, play_reviewed_round
 from wakeloop.thread.verifier import Verifier
-from wakeloop.todos.changes import changed_ids, diff_lists
+from wakeloop.todos.changes import Changes, changed_ids, diff_lists
 from wakeloop.todos.items import OperationRefused
-from wakeloop.todos.operations import Board, Change, Operation, Outcome, Question, Replace, Rules, Show
+from wakeloop.todos.operations import Board, Change, Operation, Outcome, Question, Replace, Reset, Rules, Show
+from wakeloop.todos.stamps import stamp_after, stamp_items
 from wakeloop.todos.verification import prune_refusals, with_status
+
+
+@dataclass(frozen=True)
+class PlayedRound:
+    """A round's todo calls, the list before them, and in which superstep they were made.
+
+    The `others`, calls next to the todo calls, waited for the plan: they run now, or are answered. `unseen`
+    is what the model has not seen of the list.
+    """
+
+    calls: list[Any]
+    before: Board
+    others: list[Any]
+    step: int
+    unseen: dict[str, Any] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +66,7 @@ class ValidateTodos(ToolAnsweringNode):
 
     def __call__(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the list's changes and one tool result per call."""
-        play, verdict = self.play(state), None
+        play, verdict = self.play(state, read_step(config)), None
         try:
             while True:
                 verdict = self.verifier.ask(play.send(verdict), state)
@@ -57,7 +75,7 @@ class ValidateTodos(ToolAnsweringNode):
 
     async def acall(self, state: TodoState, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; an asynchronous verifier is awaited."""
-        play, verdict = self.play(state), None
+        play, verdict = self.play(state, read_step(config)), None
         try:
             while True:
                 verdict = await self.verifier.aask(play.send(verdict), state)
@@ -70,11 +88,11 @@ class ValidateTodos(ToolAnsweringNode):
         calls = [call for call in last_calls(state["messages"]) if call["id"] in wanted]
         return find_unanswered(calls, state["messages"])
 
-    def play(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
+    def play(self, state: TodoState, step: int) -> Generator[Question, str | None, dict[str, Any]]:
         """Play the round, or put open items to the verifier once its calls are answered."""
         if copy_ledger(state).get("check") and not self.calls_to_answer(state):
             return self.check_open_items(state)
-        return self.play_round(state)
+        return self.play_round(state, step)
 
     def check_open_items(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
         """Put open items to the verifier, and complete those that it finds done; the others stay silent."""
@@ -117,10 +135,12 @@ class ValidateTodos(ToolAnsweringNode):
             stream_event(event)
         changed = diff_lists(before.todos, after.todos)
         stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
-        text = Notices(changes="\n".join(lines)).compose()
-        return {"messages": [append_to_result(last, text)], "todos": changed, "todo_ledger": ledger}
+        said = append_to_result(last, Notices(changes="\n".join(lines)).compose())
+        note_own_write(ledger, before.todos, after.todos)
+        said = with_list_stamp(said, stamp_items(after.todos))
+        return {"messages": [said], "todos": changed, "todo_ledger": ledger}
 
-    def play_round(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
+    def play_round(self, state: TodoState, step: int) -> Generator[Question, str | None, dict[str, Any]]:
         """Play the round; return the update, or the notes to store before a plan is shown."""
         ledger, calls = copy_ledger(state), self.calls_to_answer(state)
         notes: Ledger = {**ledger}
@@ -131,6 +151,8 @@ class ValidateTodos(ToolAnsweringNode):
             next_id=ledger.get("next_id", 1),
             refusals=ledger.get("refusals", {}),
         )
+        if written is None:
+            note_unnoticed(ledger, state["messages"], todos)
         settings = settings_in_force(self.settings, ledger)
         rules = Rules(
             settings.max_items,
@@ -142,9 +164,13 @@ class ValidateTodos(ToolAnsweringNode):
         verified = self.verifier.verify is not None
         judged = yield from play_reviewed_round(board, operations, rules, notes, verified=verified)
         if not isinstance(judged, ReviewedRound):
+            if "unseen" in ledger:
+                judged["unseen"] = ledger["unseen"]
             return {"todo_ledger": judged}
         others = find_external_calls(ledger, last_calls(state["messages"])) if "plan" in ledger else ()
-        return self.write_outcomes(state, calls, board, judged, find_unanswered(others, state["messages"]))
+        waiting = find_unanswered(others, state["messages"])
+        played = PlayedRound(calls, board, waiting, step, ledger.get("unseen"))
+        return self.write_outcomes(state, played, judged)
 
     def read_operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
         """Turn a call into an operation, or into the sentence that refuses it."""
@@ -158,18 +184,23 @@ class ValidateTodos(ToolAnsweringNode):
                 why = str(refusal)
             else:
                 why = self.dialect.refusal(operation, board)
+                if why is None and "unseen" in ledger and isinstance(operation, Replace | Reset):
+                    why = self.refuse_outdated(ledger)
                 if why is None:
                     return operation
         return Replace((), why) if self.dialect.replaces and call["name"] in self.dialect.writes else why
 
-    def write_outcomes(
-        self, state: TodoState, calls: list[Any], before: Board, judged: ReviewedRound, others: list[Any]
-    ) -> dict[str, Any]:
-        """Turn the outcomes into tool results, the list's changes, counters and events.
+    def refuse_outdated(self, ledger: Ledger) -> str:
+        """Return why a whole list is refused: it answers a request made before others changed the list."""
+        settings = settings_in_force(self.settings, ledger)
+        return fill_prompt("outdated_list", self.dialect.prompt_folder, settings.prompts)
 
-        The `others`, calls next to the todo calls, waited for the plan: they run now, or are answered.
-        """
+    def write_outcomes(self, state: TodoState, played: PlayedRound, judged: ReviewedRound) -> dict[str, Any]:
+        """Turn the outcomes into tool results, the list's changes, counters and events."""
+        calls, before = played.calls, played.before
         ledger, by_hand = copy_ledger(state), adopt_list(state["todos"], {}) is not None
+        if played.unseen is not None:
+            ledger["unseen"] = played.unseen
         settings, after = settings_in_force(self.settings, ledger), judged.board
         ledger["next_id"] = after.next_id
         ledger.pop("refusals", None)
@@ -183,11 +214,12 @@ class ValidateTodos(ToolAnsweringNode):
             note_accepted(ledger, before, outcomes, called=any("fault" not in call for call in runs))
         note_completed(ledger, before.todos, after.todos, settings, verified=verified)
         results = self.render_results(state, calls, outcomes, ledger)
+        self.update_unseen(ledger, before, judged, outcomes, results)
         if results and settings.max_idle_rounds:
             # Idle rounds are counted from the messages alone; this notes how far the list had come before.
             results[0].artifact = reach_unless_grown(before.todos, after.todos)
         if "plan" in ledger:
-            results += self.apply_plan_ruling(ledger, judged, results, others, settings)
+            results += self.apply_plan_ruling(ledger, judged, results, played.others, settings)
         for event in self.verifier.make_events(outcomes, after):
             stream_event(event)
         update: dict[str, Any] = {"messages": results}
@@ -197,9 +229,38 @@ class ValidateTodos(ToolAnsweringNode):
             update["todo_goal"] = after.goal
         changed = diff_lists(before.todos, after.todos)
         if changed or by_hand:
-            update["todos"] = {"all": list(after.todos)} if by_hand else changed
+            written: Changes = {"all": list(after.todos)} if by_hand else changed
+            if "plan" not in ledger and len(last_calls(state["messages"])) > len(calls):
+                written["step"] = played.step  # calls beside it may write the list, too
+            update["todos"] = written
+            results[-1] = with_list_stamp(results[-1], stamp_after(state["todos"], written, after.todos))
             stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
         return update
+
+    def update_unseen(
+        self,
+        ledger: Ledger,
+        before: Board,
+        judged: ReviewedRound,
+        outcomes: Sequence[Outcome],
+        results: Sequence[ToolMessage],
+    ) -> None:
+        """Note what the model knows of others' changes after the round; show the list if one was refused."""
+        if "unseen" not in ledger:
+            return
+        why, after = self.refuse_outdated(ledger), judged.board
+        outdated = [result for result, outcome in zip(results, outcomes, strict=True) if outcome.error == why]
+        if outdated:
+            settings = settings_in_force(self.settings, ledger)
+            listing = render_whole_list(self.dialect, settings, after.todos, after.goal)
+            last = outdated[-1]
+            last.content = f"{last.content}\n\n{listing}"
+            ledger |= {"outdated": True, "shown": last.id or ""}
+        knows_all = (Replace, Reset, Show)
+        if outdated or any(o.error is None and isinstance(o.operation, knows_all) for o in outcomes):
+            ledger.pop("unseen", None)
+        else:
+            note_own_write(ledger, before.todos, after.todos)
 
     def render_results(
         self, state: TodoState, calls: list[Any], outcomes: Sequence[Outcome], ledger: Ledger
@@ -252,6 +313,7 @@ class ValidateTodos(ToolAnsweringNode):
             last = results[-1]
             last.content = f"{last.content}\n\n{edited}"
             ledger["shown"] = last.id or ""
+            ledger.pop("unseen", None)
         why = fill_prompt(f"held_{kind}", self.dialect.prompt_folder, settings.prompts)
         ledger["faults"] = {**ledger.get("faults", {}), **{call["id"]: why for call in others}}
         return [error_result(call, call.get("fault") or why) for call in others]

@@ -49,7 +49,9 @@ class Wake(Node):
         note_list(ledger, todos, settings)
         cycle, left = ledger.get("wake_cycles", 0) + 1, count_open(todos)
         dialect, few = self.dialect, settings
-        if not self.whole:
+        if (
+            not self.whole and "unseen" not in ledger
+        ):  # it is short only where the model knows the newest list
             dialect, few = shorten_nudge(dialect, settings, state["messages"], todos)
         some_open = left + is_unmet(ledger)
         doubt = find_doubt(ledger, state["messages"], settings) if some_open else None

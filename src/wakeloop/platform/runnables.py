@@ -49,3 +49,8 @@ class Router(Runnable[Any, Any]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Choose in an asynchronous graph."""
         return self.choose(input)
+
+
+def read_step(config: RunnableConfig) -> int:
+    """Return the number of the current superstep; 0 outside a graph."""
+    return int(config.get("metadata", {}).get("langgraph_step", 0))

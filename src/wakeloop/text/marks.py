@@ -20,6 +20,7 @@ SOURCE = "lc_source"  # LangChain's key for who added a message that the user ne
 HIDDEN = "do-not-render-"  # chat UIs hide messages whose id starts with this
 DURATION_KEY = "wakeloop_ms"  # in a result's metadata, which providers are never sent
 KIND_KEY = "wakeloop_reply"  # in a reply's metadata: why it is no answer
+STAMP_KEY = "wakeloop_list"  # in the metadata of a message that shows the list, or what changed in it
 Kind = Literal["wake", "guard", "nag", "activate", "event", "repair", "retry", "format"]
 KINDS: frozenset[str] = frozenset(get_args(Kind))
 Form = TypeVar("Form", bound=BaseMessage)
@@ -130,6 +131,20 @@ def mark_no_answer(reply: AIMessage, why: str) -> AIMessage:
     return reply.model_copy(update={"response_metadata": {**reply.response_metadata, KIND_KEY: why}})
 
 
+def with_list_stamp(message: Form, stamp: int) -> Form:
+    """Return a message with the stamp of the list that the model knows by it."""
+    return message.model_copy(update={"response_metadata": {**message.response_metadata, STAMP_KEY: stamp}})
+
+
+def find_list_stamp(messages: Sequence[BaseMessage]) -> int | None:
+    """Return the newest stamp of a history, or None."""
+    for message in reversed(messages):
+        stamp = message.response_metadata.get(STAMP_KEY)
+        if type(stamp) is int:
+            return stamp
+    return None
+
+
 def make_user_message(kind: Kind, text: str, **more: Any) -> HumanMessage:
     """Return a user message that the graph writes; its mark holds what is not None of `more`."""
     marked = injected_kwargs(kind, **{key: value for key, value in more.items() if value is not None})
@@ -150,14 +165,19 @@ def remove_mark(message: BaseMessage) -> BaseMessage:
     return message.model_copy(update={"additional_kwargs": kept})
 
 
-def append_to_result(message: ToolMessage, text: str) -> ToolMessage:
-    """Return a tool result with the graph's text appended; the mark counts the appended characters."""
+def append_to_result(message: ToolMessage, text: str, *, first: bool = False) -> ToolMessage:
+    """Return a tool result with the graph's text appended; the mark counts the appended characters.
+
+    With `first` it comes before what the graph appended earlier.
+    """
     suffix = f"\n\n{fix_surrogates(text)}"
     content: Any
     if isinstance(message.content, str):
-        content = message.content + suffix
+        end = len(message.content) - (added_length(message) if first else 0)
+        content = message.content[:end] + suffix + message.content[end:]
     else:
-        content = [*message.content, {"type": "text", "text": suffix}]
+        end = len(message.content) - (1 if first and added_length(message) else 0)
+        content = [*message.content[:end], {"type": "text", "text": suffix}, *message.content[end:]]
     mark = make_mark("nag", chars=added_length(message) + len(suffix))
     kwargs = {**message.additional_kwargs, **mark}
     return message.model_copy(update={"content": content, "additional_kwargs": kwargs})

@@ -15,7 +15,9 @@ from wakeloop.errors import EditError
 from wakeloop.loop.gates import DONE
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import Ledger, read_notes
+from wakeloop.loop.list_changes import PERSON, note_changes
 from wakeloop.platform.computed_once import computed_once
+from wakeloop.state import note_untaken
 from wakeloop.text.characters import is_blank
 from wakeloop.thread.edit_target import EditTarget, refuse_unfinished
 from wakeloop.thread.thread_status import read_session
@@ -163,6 +165,7 @@ class _Edit:
         ledger = read_notes(values)
         stored = values.get("todos") or ()
         old, next_id = assign_ids(stored, ledger.get("next_id", 1))
+        untaken = getattr(stored, "before", None) is not None  # somebody wrote it, and no run has begun since
         refusals = self.drop_refusals(ledger)
         restarts = self.clear and target.renumbers
         if restarts:
@@ -174,14 +177,18 @@ class _Edit:
         if difference := diff_lists(old, todos):
             # update_state may have written items without ids; a difference could not name those.
             without_ids = any("id" not in todo for todo in stored)
-            update["todos"] = {"all": todos} if without_ids else difference
+            update["todos"] = {"all": todos} if without_ids or untaken else difference
         if self.goal is not None or (self.clear and values.get("todo_goal")):
             update["todo_goal"] = self.goal or ""
         if not update and not (restarts and ledger.get("next_id", 1) > 1):
             return todos, {}
         # The session and not the ledger says which version the list has: a parent has no ledger.
         writes = read_session(snapshot)["list"] + ("todos" in update)
-        update["todo_ledger"] = {**ledger, "next_id": board.next_id, "writes": writes}
+        notes: Ledger = {**ledger, "next_id": board.next_id, "writes": writes}
+        if untaken:
+            note_untaken(notes, stored, old)
+        note_changes(notes, old, todos, PERSON)
+        update["todo_ledger"] = notes
         if "refusals" in ledger or refusals:
             update["todo_ledger"]["refusals"] = refusals
         if values.get("todo_session"):

@@ -14,6 +14,7 @@ from wakeloop.loop.case import Costs, choose_costs
 from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.idle_rounds import count_idle_rounds, end_if_looping
 from wakeloop.loop.ledger import ROUND_KEYS, drop_keys
+from wakeloop.loop.list_changes import PROGRAM, note_unnoticed
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import note_progress
 from wakeloop.loop.pushes import asks_for_call, note_calls
@@ -35,7 +36,7 @@ from wakeloop.model.usage import UsageRecorder, measure_usage
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.settings import LoopSettings
-from wakeloop.state import adopt_list, copy_ledger, list_before
+from wakeloop.state import adopt_list, copy_ledger, find_overruled, list_before
 from wakeloop.stream import EndReason
 from wakeloop.text.marks import kind_of, mark_no_answer, split_result_text
 from wakeloop.todos.changes import make_todos_event
@@ -106,17 +107,25 @@ class Exchange:
     @computed_once
     def request(self) -> Request:
         """The request, after the last round's list and progress have been noted."""
-        written = adopt_list(self.todos, self.ledger)
+        noted = self.ledger.get("unseen")
+        written = adopt_list(self.todos, self.ledger, self.find_writer())
         if written is not None:
-            stream_event(make_todos_event(list_before(self.todos), written))
+            stream_event(make_todos_event(list_before(self.todos), written, find_overruled(self.todos)))
             self.todos = written
             self.update["todos"] = {"all": written}
+        note_unnoticed(self.ledger, self.messages, self.todos)
         note_list(self.ledger, self.todos, self.settings)
         note_progress(self.messages, self.ledger, self.context.dialect.tool_names)
         note_work(self.messages, self.ledger, self.settings)
         request = Request(self.state, self.todos, self.ledger, self.settings, self.context.dialect)
+        # a nudge that was written after the changes shows them
+        request.say_changes(is_older=self.ledger.get("unseen") == noted)
         request.add_reminder(self.idle)
         return request
+
+    def find_writer(self) -> str:
+        """Return who wrote the list past the model, where the list itself does not say so."""
+        return PROGRAM
 
     @computed_once
     def wire(self) -> list[AnyMessage]:

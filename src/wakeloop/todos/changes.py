@@ -13,13 +13,23 @@ class Changes(TypedDict, total=False):
     """The difference between two lists, as written to the channel: plain JSON.
 
     `put` has new and changed items, `drop` the ids that went away, `order` all ids if `put` and `drop` alone
-    would give another order. `all` replaces the list. An empty dict changes nothing.
+    would give another order. `all` replaces the list. An empty dict changes nothing. `step` is the superstep,
+    if other calls ran in it, so that a list that one of them wrote can be merged.
     """
 
     all: list[Todo]
     put: list[Todo]
     drop: list[int | str]
     order: list[int | str]
+    step: int
+
+
+class ToolList(TypedDict):
+    """A list that a tool has written, with the tool's name and the superstep."""
+
+    given: list[Todo]
+    by: str
+    step: int
 
 
 def diff_lists(old: Sequence[Todo], new: Sequence[Todo]) -> Changes:
@@ -89,6 +99,9 @@ def changed_ids(difference: Changes) -> list[int | str]:
     return [todo["id"] for todo in difference.get("put", ())] + list(difference.get("drop", ()))
 
 
-def make_todos_event(before: Sequence[Todo], todos: Sequence[Todo]) -> dict[str, Any]:
-    """Return the event that reports a changed list."""
-    return {"type": "todos", "todos": list(todos), "changed": changed_ids(diff_lists(before, todos))}
+def make_todos_event(
+    before: Sequence[Todo], todos: Sequence[Todo], overruled: Sequence[int | str] = ()
+) -> dict[str, Any]:
+    """Return the event that reports a changed list, and for which items a todo call overruled a tool."""
+    event = {"type": "todos", "todos": list(todos), "changed": changed_ids(diff_lists(before, todos))}
+    return {**event, "overruled": list(overruled)} if overruled else event

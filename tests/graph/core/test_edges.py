@@ -93,7 +93,10 @@ def test_no_reminder_where_the_round_has_emptied_the_list(thread: Make) -> None:
         change={"nag_after": 1},
     )
     assert agent.walk("go").count("nag") == 1  # it was due when the reply was stored
-    assert [m.content for m in agent.values["messages"] if m.type == "tool"][-1] == "gone"
+    assert [m.content for m in agent.values["messages"] if m.type == "tool"][-1] == (
+        "gone\n\n(automatic) The todo list was changed, and not by you. Go by what it says now.\n"
+        "Removed by drop:\n  [1] a"
+    )
     assert agent.session == session("dormant", "settled", 0)
 
 

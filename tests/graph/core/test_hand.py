@@ -164,7 +164,8 @@ def test_an_edit_spends_and_resets_nothing(thread: Make) -> None:
     assert agent.walk("go") == [*START, *TODO, *WAKE, *END]
     ledger = agent.ledger
     edit(agent, done=[1])
-    assert agent.ledger == {**ledger, "next_id": 3, "writes": ledger["writes"] + 1}
+    unseen = {"items": [[1, todo(1, "a"), "a person"]]}
+    assert agent.ledger == {**ledger, "next_id": 3, "writes": ledger["writes"] + 1, "unseen": unseen}
 
 
 class DiesBetweenSteps(InMemorySaver):

@@ -68,13 +68,26 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
             "judged",
             "check",
             "emptied",
+            "outdated",
         ),
         True,
     ),
     **dict.fromkeys(
-        ("again", "seen", "last_wake", "shown", "tail", "refused", "pairs", "missing", "reasons"), "x"
+        (
+            "again",
+            "seen",
+            "last_wake",
+            "shown",
+            "tail",
+            "refused",
+            "pairs",
+            "missing",
+            "reasons",
+            "vocabulary",
+        ),
+        "x",
     ),
-    **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls", "standing")},
+    **{k: ["x"] for k in ("summaries", "injected", "events", "todo_calls", "standing", "told")},
     "reviews": {"x": {"allowed": ["approve"]}},
     "plan_when": "first",
     **{k: {"x": 1} for k in ("todo_guard_retries", "refusals")},
@@ -108,6 +121,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "reopened": ["x"],
     "verdicts": [[1, "x", ""]],
     "held": [{"x": 1}],
+    "unseen": {"x": 1},
     "given_up": {"x": "blocked"},
     "passed": [1, "x"],
 }
@@ -143,6 +157,7 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
     "passed": [[5], ["x"]],
     "open_at_wake": [[5], ["x"]],
     "settings": [{}, {"x": None}],
+    "unseen": [{}, {"x": None}],
 }
 SAME_KIND: dict[type, list[Any]] = {int: [5], bool: [True], str: ["x"], list: [["x"]], dict: [{}]}
 
@@ -160,10 +175,11 @@ def test_a_key_has_one_life() -> None:
 def test_what_is_dropped_when() -> None:
     assert sorted(THREAD_KEYS) == [
         "events", "goal", "listed", "missing", "next_id", "passed", "refusals", "shown", "summaries",
-        "suspects", "tail", "todo_guard_suppressed", "todo_stale_iterations", "unclaimed", "writes",
+        "suspects", "tail", "todo_guard_suppressed", "todo_stale_iterations", "told", "unclaimed", "unseen",
+        "vocabulary", "writes",
     ]  # fmt: skip
     assert sorted(ROUND_KEYS) == [
-        "check", "completed", "faults", "held", "judged", "nag", "plan", "plan_when", "reviews",
+        "check", "completed", "faults", "held", "judged", "nag", "outdated", "plan", "plan_when", "reviews",
         "todo_calls", "verdicts",
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [

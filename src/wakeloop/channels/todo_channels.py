@@ -1,0 +1,95 @@
+"""The channels of the list: nobody's write is lost unseen."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from langgraph.types import Overwrite
+
+from wakeloop.channels.todo_list import Todos, load_todos
+from wakeloop.errors import DamagedError
+from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
+
+NEVER = 2**53  # updates
+
+
+def is_untaken(value: object) -> bool:
+    """Return whether somebody wrote the list and no node has taken it over yet."""
+    return isinstance(value, Todos) and value.before is not None
+
+
+def read_overwrites(values: Sequence[Any]) -> list[Any]:
+    """Return writes to the list; one that overwrites the channel is a list like any other."""
+    return [value.value if isinstance(value, Overwrite) else value for value in values]
+
+
+def load_value(value: Any) -> Any:
+    """Return a stored list; a damaged one is found when a node reads it."""
+    if not value:
+        return value
+    try:
+        todos = load_todos(value)
+    except DamagedError:
+        return value
+    todos.loaded = not isinstance(value, dict)
+    return todos
+
+
+class TodosChannel(CheapDeltaChannel):
+    """The list as changes. A snapshot would forget who wrote it last, so one waits until a node knows."""
+
+    __slots__ = ("frequency",)
+    frequency: int
+
+    @property
+    def snapshot_frequency(self) -> int:
+        """After how many updates a snapshot is stored."""
+        return NEVER if is_untaken(self.value) else self.frequency
+
+    @snapshot_frequency.setter
+    def snapshot_frequency(self, frequency: int) -> None:
+        self.frequency = frequency
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TodosChannel) and self.frequency == other.frequency
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def copy(self) -> Self:
+        """Return a channel that shares the value."""
+        new = super().copy()
+        new.frequency = self.frequency
+        return new
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        """Return a channel with a stored value."""
+        new = super().from_checkpoint(checkpoint)
+        new.frequency = self.frequency
+        new.value = load_value(new.value)
+        return new
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Apply the writes of a superstep."""
+        return super().update(read_overwrites(values))
+
+
+class PlainTodosChannel(CheapReducerChannel):
+    """The list as a whole, and until a node has taken it over, also the list before."""
+
+    __slots__ = ()
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Apply the writes of a superstep."""
+        return super().update(read_overwrites(values))
+
+    def checkpoint(self) -> Any:
+        """Return what is stored."""
+        value: Any = self.value
+        if not is_untaken(value):
+            return value
+        return {"todos": list(value), "before": list(value.before), "by": value.by}
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        """Return a channel with a stored value; a damaged one is found when a node reads it."""
+        new = super().from_checkpoint(checkpoint)
+        new.value = load_value(new.value)
+        return new

@@ -1,0 +1,330 @@
+"""Rule 23: the model always knows the newest list, whoever wrote it."""
+
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from agents import CONFIG, change, done, todo, write
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.types import Command, Overwrite
+
+from wakeloop import create_todo_agent, join_todos, session_of, update_todos
+from wakeloop.middleware import ChangesState, WakeLoopMiddleware
+from wakeloop.presets import PRESETS
+from wakeloop.testing import ScriptedModel, calls, prompt_faults, wire_faults
+
+SAYS = "The todo list was changed, and not by you."
+QUIET = {"max_wake_cycles": 0, "guard_retries": 0, "auto_continue": True, "on_new_topic": "ignore"}
+DOORS = [*PRESETS, "middleware", "middleware, as changes"]
+Pair = tuple[str, str]
+
+
+def send(dialect: str, *items: Pair) -> AIMessage:
+    """The reply that writes a list, by its contents and statuses."""
+    if dialect == "write_todos":
+        return calls(("write_todos", {"todos": [{"content": text, "status": is_} for text, is_ in items]}))
+    if dialect == "checklist":
+        return calls(("todo", {"items": [{"text": text, "status": is_} for text, is_ in items]}))
+    if dialect == "loki":
+        return calls(("todo__init", {"goal": "tidy"}), *(("todo__add", {"task": text}) for text, _ in items))
+    return write(*(text for text, _ in items))
+
+
+PLAN = (("sweep", "in_progress"), ("water", "pending"))
+
+
+def dialect_of(door: str) -> str:
+    return PRESETS["langchain" if door.startswith("middleware") else door].dialect
+
+
+def make(door: str, *replies: Any, tools: Any = (), saver: Any = None) -> tuple[Any, ScriptedModel, str]:
+    """An agent by one of the doors, its model, and its dialect."""
+    settings = PRESETS["langchain" if door.startswith("middleware") else door].model_copy(update=QUIET)
+    model = ScriptedModel([send(settings.dialect, *PLAN), "Planned.", *replies])
+    saver = saver or InMemorySaver()
+    if not door.startswith("middleware"):
+        return create_todo_agent(model, tools, settings=settings, checkpointer=saver), model, settings.dialect
+    state = ChangesState if door.endswith("changes") else None
+    middleware = [WakeLoopMiddleware(settings=settings)]
+    agent = create_agent(model, list(tools), middleware=middleware, checkpointer=saver, state_schema=state)
+    return agent, model, settings.dialect
+
+
+def run(agent: Any, text: str) -> Any:
+    return agent.invoke({"messages": [("user", text)]}, CONFIG)
+
+
+def texts(request: list[BaseMessage]) -> str:
+    return "\n".join(message.text for message in request)
+
+
+def sound(model: ScriptedModel) -> bool:
+    return wire_faults(model.requests) == prompt_faults(model.requests) == []
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_an_edit_by_hand_is_shown_once(door: str) -> None:
+    agent, model, _ = make(door, "Fine.", "Fine.")
+    run(agent, "Tidy up.")
+    first, second = (item["id"] for item in agent.get_state(CONFIG).values["todos"])
+    update_todos(agent, CONFIG, remove=[second], add=["tell Ada"], done=[first])
+    run(agent, "Continue.")
+    asked, said = model.requests[-1][-2:]
+    assert asked.text == "Continue."
+    lines = said.text.removeprefix("(automatic) ").split("\n")
+    assert lines[0] == f"{SAYS} Go by what it says now."
+    assert lines[1::2] == ["Completed by a person:", "Removed by a person:", "Added by a person:"]
+    assert ["sweep" in lines[2], "water" in lines[4], "tell Ada" in lines[6]] == [True] * 3
+    run(agent, "Continue.")
+    assert [texts(request).count(SAYS) for request in model.requests] == [0, 0, 1, 1]
+    assert model.requests[-1][-1].text == "Continue."
+    assert len(model.requests) == 4
+    assert sound(model)
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("by", ["update_state", "input"])
+def test_a_list_from_the_program_is_shown_once(by: str, door: str) -> None:
+    agent, model, _ = make(door, "Fine.", "Fine.")
+    run(agent, "Tidy up.")
+    first, second = agent.get_state(CONFIG).values["todos"]
+    todos = [{**first, "status": "completed"}, {**second, "content": "water the plants"}]
+    if by == "update_state":
+        agent.update_state(CONFIG, {"todos": todos})
+        run(agent, "Continue.")
+    else:
+        agent.invoke({"messages": [("user", "Continue.")], "todos": todos}, CONFIG)
+    said = texts(model.requests[-1][-2:])
+    assert said.count("water the plants") == 1
+    assert said.count("Completed by the program:") == 1
+    run(agent, "Continue.")
+    assert [texts(request).count("water the plants") for request in model.requests] == [0, 0, 1, 1]
+    assert sound(model)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_fork_that_writes_the_list_in_mid_run_shows_it(door: str) -> None:
+    agent, model, _ = make(door, "Fine.", "Fine.", "Fine.")
+    run(agent, "Tidy up.")
+    run(agent, "Go on.")
+    at = "model" if door.startswith("middleware") else "call_model"
+    history = list(agent.get_state_history(CONFIG))
+    place = next(snapshot for snapshot in history if snapshot.next == (at,))
+    fork = agent.update_state(place.config, {"todos": [todo(9, "tell Ada")]})
+    agent.invoke(None, fork)
+    said = model.requests[-1][-1].text
+    assert said.count("tell Ada") == 1
+    assert "[The current todo list:]" in said or SAYS in said
+    run(agent, "Continue.")
+    assert texts(model.requests[-1]).count("tell Ada") == 1
+
+
+def test_an_overwritten_list_is_shown_too() -> None:
+    agent, model, _ = make("wakeloop", "Fine.")
+    run(agent, "Tidy up.")
+    agent.update_state(CONFIG, {"todos": Overwrite([todo(1, "sweep"), todo(3, "tell Ada")])})
+    run(agent, "Continue.")
+    assert texts(model.requests[-1]).count("tell Ada") == 1
+
+
+@pytest.mark.parametrize("door", [door for door in DOORS if dialect_of(door) != "parley"])
+def test_a_whole_list_that_answers_an_older_request_is_refused_once(door: str) -> None:
+    """A stored reply is resumed after somebody has edited the list; what it did not know is not lost."""
+    dialect = dialect_of(door)
+    again = calls(("todo__clear", {})) if dialect == "loki" else send(dialect, *PLAN)
+    agent, model, _ = make(door, again, again, "Planned anew.")
+    run(agent, "Tidy up.")
+    at, before = "validate_todos", "call_model"
+    if door.startswith("middleware"):
+        at, before = "WakeLoopMiddleware.after_model", "model"
+    agent.invoke({"messages": [("user", "Plan anew.")]}, CONFIG, interrupt_before=[at])
+    todos = [*agent.get_state(CONFIG).values["todos"], {"content": "tell Ada", "status": "pending"}]
+    agent.update_state(CONFIG, {"todos": todos}, as_node=before)
+    agent.invoke(None, CONFIG, interrupt_before=[at])
+    refused = model.requests[-1][-1]
+    assert isinstance(refused, ToolMessage)
+    assert refused.status == "error"
+    assert "the list was changed while you wrote this one" in refused.text
+    assert refused.text.count("tell Ada") == 1
+    assert len(agent.get_state(CONFIG).values["todos"]) == 3
+    agent.invoke(None, CONFIG)
+    assert agent.get_state(CONFIG).values["todo_session"]["reason"] != "malformed_calls"
+    assert "tell Ada" not in str(agent.get_state(CONFIG).values["todos"])  # by a model that has seen it
+    assert len(model.requests) == 5
+    assert sound(model)
+
+
+def test_that_refusal_is_neither_malformed_nor_an_idle_round() -> None:
+    agent, _, _ = make("langchain", send("write_todos", *PLAN), "Fine.")
+    run(agent, "Tidy up.")
+    agent.invoke({"messages": [("user", "Plan anew.")]}, CONFIG, interrupt_before=["validate_todos"])
+    todos = agent.get_state(CONFIG).values["todos"][:1]
+    agent.update_state(CONFIG, {"todos": todos}, as_node="call_model")
+    agent.invoke(None, CONFIG)
+    ledger = agent.get_state(CONFIG).values["todo_ledger"]
+    assert "idle_rounds" not in ledger
+    assert "bad_replies" not in ledger
+
+
+def plan(call_id: str) -> Command[Any]:
+    """Write the list."""
+    todos = [todo(1, "a", "cancelled"), todo(2, "b", "completed"), {"content": "new"}]
+    return Command(update={"todos": todos, "messages": [ToolMessage("ok", tool_call_id=call_id)]})
+
+
+def test_a_tools_list_next_to_a_todo_call_is_merged_by_item(door: str, thread: Any) -> None:
+    both = calls(change(1, "done"), ("plan", {"call_id": "77"}, "77"))
+    agent = thread(write("a", "b"), both, "bye", tools=[plan], change=QUIET)
+    events = [event for event in agent.events("go") if event["type"] == "todos"]
+    assert agent.todos == [todo(1, "a", "completed"), todo(2, "b", "completed"), todo(3, "new")]
+    assert [event.get("overruled") for event in events] == [None, None, [1]]
+    said = [message for message in agent.model.requests[-1] if message.text.startswith("ok\n\n")]
+    lines = said[0].text.split("\n")[3:]
+    assert lines == ["Completed by plan:", "  [2] b", "Added by plan:", "  [3] new"]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_tools_list_is_said_once(door: str) -> None:
+    def drop(call_id: str) -> Command[Any]:
+        """Leave one item."""
+        todos = [todo(7, "tell Ada")]
+        return Command(update={"todos": todos, "messages": [ToolMessage("ok", tool_call_id=call_id)]})
+
+    agent, model, _ = make(door, calls(("drop", {"call_id": "77"}, "77")), "Fine.", "Fine.", tools=[drop])
+    run(agent, "Tidy up.")
+    run(agent, "Continue.")
+    result = model.requests[-1][-1].text
+    assert result.startswith("ok\n\n")
+    assert [result.count(words) for words in ("Removed by drop:", "Added by drop:", "tell Ada")] == [1, 1, 1]
+    run(agent, "Continue.")
+    assert texts(model.requests[-1]).count("tell Ada") == 1
+    assert sound(model)
+
+
+class Shared(TypedDict):
+    messages: Annotated[list[Any], add_messages]
+    todos: list[Any]
+
+
+def test_a_parents_node_that_writes_the_list_is_seen_without_notes() -> None:
+    """With the default checkpointer an agent forgets its notes; the history knows which list it showed."""
+    model = ScriptedModel([write("a", "b"), "one", "two", "three"])
+
+    def edit(state: Shared) -> dict[str, Any]:
+        if state["messages"][-1].text != "one":
+            return {}
+        return {"todos": [todo(1, "a", "completed"), todo(2, "b"), todo(3, "tell Ada")]}
+
+    graph = StateGraph(Shared)
+    graph.add_node("agent", create_todo_agent(model, settings=PRESETS["wakeloop"].model_copy(update=QUIET)))
+    graph.add_node("edit", edit)
+    graph.add_edge(START, "agent")
+    graph.add_edge("agent", "edit")
+    graph.add_edge("edit", END)
+    parent = graph.compile(checkpointer=InMemorySaver())
+    for text in ("go", "on", "on"):
+        parent.invoke({"messages": [("user", text)]}, CONFIG)
+    assert [texts(request).count("tell Ada") for request in model.requests] == [0, 0, 1, 1]
+    assert sound(model)
+
+
+def test_another_vocabulary_shows_the_list_whole_once() -> None:
+    saver = InMemorySaver()
+    agent, _, _ = make("langchain", saver=saver)
+    run(agent, "Tidy up.")
+    settings = PRESETS["wakeloop"].model_copy(update=QUIET)
+    model = ScriptedModel(["Fine.", "Fine."])
+    other = create_todo_agent(model, settings=settings, checkpointer=saver)
+    run(other, "Continue.")
+    run(other, "Continue.")
+    shown = "(automatic) [The current todo list:]\n\n  [1] sweep (in progress)\n  [2] water"
+    assert [texts(request).count(shown) for request in model.requests] == [1, 1]
+
+
+def test_a_nudge_that_shows_the_list_says_only_what_it_does_not_show(thread: Any) -> None:
+    agent = thread(write("a", "b", "c"), ".", ".", change={**QUIET, "nag_after": 0})
+    agent.run("go")
+    update_todos(agent.graph, agent.at(), done=1, add="tell Ada")
+    agent.run({})
+    said = agent.model.requests[-1][-1].text
+    assert said.startswith(f"(automatic) {SAYS} Go by what it says now.\nCompleted by a person:\n  [1] a\n\n")
+    assert "\n  [2] b\n  [3] c\n  [4] tell Ada" in said
+    assert said.count("tell Ada") == said.count("(automatic)") == 1
+
+
+def test_an_edit_that_is_undone_is_not_said(thread: Any) -> None:
+    agent = thread(write("a"), ".", ".", change=QUIET)
+    agent.run("go")
+    update_todos(agent.graph, agent.at(), edit={1: "A"})
+    update_todos(agent.graph, agent.at(), edit={1: "a"})
+    agent.run("on")
+    assert agent.model.requests[-1][-1].text == "on"
+
+
+EDITS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "reworded": ({"edit": {1: "A"}}, ["Reworded by a person:", "  [1] A (was: a)"]),
+    "blocked": ({"block": {1: "no key"}}, ["Blocked by a person:", "  [1] a (blocked: no key)"]),
+    "cancelled": ({"cancel": [1]}, ["Cancelled by a person:", "  [1] a"]),
+    "reopened": ({"reopen": [2]}, ["Reopened by a person:", "  [2] b"]),
+    "started": ({"start": [1]}, ["Started by a person:", "  [1] a (in progress)"]),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_in_which_words(name: str, thread: Any) -> None:
+    edits, lines = EDITS[name]
+    agent = thread(write("a", "b"), done(2), ".", ".", change=QUIET)
+    agent.run("go")
+    update_todos(agent.graph, agent.at(), **edits)
+    agent.run("on")
+    assert agent.model.requests[-1][-1].text.split("\n")[1:] == lines
+
+
+def test_a_moved_item(thread: Any) -> None:
+    def swap(call_id: str) -> Command[Any]:
+        """Swap two items."""
+        todos = [todo(2, "b"), todo(1, "a")]
+        return Command(update={"todos": todos, "messages": [ToolMessage("ok", tool_call_id=call_id)]})
+
+    agent = thread(write("a", "b"), calls(("swap", {"call_id": "77"}, "77")), ".", tools=[swap], change=QUIET)
+    agent.run("go")
+    said = agent.model.requests[-1][-1].text.split("\n")[3:]
+    assert said == ["Moved by swap; the order is now: [2], [1]"]
+
+
+class Joined(TypedDict):
+    messages: Annotated[list[Any], add_messages]
+    todos: Annotated[list[Any], join_todos]
+
+
+BASE = [todo(1, "a", "completed"), todo(2, "b")]
+BRANCHES: dict[str, tuple[str, AIMessage, list[Any]]] = {
+    "reopens": ("parley", calls(change(1, "open")), [todo(1, "a"), todo(2, "b")]),
+    "clears": ("loki", calls(("todo__clear", {})), []),
+    "replaces": ("write_todos", send("write_todos", ("c", "pending")), [todo(3, "c")]),
+    "blocks": (
+        "parley", calls(change(2, "blocked", "no key")),
+        [todo(1, "a", "completed"), todo(2, "b", "blocked", reason="no key")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("name", BRANCHES)
+def test_what_one_branch_did_and_the_other_left_alone_stays_so(name: str, first: bool) -> None:
+    dialect, reply, expected = BRANCHES[name]
+    settings = {**QUIET, "dialect": dialect, "in_progress": "any"}
+    busy = create_todo_agent(ScriptedModel([reply, "Done."]), settings=settings)
+    idle = create_todo_agent(ScriptedModel(["Nothing to do."]), settings=settings)
+    graph = StateGraph(Joined)
+    for node, agent in (("a", busy if first else idle), ("b", idle if first else busy)):
+        graph.add_node(node, agent)
+        graph.add_edge(START, node)
+    parent = graph.compile(checkpointer=InMemorySaver())
+    parent.invoke({"messages": [("user", "go")], "todos": BASE}, CONFIG)
+    snapshot = parent.get_state(CONFIG)
+    assert snapshot.values["todos"] == expected
+    assert session_of(snapshot)["open"] == sum(item["status"] == "pending" for item in expected)

@@ -1,0 +1,365 @@
+"""Rule 23 as a property: what a request says of the list is the stored list, whoever wrote it.
+
+A reader goes through the messages of each request as a model would: results, showings, differences. What it
+knows then must be the list with which the request was made. 20,000 sequences:
+`NEWEST_LIST=20000 pytest -n0 tests/graph/core/test_newest_list_machine.py`
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+from agents import budget
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from wakeloop import create_todo_agent, update_todos
+from wakeloop.middleware import ChangesState, WakeLoopMiddleware
+from wakeloop.presets import PRESETS
+from wakeloop.testing import ScriptedModel, calls, wire_faults
+
+SEQUENCES = int(os.environ.get("NEWEST_LIST", "24"))
+QUIET = {
+    "max_wake_cycles": 1,
+    "guard_retries": 0,
+    "auto_continue": True,
+    "nag_after": 2,
+    "on_question": "wake",
+}
+DOORS = (*PRESETS, "middleware", "middleware, as changes")
+CLASSES = {
+    "pending": "open",
+    "in_progress": "open",
+    "completed": "closed",
+    "cancelled": "closed",
+    "done": "closed",
+}
+WORDS = {"done": "closed", "cancelled": "closed", "blocked": "blocked", "open": "open", "in_progress": "open"}
+VERBS = "Added|Removed|Reworded|Completed|Cancelled|Blocked|Reopened|Started|Put back"
+HEADER = re.compile(rf"({VERBS}) by .+:")
+LINES = {
+    "parley": re.compile(r"  \[(?P<key>\d+)\] (?P<text>t\d+)(?P<note>.*)"),
+    "loki": re.compile(r"  (?P<mark>[○✓]) (?P<key>\d+)\. (?P<text>t\d+)(?P<note>.*)"),
+    "checklist": re.compile(r"\[(?P<mark>.)\] #(?P<key>\w+): (?P<text>t\d+)(?P<note>.*)"),
+    "write_todos": re.compile(r"  - \[(?P<mark>\w+)(?P<note>.*?)\] (?P<text>t\d+)"),
+}
+NUDGE = re.compile(r"(?P<open>\d+) of \d+ (unfinished|items)|Progress: \d+/\d+ completed")
+MARKS = {
+    "✓": "closed",
+    "x": "closed",
+    "-": "closed",
+    "completed": "closed",
+    "cancelled": "closed",
+    "!": "blocked",
+}
+
+
+class Reader:
+    """What a model knows of the list after reading a request: by id, or by content where it sees no ids."""
+
+    def __init__(self, dialect: str) -> None:
+        self.dialect = dialect
+        self.known: dict[str, tuple[str, str]] = {}
+
+    def key(self, item: Any) -> str:
+        return str(item["content"] if self.dialect == "write_todos" else item["id"])
+
+    def read(self, request: Sequence[BaseMessage]) -> dict[str, tuple[str, str]]:
+        made: dict[str, Any] = {}
+        for message in request:
+            if isinstance(message, AIMessage):
+                made |= {call["id"]: call for call in message.tool_calls}
+            if isinstance(message, ToolMessage) and message.status == "success":
+                self.read_result(made[message.tool_call_id], message.text)
+            if message.type in ("human", "tool"):
+                self.read_lines(message.text)
+        return {key: item for key, item in self.known.items() if item[1] != "closed"}
+
+    def read_result(self, call: Any, text: str) -> None:
+        name, args = call["name"], call["args"]
+        own = text.partition("\n\n")[0]
+        if name in ("todo__init", "todo__clear"):
+            self.known = {}
+        elif name == "todo__add":
+            self.known[str(json.loads(own)["id"])] = (args["task"], "open")
+        elif name == "todo__done":
+            key = str(args["id"])
+            self.known[key] = (self.known.get(key, ("?",))[0], "closed")
+        elif name == "write_todos":
+            items = json.loads(own)["todos"]
+            self.known = {
+                one["content"]: (one["content"], CLASSES.get(one["status"], "blocked")) for one in items
+            }
+        elif name == "todo":
+            self.known = {}
+        elif name == "todo_write":
+            numbers = re.match(r"Stored \d+ items, \[(\d+)\] to", own)
+            for place, content in enumerate(args["items"] if numbers else ()):
+                self.known[str(int(numbers[1]) + place)] = (content, "open")  # type: ignore[index]
+        elif name == "todo_update":
+            key = str(args["id"])
+            self.known[key] = (self.known.get(key, ("?",))[0], WORDS[args["status"]])
+
+    def read_lines(self, text: str) -> None:
+        verb = ""
+        for line in text.split("\n"):
+            if line.endswith("[The current todo list:]") or self.shows_all(
+                line, text[text.index(line) + len(line) :]
+            ):
+                self.known = {key: (content, "closed") for key, (content, _) in self.known.items()}
+                verb = ""
+            elif header := HEADER.fullmatch(line):
+                verb = header[1]
+            elif found := LINES[self.dialect].match(line):
+                self.read_item(verb, line, found.groupdict())
+            else:
+                verb = ""
+
+    def shows_all(self, line: str, listing: str) -> bool:
+        """Whether a line begins the whole list; a short nudge names the next item."""
+        nudge = NUDGE.search(line)
+        if nudge is None:
+            return "Here is your todo list" in line
+        found = (LINES[self.dialect].match(one) for one in listing.split("\n"))
+        shown = [one for one in found if one and "blocked" not in one[0]]
+        return self.dialect != "parley" or ("…" not in listing and len(shown) == int(nudge["open"]))
+
+    def read_item(self, verb: str, line: str, found: dict[str, Any]) -> None:
+        key, note = found.get("key") or found["text"], found.get("note") or ""
+        is_ = MARKS.get(found.get("mark") or "", "open")
+        if verb in ("Completed", "Cancelled") or note.startswith((" (completed", " (cancelled", " (done")):
+            is_ = "closed"
+        if "blocked" in note or found.get("mark") == "blocked":
+            is_ = "blocked"
+        if was := re.search(r"\(was: (t\d+)\)", line):
+            self.known.pop(was[1] if self.dialect == "write_todos" else key, None)
+        if verb == "Removed":
+            self.known.pop(key, None)
+        else:
+            self.known[key] = (found["text"], is_)
+
+
+def class_of(item: Any) -> str:
+    return CLASSES.get(item["status"], "blocked")
+
+
+def put(data: str, call_id: str) -> Command[Any]:
+    """Write the list."""
+    told = ToolMessage("put", tool_call_id=call_id)
+    return Command(update={"todos": json.loads(data), "messages": [told]})
+
+
+@cache
+def make(door: str) -> tuple[Any, ScriptedModel, list[Any], str]:
+    """Make an agent by one of the doors: the agent, its model, the replies to come, and its dialect."""
+    preset = PRESETS["langchain" if door.startswith("middleware") else door]
+    settings = preset.model_copy(update={**QUIET, "in_progress": "any", "max_items": None})
+    coming: list[Any] = []
+
+    def script() -> Iterator[Any]:
+        while True:
+            yield coming.pop(0) if coming else "Fine."
+
+    model, saver = ScriptedModel(script()), InMemorySaver()
+    if not door.startswith("middleware"):
+        agent: Any = create_todo_agent(model, [put], settings=settings, checkpointer=saver)
+        return agent, model, coming, settings.dialect
+    state = ChangesState if door.endswith("changes") else None
+    middleware = [WakeLoopMiddleware(settings=settings)]
+    agent = create_agent(model, [put], middleware=middleware, checkpointer=saver, state_schema=state)
+    return agent, model, coming, settings.dialect
+
+
+class Thread:
+    """Random writes of the model, of tools, by hand, by the program and in forks."""
+
+    def __init__(self, door: str) -> None:
+        self.door, self.count = door, 0
+        self.agent, self.model, self.coming, self.dialect = make(door)
+        self.asks = "model" if door.startswith("middleware") else "call_model"
+        self.coming.clear()
+        self.config = {"configurable": {"thread_id": str(uuid4())}}
+
+    # -- what may happen ----------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        self.count += 1
+        return f"t{self.count}"
+
+    @property
+    def todos(self) -> list[Any]:
+        return [dict(item) for item in self.agent.get_state(self.config).values.get("todos") or ()]
+
+    def edited(self, rng: Random) -> list[Any]:
+        """The list as somebody writes it: items removed, changed, moved and added."""
+        todos = rng.sample(self.todos, len(self.todos)) if rng.random() < 0.5 else self.todos
+        new = []
+        for item in todos:
+            match rng.choice(["keep", "keep", "remove", "close", "reword", "block", "open"]):
+                case "remove":
+                    continue
+                case "close":
+                    item["status"] = "completed"
+                case "open":
+                    item["status"] = "pending"
+                case "block":
+                    item |= {"status": "blocked", "reason": "no key"}
+                case "reword":
+                    item["content"] = self.text()
+            new.append(item)
+        if rng.random() < 0.5:
+            new.append({"content": self.text(), "status": "pending"})
+        return new
+
+    def reply(self, rng: Random) -> AIMessage:
+        """What the model does next: it writes, a tool writes, or both."""
+        key = rng.randint(1, 6)
+        made: list[Any] = []
+        kind = rng.choice(["write", "update", "tool", "both"])
+        if kind in ("write", "update", "both"):
+            made += self.todo_calls(kind, key, rng)
+        if kind in ("tool", "both"):
+            self.count += 1
+            call_id = f"put{self.count}"
+            made.append(("put", {"data": json.dumps(self.edited(rng)), "call_id": call_id}, call_id))
+        return calls(*made)
+
+    def todo_calls(self, kind: str, key: int, rng: Random) -> list[Any]:
+        size = rng.randint(0, 3)
+        if self.dialect == "parley" and kind == "write":
+            return [("todo_write", {"items": [self.text() for _ in range(max(size, 1) * 2)]})]
+        if self.dialect == "parley":
+            return [
+                (
+                    "todo_update",
+                    {"id": key, "status": rng.choice(["done", "blocked"]), "reason": "why"},
+                )
+            ]
+        if self.dialect == "loki":
+            if kind == "write":
+                name = rng.choice(["todo__init", "todo__clear"])
+                return [
+                    (name, {"goal": "g"} if name == "todo__init" else {}),
+                    ("todo__add", {"task": self.text()}),
+                ]
+            return [("todo__done", {"id": key})]
+        kept = [item for item in self.todos if rng.random() < 0.5]
+        states = ("pending", "completed")
+        if self.dialect == "checklist":
+            rows = [
+                {
+                    "id": str(item.get("id", self.text())),
+                    "text": item["content"],
+                    "status": rng.choice(states),
+                }
+                for item in kept
+            ]
+            rows += [{"id": self.text(), "text": self.text(), "status": "pending"} for _ in range(size)]
+            return [("todo", {"items": rows})]
+        rows = [{"content": item["content"], "status": rng.choice(states)} for item in kept]
+        rows += [{"content": self.text(), "status": "pending"} for _ in range(size)]
+        return [("write_todos", {"todos": rows})]
+
+    def run(self, rng: Random) -> None:
+        by, rounds = rng.choice(["words", "kick", "list"]), rng.randint(0, 3)
+        given: dict[str, Any] = {} if by == "kick" else {"messages": [("user", "Go on.")]}
+        if by == "list":
+            given["todos"] = self.edited(rng)
+        self.go(given, rng, rounds)
+
+    def go(self, given: Any, rng: Random, rounds: int, config: Any = None) -> None:
+        self.coming[:] = [self.reply(rng) for _ in range(rounds)]
+        self.follow(given, config or self.config)
+
+    def follow(self, given: Any, config: Any, **more: Any) -> list[list[Any]]:
+        """Run, compare each request with the list it was made with, and return those lists."""
+        lists: dict[int, list[Any]] = {}
+        first = len(self.model.requests)
+        for values in self.agent.stream(given, config, stream_mode="values", **more):
+            lists[len(self.model.requests)] = list(values.get("todos") or ())
+        for number in range(first, len(self.model.requests)):
+            self.compare(self.model.requests[number], lists.get(number, []))
+        return [lists.get(number, []) for number in range(first, len(self.model.requests))]
+
+    def compare(self, request: list[BaseMessage], todos: list[Any]) -> None:
+        reader = Reader(self.dialect)
+        known = reader.read(request)
+        has_twins = len({item["content"] for item in todos}) < len(todos)  # a model sees one item of them
+        if all("id" in item for item in todos) and not (has_twins and self.dialect == "write_todos"):
+            open_ = [item for item in todos if class_of(item) != "closed"]
+            assert known == {reader.key(item): (item["content"], class_of(item)) for item in open_}
+        assert wire_faults([request]) == []
+
+    def edit_behind_a_reply(self, rng: Random) -> None:
+        """Add an item between a reply and its todo calls: it outlives what the model did not know of."""
+        if self.door not in PRESETS:
+            return
+        self.coming[:] = [calls(*self.todo_calls(rng.choice(["write", "update"]), rng.randint(1, 6), rng))]
+        self.follow({"messages": [("user", "Go on.")]}, self.config, interrupt_before=["validate_todos"])
+        snapshot = self.agent.get_state(self.config)
+        if snapshot.next != ("validate_todos",):
+            return
+        text = self.text()
+        todos = [*self.todos, {"content": text, "status": "pending"}]
+        self.agent.update_state(self.config, {"todos": todos}, as_node="call_model")
+        lists = self.follow(None, self.config)
+        assert not lists or text in [item["content"] for item in lists[0]]
+
+    def edit_by_hand(self, rng: Random) -> None:
+        keys = [item["id"] for item in self.todos if "id" in item]
+        edits: dict[str, Any] = {"add": [self.text()]} if rng.random() < 0.5 else {}
+        if keys:
+            key = rng.choice(keys)
+            name = rng.choice(["done", "remove", "reopen", "cancel", "edit", "block"])
+            edits[name] = {"edit": {key: self.text()}, "block": {key: "no key"}}.get(name, [key])
+        update_todos(self.agent, self.config, **edits)
+
+    def update_state(self, rng: Random) -> None:
+        if self.todos:
+            self.agent.update_state(self.config, {"todos": self.edited(rng)})
+
+    def fork(self, rng: Random) -> None:
+        """Go back to a request of the past, write the list there, and continue."""
+        rounds = rng.randint(0, 2)
+        history = []
+        for snapshot in self.agent.get_state_history(self.config, limit=30):
+            is_request = snapshot.next == (self.asks,) and snapshot.metadata["source"] == "loop"
+            if is_request and (self.door in PRESETS or snapshot.values["messages"][-1].type != "tool"):
+                history.append(snapshot)
+        if not history:
+            return
+        place = rng.choice(history[:6])
+        node = None if self.door in PRESETS else "WakeLoopMiddleware.before_agent"
+        now = self.agent.update_state(place.config, {"todos": self.edited_from(place, rng)}, as_node=node)
+        self.go(None, rng, rounds, now)
+
+    def edited_from(self, place: Any, rng: Random) -> list[Any]:
+        todos = [dict(item) for item in place.values.get("todos") or ()]
+        return [*todos[rng.randint(0, 1) :], {"content": self.text(), "status": "pending"}]
+
+
+def play(seed: int) -> None:
+    """Play one random sequence."""
+    rng = Random(seed)
+    thread = Thread(rng.choice(DOORS))
+    ways = [thread.run, thread.run, thread.edit_by_hand, thread.update_state, thread.fork]
+    ways.append(thread.edit_behind_a_reply)
+    thread.run(rng)
+    for _ in range(rng.randint(2, 7)):
+        rng.choice(ways)(rng)
+    thread.run(rng)
+
+
+@budget(SEQUENCES)
+@given(st.integers(0, 2**48))
+def test_what_a_request_says_is_the_stored_list(seed: int) -> None:
+    play(seed)
