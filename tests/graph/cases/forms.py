@@ -108,7 +108,7 @@ def refusals(items: Sequence[Item], *, tools: bool) -> Iterator[str]:
     seen: set[str] = set()
     for kind, key, name in items:
         if kind == "call":
-            yield from misnamed(key, name, seen)
+            yield from find_name_faults(key, name, seen)
             seen.add(key)
             waiting.append(key)
         elif kind == "result":
@@ -125,7 +125,7 @@ def refusals(items: Sequence[Item], *, tools: bool) -> Iterator[str]:
         yield "400 the history has calls, and the request no tools"
 
 
-def misnamed(key: str, name: str, seen: set[str]) -> Iterator[str]:
+def find_name_faults(key: str, name: str, seen: set[str]) -> Iterator[str]:
     if not NAME.fullmatch(name or ""):
         yield f"400 {name!r} does not match the pattern of names"
     if not key or len(key) > LONGEST_ID or key in seen:

@@ -14,7 +14,7 @@ ROWS = {
 PATHS = {"rig": 12, "kept": 8, "bare": 4}
 
 
-def taken() -> dict[str, set[str]]:
+def collect_fixtures() -> dict[str, set[str]]:
     """Every test by its name, and the fixtures that it takes."""
     found: dict[str, set[str]] = {}
     for file in (ROOT / "tests").rglob("test_*.py"):
@@ -24,7 +24,7 @@ def taken() -> dict[str, set[str]]:
     return found
 
 
-TESTS = taken()
+TESTS = collect_fixtures()
 
 
 def test_every_case_has_a_row() -> None:

@@ -18,7 +18,7 @@ from wakeloop.testing import ScriptedModel, wire_faults
 HERE = Path(__file__).parent
 
 
-def killed(db: Path, where: str) -> None:
+def kill_run(db: Path, where: str) -> None:
     process = subprocess.run(
         [sys.executable, str(HERE / "killed.py"), str(db), where],
         capture_output=True,
@@ -28,7 +28,7 @@ def killed(db: Path, where: str) -> None:
     assert process.returncode == -9, process.stderr.decode()
 
 
-def reopened(db: Path, *replies: Any) -> tuple[Any, ScriptedModel, sqlite3.Connection]:
+def reopen_thread(db: Path, *replies: Any) -> tuple[Any, ScriptedModel, sqlite3.Connection]:
     connection = sqlite3.connect(db, check_same_thread=False)
     model = ScriptedModel(*replies)
     agent = create_todo_agent(model, tools_over(db, deadly=False), checkpointer=SqliteSaver(connection))
@@ -54,9 +54,9 @@ KILLED = {
 @pytest.mark.parametrize(("where", "given", "log", "told"), KILLED.values(), ids=KILLED)
 def test_c25_killed(tmp_path: Path, where: str, given: Any, log: list[str], told: list[str]) -> None:
     db = tmp_path / "threads.db"
-    killed(db, where)
+    kill_run(db, where)
     ids = (1, 2) if isinstance(given, Command) else (1,)
-    agent, model, connection = reopened(db, close(*ids), "Done.", "Second.")
+    agent, model, connection = reopen_thread(db, close(*ids), "Done.", "Second.")
     before = agent.get_state(THREAD)
     assert session_of(before)["state"] == ("waiting" if where == "parked" else "running")
     # what finished beside the question shows until a plain message drops it

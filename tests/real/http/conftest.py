@@ -28,14 +28,14 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
 
 @pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mock]:
+def mock_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mock]:
     """One llmock for all tests of a process."""
     with mock_server(tmp_path_factory.mktemp("llmock")) as mock:
         yield mock
 
 
 @pytest.fixture
-def mock(running: Mock) -> Mock:
+def mock(mock_process: Mock) -> Mock:
     """The same, with nothing in it."""
-    running.reset()
-    return running
+    mock_process.reset()
+    return mock_process

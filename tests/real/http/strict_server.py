@@ -154,7 +154,7 @@ class Strict(BaseHTTPRequestHandler):
         self.close_connection = self.close_connection or self.hang_up
 
 
-def made(reply: dict[str, Any]) -> list[dict[str, Any]]:
+def build_calls(reply: dict[str, Any]) -> list[dict[str, Any]]:
     """The calls of a reply."""
     return [
         {"index": i, "id": key, "type": "function", "function": {"name": name, "arguments": arguments}}
@@ -171,7 +171,7 @@ def completion(reply: dict[str, Any]) -> dict[str, Any]:
     """A whole reply."""
     message = {"role": "assistant", "content": reply.get("content"), **reply.get("extra", {})}
     if reply.get("tool_calls"):
-        message["tool_calls"] = made(reply)
+        message["tool_calls"] = build_calls(reply)
     choice = {"index": 0, "message": message, "finish_reason": reason(reply)}
     return {**frame("chat.completion"), "choices": [choice], "usage": reply.get("usage", USAGE)}
 
@@ -181,7 +181,7 @@ def events(reply: dict[str, Any]) -> Iterator[str]:
     yield event({"role": "assistant", "content": "", **reply.get("extra", {})})
     for word in re.findall(r"\s*\S+\s*|\s+", reply.get("content") or ""):
         yield event({"content": word})
-    for call in made(reply):
+    for call in build_calls(reply):
         text = call["function"]["arguments"]
         if not isinstance(text, str):
             yield event({"tool_calls": [call]})
@@ -208,7 +208,7 @@ def frame(kind: str) -> dict[str, Any]:
     return {"id": "chatcmpl-1", "object": kind, "created": int(time.time()), "model": "strict"}
 
 
-def played(replies: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def play_script(replies: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The replies in their order, and the last one again if it is one for ever."""
     yield from replies
     while replies and replies[-1].get("forever"):
@@ -217,7 +217,7 @@ def played(replies: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Serve a script until killed."""
-    Strict.script = played(json.loads(Path(sys.argv[1]).read_text()))
+    Strict.script = play_script(json.loads(Path(sys.argv[1]).read_text()))
     Strict.refused, Strict.seen = frozenset(sys.argv[2:]), []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Strict)
     print(server.server_address[1], flush=True)
