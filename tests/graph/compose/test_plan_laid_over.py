@@ -180,7 +180,8 @@ async def test_a_faulty_call_beside_a_list_is_answered_once(answer: Any) -> None
 
 
 @pytest.mark.parametrize("verified", [True, False])
-async def test_new_input_in_place_of_the_answer_begins_anew(verified: bool) -> None:
+async def test_c65_new_input_does_not_take_the_place_of_the_answer(verified: bool) -> None:
+    """The plan is put again, and the verifier is not asked twice."""
     desk = Desk(
         "sync",
         ROUND,
@@ -190,11 +191,14 @@ async def test_new_input_in_place_of_the_answer_begins_anew(verified: bool) -> N
     )
     await desk.run(GIVEN)
     await desk.run({"messages": [("user", "Never mind.")]})
-    assert desk.results == [
-        "Error: the run broke off before this call returned; nothing was stored.",
-        "Error: the run broke off before this call started; it was not run.",
+    assert (desk.results, len(desk.model.requests)) == ([], 1)
+    await desk.run(REJECT)
+    assert [result.partition(".")[0] for result in desk.results] == [
+        '{"error": "the user did not accept this list, so nothing of it was stored',
+        "Error: this call was not run, because the user rejected the list sent with it",
     ]
     assert (len(desk.model.requests), desk.empty) == (2, [])
+    assert desk.log.count("verify a") == verified
     assert wire_faults(desk.model.requests) == []
 
 
