@@ -81,7 +81,8 @@ class Session(TypedDict, total=False):
     ending, and is None while running. `items` counts the list, `open`, `completed`, `cancelled` and `blocked`
     its items of these kinds; `wakes` and `budget` are counts, too. `list` is the number of the list, which
     rises with every write of it. None of them is there while running. `spent` is what the activation has
-    spent. `verified` is there only where a verifier was given: whether an item of the list passed it. `on` is
+    spent. `verified` is there only where a verifier was given: whether an item of the list passed it.
+    `repeated` is there only at `looping`: the calls that brought nothing new. `on` is
     there only while waiting (`human`, `peer`, `approval`, `subagent`), `question` only while it waits with a
     question that the model asked in words, `error` only if `session_of` reads a thread whose last input was
     refused, or whose last run raised.
@@ -106,6 +107,7 @@ class Session(TypedDict, total=False):
     spent: ActivationSpending
     verified: bool
     missing: str
+    repeated: str
     on: str
     until: float
     question: str

@@ -36,6 +36,7 @@ def format_ending(session: Mapping[str, Any], messages: Sequence[Any] | None = N
     """
     reason = session.get("reason")
     blanks: dict[str, Any] = {**count_items(()), "budget": 0, "on": "a peer", **session}
+    blanks["repeated"] = clean_line(str(blanks.get("repeated") or "its calls"))
     blanks["error"] = clean_line(str(blanks.get("error") or "the run raised")).rstrip(".")
     budget = blanks["budget"]
     if session.get("state") == "running" and reason is None:

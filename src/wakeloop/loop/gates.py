@@ -246,7 +246,7 @@ GATES = (  # in the order in which they are asked
 OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by a tool, by other middleware
     Ending(
         name="looping",
-        sentence="Going in circles with {open} open: several rounds in a row had no new result.",
+        sentence="Going in circles with {open} open: no new result from {repeated}, several times in a row.",
         meaning="`max_idle_rounds` idle rounds in a row (rule 18)",
     ),
     Ending(

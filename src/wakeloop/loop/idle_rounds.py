@@ -1,8 +1,9 @@
 """Idle rounds: how many in a row, and what they repeat."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
@@ -23,11 +24,13 @@ def count_idle_rounds(
     ledger: Ledger,
     settings: LoopSettings,
     todo_tools: Collection[str],
+    tools: Mapping[str, Any] = MappingProxyType({}),
 ) -> int:
     """Count the last round, and return how many idle ones in a row it makes; 0 if it is not idle.
 
     A round is counted once: when its notes are gone, nothing is. A round whose plan a person rejected does
-    not count, since what follows it was asked for; nor does one whose list was refused as outdated.
+    not count, since what follows it was asked for; nor does one whose list was refused as outdated, or one
+    with a tool that polls.
     """
     asked_for = ledger.get("plan") == "rejected" or "outdated" in ledger
     if not settings.max_idle_rounds or "nag" not in ledger or asked_for:
@@ -47,11 +50,21 @@ def count_idle_rounds(
     # both are asked in any case: each keeps notes of what it has seen
     is_new = _has_new_result(messages, ledger, pairs, history, todo_tools)
     has_grown = _has_grown(ledger, todos, written)
-    if is_new or has_grown:
+    if is_new or has_grown or any(polls(tools.get(call["name"])) for call, _ in pairs):
         ledger.pop("idle_rounds", None)
         return 0
     ledger["idle_rounds"] = ledger.get("idle_rounds", 0) + 1
     return ledger["idle_rounds"]
+
+
+def polls(tool: Any) -> bool:
+    """Tell whether a tool may be called again and again: `polls` in its `metadata` says so.
+
+    >>> from langchain_core.tools import StructuredTool
+    >>> polls(StructuredTool.from_function(print, metadata={"polls": True}))
+    True
+    """
+    return bool((getattr(tool, "metadata", None) or {}).get("polls"))
 
 
 def end_if_looping(idle: int, settings: LoopSettings) -> Literal["looping"] | None:

@@ -283,6 +283,9 @@ class FinalizationGuard(Node):
         session = build_session(
             ledger, state["todos"], case.settings, reason, [*waits, *begun], needs_proof=self.needs_proof
         )
+        if reason == "looping":
+            blanks = describe_repeats(state["messages"], ledger.get("idle_rounds", 0))
+            session["repeated"] = blanks["repeated"]
         if reason == "handed_over":
             return build_handoff(state, session)
         if ledger.get("asking") == "explain":

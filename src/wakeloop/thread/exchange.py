@@ -90,8 +90,8 @@ class Exchange:
         """Return the update that ends the run or puts its calls to a person again; None to ask the model."""
         if "standing" in self.ledger:
             return {"todo_ledger": drop_keys(self.ledger, frozenset(("standing",)))}
-        names = self.context.dialect.tool_names
-        self.idle = count_idle_rounds(self.messages, self.todos, self.ledger, self.settings, names)
+        names, tools = self.context.dialect.tool_names, self.context.tools
+        self.idle = count_idle_rounds(self.messages, self.todos, self.ledger, self.settings, names, tools)
         add_round(self.ledger, self.messages)
         end = self.find_end()
         return None if end is None else {"todo_ledger": {**drop_keys(self.ledger, ROUND_KEYS), "end": end}}

@@ -93,6 +93,8 @@ def session(
         return {"state": state, "reason": reason}
     counts = {"open": open, "wakes": wakes, "budget": budget, "list": writes, "items": items}
     became = dict.fromkeys(("completed", "cancelled", "blocked"), ANY)
+    if reason == "looping":
+        more = {"repeated": ANY, **more}
     return {"state": state, "reason": reason, **counts, **became, "spent": ANY, **more}
 
 

@@ -30,6 +30,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from wakeloop import create_todo_agent, preset
+from wakeloop.display.formatting import format_ending
 from wakeloop.testing import ScriptedModel, calls, wire_faults
 from wakeloop.text.marks import split_result_text
 
@@ -274,6 +275,29 @@ def test_a_cut_reply_brings_nothing(thread: Make) -> None:
     )
     agent.run("go")
     assert agent.ledger["idle_rounds"] == 2
+
+
+@pytest.mark.parametrize("tool_polls", [False, True])
+def test_a_tool_that_polls_is_never_idle_and_any_other_is_named(thread: Make, *, tool_polls: bool) -> None:
+    @tool
+    def poll(job: str) -> str:
+        """Ask how a job is."""
+        return "running"
+
+    poll.metadata = {"polls": tool_polls}
+    agent = thread(
+        repeat(calls(("poll", {"job": "7"}))), tools=[poll], left=True, change={"max_requests": 20}
+    )
+    agent.run("go")
+    if tool_polls:
+        assert (agent.session["reason"], agent.asked) == ("request_budget", 20)
+        assert "idle_rounds" not in agent.ledger
+        return
+    assert agent.session == session("dormant", "looping", repeated='poll(job="7")')
+    assert format_ending(agent.session) == (
+        'Going in circles with 0 open: no new result from poll(job="7"), several times in a row.'
+    )
+    assert agent.asked == 11
 
 
 # -- the list --------------------------------------------------------------------------------------------

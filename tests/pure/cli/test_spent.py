@@ -104,7 +104,7 @@ def test_a_session_without_counts_tells_no_failed_calls() -> None:
         ("token_budget", "Out of budget with 2 open: max_tokens of this activation is spent."),
         ("cost_budget", "Out of budget with 2 open: max_cost of this activation is spent."),
         ("time_budget", "Out of budget with 2 open: max_seconds of this activation is spent."),
-        ("looping", "Going in circles with 2 open: several rounds in a row had no new result."),
+        ("looping", "Going in circles with 2 open: no new result from its calls, several times in a row."),
     ],
 )
 def test_the_endings_of_a_bound(reason: str, told: str) -> None:
