@@ -49,11 +49,15 @@ _FENCE = re.compile(r"```(?:json|jsonc|tool_code|tool_calls?)?[ \t]*\n", re.IGNO
 _BROKEN = re.compile(r"""["'](?:name|tool_name)["']\s*:\s*["']([^"'\n]+)["']""")
 _START = re.compile(  # where calls may begin: a mark or tag anywhere, the rest at the start of a line
     rf"{_MARK.pattern}|<(?:\uff5c+DSML\uff5c+)?(?:function=|function name=|invoke name=)"
-    r"|(?:<\|start\|>)?(?:assistant\s*)?(?:<\|channel\|>)?(?:(?:commentary|analysis)\s+)?to=functions\."
-    rf"|^(?:Action:[ \t]*)?```|^\[?\{{|^functools(?=\[)|^functions\.|^>>>(?={_NAME}\n)"
+    rf"|to=functions\.|^(?:Action:[ \t]*)?```|^\[?\{{|^functools(?=\[)|^functions\.|^>>>(?={_NAME}\n)"
     rf"|^{_NAME}(?=\(\{{|\[ARGS\])|\A\[(?={_NAME}\()",
     re.IGNORECASE | re.MULTILINE,
 )
+_CHANNEL = re.compile(  # what comes before `to=functions.`
+    r"(?:<\|start\|>)?(?:assistant\s*)?(?:<\|channel\|>)?(?:(?:commentary|analysis)\s+)?\Z"
+)
+_LONGEST_CHANNEL = 80  # characters
+_LAST = ("}", "]", ")", ">", "`")  # how calls end; a call without arguments ends with its name, after a mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ def find_printed_calls(text: str, tools: Collection[str]) -> tuple[int, list[Pri
     (8, [PrintedCall(name='look', args={})])
     """
     text = strip_end_marks(text).rstrip()
-    if not any(name in text for name in tools):
+    if not (text.endswith(_LAST) or "<" in text[-_MOST_TRIES:]) or not any(name in text for name in tools):
         return len(text), []
     for start in _find_starts(text):
         calls = _CallReader(text, tools).read_from(start)
@@ -87,6 +91,9 @@ def _find_starts(text: str) -> Iterator[int]:
     places: list[int] = []
     for found in _START.finditer(text):
         start = found.start()
+        if found[0] == "to=functions.":
+            channel = _CHANNEL.search(text, max(0, start - _LONGEST_CHANNEL), start)
+            start = channel.start() if channel else start
         line = text[text.rfind("\n", 0, start) + 1 : start]
         if not line.lstrip().startswith(">"):  # not in a quotation
             places.append(start)

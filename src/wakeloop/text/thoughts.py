@@ -7,7 +7,7 @@ from langchain_core.messages import BaseMessage
 from wakeloop.text.marks import text_of
 
 _CLOSINGS = (  # what begins a thought, in lower case, and what ends it
-    (r"<(?P<tag>(?:seed:|mm:)?think|thinking|thoughts?|reasoning)\b[^>\n]{0,40}>", None),
+    (r"<(?P<tag>(?:seed:|mm:)?think|thinking|thought)\b[^>\n]{0,40}>", None),
     (r"\[think\]", r"\[/think\]"),
     (r"◁think▷", r"◁/think▷"),
     (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),
