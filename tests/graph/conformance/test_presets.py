@@ -22,6 +22,9 @@ SAME = {
     "retries_fall": False,
     "on_no_list": "accept",
     "force_call": "never",
+    "on_question": "wake",
+    "on_new_topic": "ignore",
+    "verify_when": "claim",
     "audit": "off",
     "approve_plan": "off",
     "max_tokens": None,
@@ -71,6 +74,8 @@ FINISHING = {
     "printed_calls": "ask",
     "retries_fall": True,
     "force_call": "second",
+    "on_question": "insist",
+    "on_new_topic": "say",
 }
 TABLE: dict[str, dict[str, Any]] = {
     "wakeloop": {**WAKELOOP, **FINISHING},
