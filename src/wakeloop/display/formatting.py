@@ -47,7 +47,7 @@ def format_ending(session: Mapping[str, Any], messages: Sequence[Any] | None = N
         sentence = SENTENCES.get(reason, "Ended: {named}; {open} open.")
         if messages is not None and has_only_talked(session, messages):
             sentence = ONLY_FAILED if count_failed_calls(session) else ONLY_TALKED
-        elif lacks_proof(session):
+        if lacks_proof(session):
             sentence += UNVERIFIED
         blanks["named"], blanks["are"] = clean_line(str(reason)), "is" if budget == 1 else "are"
         blanks["budget"] = pluralize(budget, "wake") if isinstance(budget, int) else budget

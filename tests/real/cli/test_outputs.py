@@ -53,6 +53,33 @@ def test_c69_quiet_says_what_was_given_up(does) -> None:
     ]
 
 
+CANCELLED = Reply(calls=[("todo_update", {"id": 1, "status": "cancelled"})])
+UNPROVED = "No item of the list passed the verifier."
+EXIT_CODES: dict[str, tuple[list[Reply], list[str], int, str, str]] = {  # what stderr tells with -q
+    "settled": ([PLAN, DONE, BYE], [], 0, "settled", ""),
+    "answered": ([BYE], [], 0, "answered", ""),
+    "blocked": ([PLAN, BLOCKED, BYE], [], 3, "blocked", "1 item blocked"),
+    "cancelled": ([PLAN, CANCELLED, BYE], [], 0, "settled", "list: 1/1 closed (1 cancelled)"),
+    "proved": ([PLAN, DONE, BYE], ["--verify", "true"], 0, "settled", ""),
+    "refused": ([PLAN, DONE, DONE, DONE, BYE], ["--verify", "false"], 3, "blocked", "1 item blocked"),
+    "unproved": (
+        [PLAN, CANCELLED, BYE], ["--verify", "true"], 3, "settled", UNPROVED
+    ),
+    "answered, unproved": ([BYE], ["--verify", "true"], 3, "answered", UNPROVED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXIT_CODES)
+def test_c69_exit_codes_and_what_quiet_says(does, shell: Shell, name: str) -> None:
+    replies, options, exits, reason, told = EXIT_CODES[name]
+    code, out, err = does(replies, "-q", *options)
+    assert (code, out) == (exits, "All **done**.\n")
+    assert told in err if told else err == ""
+    [row] = json.loads(shell("threads", "--json").stdout)
+    assert (row["state"], row["reason"]) == ("dormant", reason)
+    assert row["completed"] + row["cancelled"] + row["blocked"] == row["total"]
+
+
 def test_quiet_tells_of_another_end_and_how_to_go_on(does) -> None:
     code, out, err = does([PLAN, *[Reply("Later.")] * 9], "-q", "--set", "max_wake_cycles=0")
     assert (code, out) == (3, "Later.\n")

@@ -132,7 +132,8 @@ class World:
 
     def settled(self, thread: str) -> bool:
         found = self.ps(thread)
-        return (found["state"], found["reason"], found["queued"]) == ("dormant", "settled", 0)
+        done = found["reason"] in ("settled", "answered")
+        return done and (found["state"], found["queued"]) == ("dormant", 0)
 
     def said(self, thread: str) -> list[tuple[str, str]]:
         """Who said what in a session: texts without times, and the tools that were called."""
@@ -188,9 +189,20 @@ def test_a_job_sent_from_elsewhere_settles(shared: World) -> None:
     shown = shared.shell("ps")
     assert (shown.returncode, shown.stderr) == (0, "")
     head, *rows = shown.stdout.splitlines()
-    assert head.split() == ["SESSION", "STATE", "REASON", "OPEN", "WAKES", "WAITS", "FOR", "QUEUED", "ERROR"]
+    assert head.split() == [
+        "SESSION",
+        "STATE",
+        "REASON",
+        "OPEN",
+        "DONE",
+        "WAKES",
+        "WAITS",
+        "FOR",
+        "QUEUED",
+        "ERROR",
+    ]
     assert [row.split() for row in rows if row.startswith("job ")] == [
-        ["job", "dormant", "settled", "0", "0/26", "-", "0", "-"]  # an item was settled
+        ["job", "dormant", "settled", "0", "1", "of", "1", "0/26", "-", "0", "-"]  # an item was settled
     ]
 
 
