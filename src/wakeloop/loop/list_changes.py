@@ -19,7 +19,7 @@ from wakeloop.todos.items import Todo, clip_item, count_open, is_closed, is_open
 from wakeloop.todos.merging import is_moved
 from wakeloop.todos.stamps import stamp_of
 
-PERSON, PROGRAM = "a person", "the program"
+PERSON, PROGRAM, VERIFIER = "a person", "the program", "the verifier"
 VERBS = (
     "added",
     "removed",
@@ -92,6 +92,14 @@ def note_own_write(ledger: Ledger, before: Sequence[Todo], after: Sequence[Todo]
             rows.append([key, knows, by])
     unseen["items"] = rows
     _keep(ledger, unseen)
+
+
+def drop_changes(ledger: Ledger, by: str) -> None:
+    """Take off what somebody changed, because another message says it."""
+    if "unseen" in ledger:
+        unseen: dict[str, Any] = {**ledger["unseen"]}
+        unseen["items"] = [row for row in unseen.get("items", ()) if row[2] != by]
+        _keep(ledger, unseen)
 
 
 def _keep(ledger: Ledger, unseen: dict[str, Any]) -> None:

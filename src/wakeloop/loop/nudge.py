@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 from wakeloop.dialects.base import Dialect, choose_second_nudge
 from wakeloop.loop.announcements import announce
 from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.list_changes import VERIFIER, drop_changes
 from wakeloop.loop.silences import Doubt
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
@@ -25,6 +26,7 @@ from wakeloop.text.marks import (
 from wakeloop.todos.items import Todo, clip_item, count_open, is_open, open_items
 
 RECENT_MESSAGES = 20  # messages
+KEPT_REASON = 200  # characters of what is missing, once the model has read it
 DOUBT_PROMPTS: Mapping[Doubt, str] = {"question": "unanswered_question", "topic": "continue_or_stop"}
 REASON_PROMPTS = {"reply": "nudge_reply", "subagent": "nudge_subagent", "todos": "nudge"}
 
@@ -184,6 +186,7 @@ def render_reopened(dialect: Dialect, settings: LoopSettings, notes: Ledger) -> 
     lines = notes.pop("reopened", [])
     if not lines:
         return ""
+    drop_changes(notes, VERIFIER)
     text = fill_prompt("second_look", dialect.prompt_folder, settings.prompts, items="\n".join(lines))
     return announce(text, settings, "second_look")
 
@@ -191,11 +194,13 @@ def render_reopened(dialect: Dialect, settings: LoopSettings, notes: Ledger) -> 
 def render_missing(dialect: Dialect, settings: LoopSettings, notes: Ledger, *, insists: bool = False) -> str:
     """Return why the goal is not met, for the message before a request; "" if that is not known.
 
-    `insists` says that the last such message brought no call.
+    Once it is said, the notes keep only its beginning, since they are stored in every row. `insists` says
+    that the last such message brought no call.
     """
     if notes.get("goal") != "unmet":
         return ""
     missing = indent_lines(notes["missing"])
+    notes["missing"] = shorten(notes["missing"], KEPT_REASON)
     prompt = "nudge_goal_again" if insists and "nudge_goal" not in settings.prompts else "nudge_goal"
     text = fill_prompt(prompt, dialect.prompt_folder, settings.prompts, missing=missing)
     return announce(text, settings, prompt)

@@ -21,6 +21,7 @@ from wakeloop.loop.goal import asks_goal, build_wait_entry
 from wakeloop.loop.idle_rounds import describe_repeats
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.list_changes import VERIFIER, note_changes
 from wakeloop.loop.list_writes import has_given_up, note_writes
 from wakeloop.loop.nudge import close_round, render_reopened
 from wakeloop.loop.overrides import settings_in_force
@@ -39,7 +40,7 @@ from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.state import adopt_list, copy_ledger, list_before
 from wakeloop.stream import EndReason, Session
-from wakeloop.text.marks import make_user_message
+from wakeloop.text.marks import make_user_message, with_list_stamp
 from wakeloop.thread.concurrent_runs import (
     RunPosition,
     acheck_concurrent_runs,
@@ -51,6 +52,7 @@ from wakeloop.thread.judges import Judges, Play, Query, ask_about_items, take_ve
 from wakeloop.todos.changes import make_todos_event
 from wakeloop.todos.items import Todo, count_open
 from wakeloop.todos.operations import Board, Change, Outcome
+from wakeloop.todos.stamps import stamp_of
 from wakeloop.todos.verification import ask_verifier, prune_refusals, with_status
 
 
@@ -153,6 +155,7 @@ class FinalizationGuard(Node):
             for key, why in outcome.denied.items():
                 lines.append(self.dialect.render_refused(cast(Todo, after.find(key)), why))
         ledger["reopened"] = lines
+        note_changes(ledger, before.todos, after.todos, VERIFIER)
         for event in self.judges.verifier.make_events(outcomes, after):
             stream_event(event)
         stream_event(make_todos_event(before.todos, after.todos))
@@ -260,7 +263,10 @@ class FinalizationGuard(Node):
     ) -> dict[str, Any]:
         """Inject the guard's message with the live list; before it the line that closes a round."""
         listing = self.dialect.quote_list(state["todos"], state["todo_goal"], case.settings)
+        reopened = "reopened" in ledger
         update = self.inject(ledger, case, prompt, "guard", open=case.open, list=listing, **blanks)
+        if reopened:
+            update["messages"][-1] = with_list_stamp(update["messages"][-1], stamp_of(state["todos"]))
         update["messages"][:0] = close_round(state["messages"], self.dialect, case.settings)
         return update
 

@@ -207,12 +207,8 @@ class ValidateTodos(ToolAnsweringNode):
         if after.refusals:
             ledger["refusals"] = prune_refusals(after)
         outcomes = self.mark_rejected(judged, settings)
-        verified = self.verifier.verify is not None
-        note_writes(ledger, before, outcomes, verified=verified)
-        if verified:
-            runs = find_external_calls(ledger, last_calls(state["messages"]))
-            note_accepted(ledger, before, outcomes, called=any("fault" not in call for call in runs))
-        note_completed(ledger, before.todos, after.todos, settings, verified=verified)
+        self.note_outcomes(ledger, before, outcomes, last_calls(state["messages"]))
+        note_completed(ledger, before.todos, after.todos, settings, verified=self.verifier.verify is not None)
         results = self.render_results(state, calls, outcomes, ledger)
         self.update_unseen(ledger, before, judged, outcomes, results)
         if results and settings.max_idle_rounds:
@@ -236,6 +232,16 @@ class ValidateTodos(ToolAnsweringNode):
             results[-1] = with_list_stamp(results[-1], stamp_after(state["todos"], written, after.todos))
             stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
         return update
+
+    def note_outcomes(
+        self, ledger: Ledger, before: Board, outcomes: Sequence[Outcome], calls: Sequence[Any]
+    ) -> None:
+        """Note what the model's writes came to: accepted, given up, verified."""
+        verified = self.verifier.verify is not None
+        note_writes(ledger, before, outcomes, verified=verified)
+        if verified:
+            runs = [call for call in find_external_calls(ledger, calls) if "fault" not in call]
+            note_accepted(ledger, before, outcomes, called=bool(runs))
 
     def update_unseen(
         self,

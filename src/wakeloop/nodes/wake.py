@@ -1,8 +1,10 @@
 """Spends one cycle of the budget and injects the nudge."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
@@ -28,8 +30,9 @@ from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, adopt_list, copy_ledger
-from wakeloop.text.marks import make_user_message
-from wakeloop.todos.items import count_open
+from wakeloop.text.marks import make_user_message, with_list_stamp
+from wakeloop.todos.items import Todo, count_open
+from wakeloop.todos.stamps import stamp_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +68,8 @@ class Wake(Node):
         if missing:
             reasons.insert(0, "goal")
         earlier = self.name_unsaid_items(state, ledger, settings) if doubt == "topic" else ""
-        changes = render_reopened(self.dialect, settings, ledger)
-        notices = Notices(changes, earlier, missing, text)
-        message = make_user_message("wake", notices.compose(), doubt=doubt)
+        notices = Notices(render_reopened(self.dialect, settings, ledger), earlier, missing, text)
+        message = build_message(notices, doubt, todos)
         event = {
             "cycle": cycle,
             "budget": settings.max_wake_cycles + count_earned_wakes(ledger, settings),
@@ -94,3 +96,9 @@ class Wake(Node):
         if ledger.get("uncalled") != "unsaid":
             return ""
         return name_old_items(self.dialect, settings, state["todos"], state["todo_goal"])
+
+
+def build_message(notices: Notices, doubt: str | None, todos: Sequence[Todo]) -> HumanMessage:
+    """Return the nudge; one that says what has changed is the newest by which the model knows the list."""
+    message = make_user_message("wake", notices.compose(), doubt=doubt)
+    return with_list_stamp(message, stamp_of(todos)) if notices.changes else message

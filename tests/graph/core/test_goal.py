@@ -83,6 +83,18 @@ def test_what_is_missing_wakes_the_model_with_the_reason_and_the_open_items(door
     assert goal.asked == 2
 
 
+def test_a_long_reason_is_said_whole_and_kept_short(thread: Make) -> None:
+    goal = Goal("x" * 1_500, "y" * 1_500)
+    agent = thread("Done.", looks("a"), "Now.", tools=[look], done_when=goal, change={"max_wake_cycles": 1})
+    agent.run("go")
+    nudge = next(m.text for m in agent.messages if m.type == "human" and "missing" in m.text)
+    assert "x" * 1_500 in nudge
+    kept = [s.values["todo_ledger"]["missing"] for s in agent.graph.get_state_history(agent.at())
+            if s.next == ("run_tools",)]  # fmt: skip
+    assert [len(text) for text in kept] == [200]
+    assert agent.session["missing"] == "y" * 1_500
+
+
 @pytest.mark.parametrize("listed", [False, True])
 def test_also_with_a_settled_list_or_none(listed: bool, thread: Make) -> None:
     replies = [write("a"), done(1)] if listed else []

@@ -96,9 +96,11 @@ def test_the_third_refusal_blocks_here_too(thread: Make) -> None:
 def test_where_nothing_wakes_the_run_ends_with_the_gates_reason(thread: Make) -> None:
     judge = Judge(None, "it broke")
     change = {"max_wake_cycles": 0, "guard_retries": 0}
-    agent = thread(write("a"), done(1), looks("x"), "Done.", tools=[look], verify=judge, change=change)
+    agent = thread(write("a"), done(1), looks("x"), "Done.", "Oh.", tools=[look], verify=judge, change=change)
     agent.run("go")
     assert (agent.session["state"], agent.session["reason"], agent.session["open"]) == ("idle", "disabled", 1)
+    agent.run("And now?")
+    assert "Reopened by the verifier:\n  [1] a" in " ".join(m.text for m in agent.model.requests[-1])
 
 
 def test_a_correction_says_it_too(thread: Make) -> None:
