@@ -10,7 +10,7 @@ from langchain.agents.structured_output import ToolStrategy
 from pydantic import BaseModel
 
 from wakeloop.middleware import WakeLoopMiddleware
-from wakeloop.testing import ScriptedModel, calls
+from wakeloop.testing import ScriptedModel, calls, says
 
 FREE, FORCED = {}, {"tool_choice": "required"}
 REFUSAL = RuntimeError("Error code: 400 - tool_choice is not supported with thinking")
@@ -54,6 +54,16 @@ def test_a_forced_call_then_words_is_forced_again_and_a_call_of_its_own_is_not()
     agent.invoke(GO, THREAD)
     model.assert_done()
     assert model.options == [FREE, FREE, FREE, FORCED, FREE, FORCED, FREE, FREE, FREE]
+
+
+@pytest.mark.parametrize("reply", [says(""), says('{"name": "look", "arguments": {"path": "x"}}')])
+def test_a_forced_reply_that_is_no_answer_is_asked_for_again_with_force(reply: Any) -> None:
+    model = talks("t", "t", reply, calls(plan("a!")), "bye", times=0)
+    agent = laid(model)
+    agent.invoke(GO, THREAD)
+    model.assert_done()
+    assert ended(agent)[1] == "settled"
+    assert model.options == [FREE, FREE, FREE, FORCED, FORCED, FREE]
 
 
 def test_never() -> None:

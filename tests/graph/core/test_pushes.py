@@ -112,6 +112,22 @@ def test_the_retries_of_a_forced_request_are_forced(thread: Make, reply: Any) ->
     assert agent.session["reason"] == "settled"
 
 
+NO_ANSWERS: dict[str, Any] = {
+    "empty": says(""),
+    "printed": says('{"name": "todo_update", "arguments": {"id": 1, "status": "done"}}'),
+    "promised": says("I close it.", finish_reason="tool_calls"),
+    "thoughts": says("<think>Is it done?</think>"),
+}
+
+
+@pytest.mark.parametrize("reply", NO_ANSWERS.values(), ids=NO_ANSWERS)
+def test_a_forced_reply_that_is_no_answer_is_asked_for_again_with_force(thread: Make, reply: Any) -> None:
+    agent = thread(write("a"), "t", "t", reply, done(1), "bye")
+    agent.run("go")
+    assert asked_for(agent) == [FREE, FREE, FREE, FORCED, FORCED, FREE]
+    assert (agent.session["reason"], agent.session["wakes"]) == ("settled", 2)
+
+
 def test_an_explanation_and_a_closing_report_are_never_forced(thread: Make) -> None:
     change = {"max_idle_wakes": 2, "on_guard_exhausted": "block"}
     agent = thread(write("a"), *["t"] * 5, change=change)
@@ -132,6 +148,14 @@ def test_a_reply_owed_with_nothing_open_is_asked_for_in_words(thread: Make) -> N
     agent.run("more")
     assert agent.session["wakes"] == 3
     assert asked_for(agent) == [FREE] * 5
+
+
+def test_a_given_list_and_a_model_that_only_talks(thread: Make) -> None:
+    """The run is not parked: the list came with the words."""
+    agent = thread(*repeat("All done.", 7))
+    agent.run({"messages": [("user", "go")], "todos": [{"content": "a"}]})
+    assert agent.session["reason"] == "stalled"
+    assert asked_for(agent) == [FREE, FREE, *[FORCED] * 5]
 
 
 def test_a_new_activation_begins_with_words(thread: Make) -> None:
