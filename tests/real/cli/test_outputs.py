@@ -90,6 +90,16 @@ def test_quiet_tells_of_another_end_and_how_to_go_on(does) -> None:
     ]
 
 
+def test_c72_a_resumed_run_counts_the_wakes_of_its_activation(does, shell: Shell, serve) -> None:
+    later = [Reply("Later.")] * 2
+    assert does([PLAN, *later, ASKS], "--tools", "shell")[0] == 4
+    server = serve(Reply("Even later."), DONE, BYE)
+    done = shell("resume", "mine", "n", "--base-url", server.url)
+    session = json.loads(shell("show", "mine", "--json").stdout)["session"]
+    assert (done.returncode, session["reason"], session["wakes"]) == (0, "settled", 3)
+    assert f"thread mine: {session['wakes']} wakes, {session['spent']['requests']} requests, " in done.stdout
+
+
 def test_quiet_tells_of_a_question(does) -> None:
     code, out, err = does([ASKS], "-q", "--tools", "shell")
     assert (code, out) == (4, "")
