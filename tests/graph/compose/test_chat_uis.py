@@ -265,7 +265,7 @@ async def test_a_message_in_place_of_an_answer_as_the_agent_chat_ui_sends_it() -
     chat.model.assert_done()
     assert [(m.type, m.text) for m in chat.model.requests[1][-3:]] == [
         ("tool", "Successfully handled tool call."),
-        ("ai", "(The run was cut short here.)"),
+        ("ai", "[interrupted]"),
         ("human", "Never mind."),
     ]
     assert [m.text for m in out["messages"] if not m.id.startswith(HIDDEN)] == [

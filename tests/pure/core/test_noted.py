@@ -36,9 +36,15 @@ class Said:
     wrote: bool = False
     todo_calls: tuple[str, ...] = ()
     faults: dict[str, str] = field(default_factory=dict)
+    no_answer: str = ""
+
+    @property
+    def kind(self) -> str:
+        return self.no_answer or ("answer" if self.text else "empty")
 
 
 TEXT, EMPTY, CUT = Said("x"), Said(), Said("x", cut=True)
+PRINTED, COPIED = Said("look({})", no_answer="printed"), Said("Stored.", no_answer="copied")
 CALL, WRITE = Said(calls=1), Said(calls=1, wrote=True, todo_calls=("1",))
 BAD = Said(calls=1, faults={"1": "Error"})
 CUT_CALL = Said(calls=1, cut=True, faults={"1": "Error"})
@@ -61,15 +67,30 @@ def after(
         ({"again": "cut", "ruling": "retry", "tail": "t"}, TEXT, 1, {"spoke": True, "tail": "t"}),
         ({"nag": True, "todo_calls": ["1"], "faults": {"2": "x"}}, TEXT, 1, {"spoke": True}),
         # an empty reply
-        ({}, EMPTY, 1, {}),
+        ({}, EMPTY, 1, {"emptied": True, "bad_replies": 1, "again": "empty"}),
+        ({"emptied": True, "bad_replies": 1}, EMPTY, 1, {"emptied": True}),
+        ({"goal": "due"}, EMPTY, 0, {"goal": "due", "emptied": True, "bad_replies": 1, "again": "empty"}),
+        ({"goal": "due", "emptied": True}, EMPTY, 0, {"goal": "due", "emptied": True}),
         ({"spoke": True}, EMPTY, 0, {"spoke": True}),
-        ({}, EMPTY, 0, {"bad_replies": 1, "again": "empty"}),
-        ({"bad_replies": 3}, EMPTY, 0, {"bad_replies": 4, "again": "empty"}),
-        (LAST, EMPTY, 0, {"bad_replies": 5, "again": "empty", "end": "empty_reply"}),
+        ({"wrote": True}, EMPTY, 0, {"wrote": True}),
+        ({}, EMPTY, 0, {"emptied": True, "bad_replies": 1, "again": "empty"}),
+        ({"bad_replies": 3}, EMPTY, 0, {"emptied": True, "bad_replies": 4, "again": "empty"}),
+        (
+            {"emptied": True, "bad_replies": 1},
+            EMPTY,
+            0,
+            {"emptied": True, "bad_replies": 2, "again": "silent"},
+        ),
+        (LAST, EMPTY, 0, {"emptied": True, "bad_replies": 5, "again": "empty", "end": "empty_reply"}),
+        # one that is no answer
+        ({}, PRINTED, 0, {"bad_replies": 1, "again": "printed"}),
+        (LAST, PRINTED, 1, {"bad_replies": 5, "again": "printed", "end": "malformed_calls"}),
+        ({}, COPIED, 1, {"bad_replies": 1, "again": "copied"}),
+        ({"bad_replies": 1, "again": "copied"}, COPIED, 1, {"spoke": True}),
         # a cut one
-        ({}, CUT, 1, {"spoke": True, "bad_replies": 1, "again": "cut"}),
-        ({"bad_replies": 1}, CUT, 0, {"spoke": True, "bad_replies": 2, "again": "cut"}),
-        (LAST, CUT, 1, {"spoke": True, "bad_replies": 5, "again": "cut", "end": "truncated"}),
+        ({}, CUT, 1, {"bad_replies": 1, "again": "cut"}),
+        ({"bad_replies": 1}, CUT, 0, {"bad_replies": 2, "again": "cut"}),
+        (LAST, CUT, 1, {"bad_replies": 5, "again": "cut", "end": "truncated"}),
         ({}, Said(cut=True), 0, {"bad_replies": 1, "again": "cut"}),
         # a refusal, whatever is open; a reply whose call the provider could not read
         (LAST, Said("No.", refused=True), 1, {"bad_replies": 4, "end": "refused"}),
@@ -93,7 +114,7 @@ def after(
             {"todo_stale_iterations": 4},
             WRITE,
             1,
-            {"spoke": True, "todo_calls": ["1"], "todo_stale_iterations": 0, "nag": False, "writes": 1},
+            {"todo_calls": ["1"], "todo_stale_iterations": 0, "nag": False, "writes": 1},
         ),
         ({}, BAD, 0, {"bad_replies": 1, "faults": {"1": "Error"}, "todo_stale_iterations": 0, "nag": False}),
         (
@@ -145,6 +166,7 @@ def test_a_round_needs_steps(steps_left: int, cut_off: bool) -> None:
 
 def test_no_reply_is_asked_again_where_none_is_allowed() -> None:
     assert after({}, CUT, reply_retries=0)["end"] == "truncated"
+    assert after({}, EMPTY, reply_retries=0) == {}
     assert after({}, BAD, reply_retries=0)["end"] == "malformed_calls"
 
 
