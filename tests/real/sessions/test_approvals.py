@@ -124,6 +124,18 @@ def test_a_plan_waits_for_an_approval_and_is_edited_by_a_message(host: Stage) ->
     host.done()
 
 
+@pytest.mark.parametrize(("text", "first"), [("n", []), ("y", ["a"])])
+def test_c93_the_answer_counts_in_a_host_that_asks_nobody(
+    host: Stage, tmp_path: Path, text: str, first: list[str]
+) -> None:
+    host.agent("ada", runs("touch a"), tools=[shell_tool(tmp_path)])
+    host.say("ada", "go")
+    host.agent("ada", runs("touch b"), "Done.", tools=[shell_tool(tmp_path, ask=False)])
+    host.say("ada", text)
+    assert sorted(one.name for one in tmp_path.iterdir() if one.name in "ab") == [*first, "b"]
+    host.done()
+
+
 def test_two_questions_of_a_reply_are_one_and_answered_together(host: Stage) -> None:
     host.agent("ada", ask("a?", "b?"), "Thanks.")
     host.say("ada", "go")
