@@ -30,6 +30,7 @@ AFTER_TODOS: dict[Hashable, str] = {
     "plan approved": "run_tools",
     "calls need approval": "review_calls",
 }
+AFTER_REVIEW: dict[Hashable, str] = {**AFTER_TOOLS, "calls approved": "run_tools"}
 CALL_NODES = ("run_tools", "review_calls")  # what they get is sent to them
 
 
@@ -64,7 +65,7 @@ def draw_graph(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, A
         ["run_tools", "review_calls", "validate_todos", "finalization_guard"],
     )
     graph.add_conditional_edges("run_tools", Router(after_tools), AFTER_TOOLS)
-    graph.add_conditional_edges("review_calls", Router(after_review), {"decided": "run_tools"})
+    graph.add_conditional_edges("review_calls", Router(after_review), AFTER_REVIEW)
     graph.add_conditional_edges("validate_todos", Router(after_todos), AFTER_TODOS)
     graph.add_edge("nag", "call_model")
     graph.add_edge("wake", "call_model")

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from langgraph.types import Send
 
+from wakeloop.loop.approval import runs_call
 from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.replies import find_external_calls, has_undecided_calls, is_put_together
 from wakeloop.model.tool_results import find_unanswered, last_calls
@@ -33,8 +34,13 @@ def after_call_model(state: NotesAndReply) -> list[Send | str]:
 def send_calls(calls: Sequence[dict[str, Any]]) -> list[Send]:
     """Send each call on its own, but those that a person decides together to one node."""
     together = [call for call in calls if is_put_together(call)]
-    sent = [Send("run_tools", call) for call in calls if not is_put_together(call)]
-    return [*sent, Send("review_calls", {"calls": together})] if together else sent
+    sent: list[Send] = []
+    for call in calls:  # results are stored in the order in which their nodes are sent to
+        if not is_put_together(call):
+            sent.append(Send("run_tools", call))
+        elif call is together[0]:
+            sent.append(Send("review_calls", {"calls": together}))
+    return sent
 
 
 def after_todos(state: RoundNotes) -> list[Send | str]:
@@ -54,9 +60,10 @@ def after_tools(state: RoundNotes) -> list[str]:
     return [] if has_undecided_calls(read_notes(state), decided) else [after_round(state)]
 
 
-def after_review(state: RoundNotes) -> list[Send]:
-    """Do what a person decided about each call."""
-    return [Send("run_tools", call) for call in state.get("todo_decided") or ()]
+def after_review(state: RoundNotes) -> list[Send | str]:
+    """Run the calls that a person approved, or continue."""
+    approved = [call for call in state.get("todo_decided") or () if runs_call(call["decision"])]
+    return [Send("run_tools", call) for call in approved] or [after_round(state)]
 
 
 def after_round(state: Notes) -> Literal["items to judge", "reminder due", "continue", "run ends"]:

@@ -176,6 +176,11 @@ def name_fault(fault: OperationRefused, number: int, actions: Sequence[Any]) -> 
     return fault if len(actions) == 1 else OperationRefused(f"decision {number}: {fault}")
 
 
+def runs_call(decision: Mapping[str, Any]) -> bool:
+    """Tell whether a call runs after a decision, as it is noted with the call."""
+    return decision["kind"] in ("approve", "edit")
+
+
 def quote_words(decision: Decision) -> str:
     """Return a person's words as the model reads them after a rejection; "" without any."""
     return f' They said: "{decision.words}"' if decision.words else ""

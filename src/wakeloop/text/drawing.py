@@ -25,6 +25,8 @@ BENDS = {
     ("activate", "finalization_guard"): 70,
     ("run_tools", "nag"): 16,
     ("review_calls", "run_tools"): 16,
+    ("review_calls", "nag"): -150,
+    ("review_calls", "finalization_guard"): -60,
     ("call_model", "review_calls"): -40,
     ("validate_todos", "review_calls"): 28,
     ("run_tools", "finalization_guard"): -150,

@@ -32,7 +32,11 @@ run_tools
   -> nag                 reminder due
   -> validate_todos      items to judge
 review_calls
-  -> run_tools           decided
+  -> call_model          continue
+  -> finalization_guard  run ends
+  -> nag                 reminder due
+  -> run_tools           calls approved
+  -> validate_todos      items to judge
 validate_todos
   -> call_model          continue
   -> finalization_guard  run ends
