@@ -191,6 +191,8 @@ class _Edit:
         update["todo_ledger"] = notes
         if "refusals" in ledger or refusals:
             update["todo_ledger"]["refusals"] = refusals
+        if "passed" in ledger:
+            update["todo_ledger"]["passed"] = self.keep_passed(ledger)
         if values.get("todo_session"):
             update["todo_session"] = self.build_session(snapshot, todos, writes)
         return todos, update
@@ -202,6 +204,13 @@ class _Edit:
             if isinstance(operation, Change):
                 refusals.pop(str(operation.id), None)
         return refusals
+
+    def keep_passed(self, ledger: Ledger) -> list[Id]:
+        """Return the items that passed the verifier, without those that a person changes."""
+        if self.clear:
+            return []
+        changed = {str(one.id) for one in self.operations if isinstance(one, Change)}
+        return [key for key in ledger["passed"] if str(key) not in changed]
 
     def play(self, board: Board) -> Board:
         """Apply all operations or none; the verifier is not asked."""

@@ -164,6 +164,18 @@ def test_what_was_done_by_hand_is_no_proof(thread: Make) -> None:
     assert ending(agent) == ("dormant", "answered", (1, 0, 0), 3)
 
 
+@pytest.mark.parametrize("edit", [{"reopen": 1}, {"clear": True, "add": "b"}], ids=["reopened", "cleared"])
+def test_an_item_that_a_person_takes_up_again_is_no_proof_any_more(thread: Make, edit: Any) -> None:
+    agent = thread(write("a"), done(1), "Done.", "Fine.", verify=always)
+    agent.run("go")
+    assert agent.session["verified"] is True
+    update_todos(agent.graph, agent.at(), **edit)
+    key = agent.todos[0]["id"]
+    update_todos(agent.graph, agent.at(), done=key)
+    agent.run("is it?")
+    assert ending(agent) == ("dormant", "answered", (1, 0, 0), 3)
+
+
 def test_an_ordinary_thread_has_one_note_of_it(thread: Make) -> None:
     agent = thread(write("a"), done(1), "Done.")
     agent.run("go")
