@@ -45,11 +45,14 @@ _PARAMETER = re.compile(
 )
 _PAIR = re.compile(r"\s*<arg_key>(?P<key>[^<]*)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL)
 _PARENTHESIS, _CLOSED_FENCE = re.compile(r"\s*\);?"), re.compile(r"\s*```")
-_FENCE = re.compile(r"```(?:json|jsonc|tool_code|tool_calls?)?[ \t]*\n", re.IGNORECASE)
+_FENCE = re.compile(  # some models write the whole block on one line
+    r"```(?:json|jsonc|tool_code|tool_calls?)?[ \t]*(?:\r?\n|(?=[\[{]))", re.IGNORECASE
+)
 _BROKEN = re.compile(r"""["'](?:name|tool_name)["']\s*:\s*["']([^"'\n]+)["']""")
 _START = re.compile(  # where calls may begin: a mark or tag anywhere, the rest at the start of a line
     rf"{_MARK.pattern}|<(?:\uff5c+DSML\uff5c+)?(?:function=|function name=|invoke name=)"
-    rf"|to=functions\.|^(?:Action:[ \t]*)?```|^\[?\{{|^functools(?=\[)|^functions\.|^>>>(?={_NAME}\n)"
+    rf"|to=functions\.|^[ \t]*(?:Action:[ \t]*)?```|^ {{0,3}}(?:\[\s*)?\{{|^functools(?=\[)|^functions\."
+    rf"|^>>>(?={_NAME}\n)"
     rf"|^{_NAME}(?=\(\{{|\[ARGS\])|\A\[(?={_NAME}\()",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -50,8 +50,13 @@ FORMS = {  # family and form: every one is look(path="a")
     "Apertus": f'<|tools_prefix|>[{{"look": {ARGS}}}]<|tools_suffix|>',
     "fenced JSON": f"```json\n{CALL}\n```",
     "fenced JSON, never closed": f"```json\n{CALL}",
+    "fenced JSON on one line": f"```json {CALL} ```",
+    "fenced JSON of Windows": f"```json\r\n{CALL}\r\n```",
+    "fenced JSON in a list": f"   ```json\n   {CALL}\n   ```",
     "a fence without a language": f"```\n{SET}\n```",
     "JSON alone": CALL,
+    "JSON, indented": f"  {CALL}",
+    "a list of JSON on many lines": f"[\n  {CALL}\n]",
     "a list of JSON": f"[{CALL}]",
     "JSON as in the API": '{"type": "function", "function": {"name": "look", "arguments": '
     '"{\\"path\\": \\"a\\"}"}}',
