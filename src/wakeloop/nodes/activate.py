@@ -267,7 +267,7 @@ class Activate(Node):
             if changes:
                 placed = [with_list_stamp(message, stamp_of(found.todos)) for message in placed]
             arrived += placed
-            shows_list = bool(changes)
+            shows_list = bool(changes or notices.earlier)
         if shows_list:
             notes["shown"] = arrived[-1].id or ""
         say = partial(self.fill_prompt, settings)

@@ -81,7 +81,7 @@ class Wake(Node):
         after |= {"injected": [message.id or ""], "todo_finalization_correction": None}
         note_wake(after, settings, insists=insists)
         note_doubt(after, doubt, subagents=bool(state.get("todo_subagents")))
-        if left and dialect is self.dialect and doubt is None:  # others do not show the whole list
+        if earlier or (left and dialect is self.dialect and doubt is None):  # others do not show it whole
             after["shown"] = message.id or ""
         if settings.stop_on_repeat:
             after["last_wake"] = fingerprint_reply(state["messages"], todos)

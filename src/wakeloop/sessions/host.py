@@ -11,6 +11,7 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
 from wakeloop.loop.inbox import WakeEvent, find_event_fault
+from wakeloop.loop.silences import SUBAGENTS_WAIT
 from wakeloop.text.characters import find_lone_surrogate, shorten, to_one_line
 from wakeloop.text.secrets import redact_text
 from wakeloop.thread.thread_status import read_session
@@ -268,7 +269,9 @@ def awaited_threads(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the threads that a session waits for, according to its values."""
     threads: list[str] = []
     for wait in values.get("waiting_on") or ():
-        if isinstance(wait, Mapping):
+        if isinstance(wait, Mapping) and wait.get("id") == SUBAGENTS_WAIT:  # for the first of all that work
+            threads += [str(one["id"]) for one in values.get("todo_subagents") or ()]
+        elif isinstance(wait, Mapping):
             thread = wait.get("id" if wait.get("on") == "subagent" else "from")
             if thread:
                 threads.append(str(thread))

@@ -13,6 +13,7 @@ from langgraph.types import Command, StateSnapshot
 from wakeloop.errors import SessionError
 from wakeloop.loop.inbox import WakeEvent, build_owed_reply, find_owed_replies
 from wakeloop.loop.ledger import read_notes
+from wakeloop.loop.silences import QUESTION_WAIT
 from wakeloop.prompts import fill_prompt
 from wakeloop.sessions.host import SessionHost, awaited_threads, derive_id
 from wakeloop.sessions.questions import EarlyEvents, answer_fault, find_answered_question, open_questions
@@ -156,9 +157,10 @@ def list_outstanding(
 ) -> list[OutgoingEvent]:
     """Return what a thread must send after a run: whoever asked and has no answer yet gets the last text.
 
-    A session that runs, waits or was drained sends nothing, because it continues. One exception: sessions
-    that asked each other at the same moment would wait in a circle forever, so a waiting session answers
-    those that it waits for, directly or through others (`circle`). A subagent does not send its result while
+    A session that runs, waits or was drained sends nothing, because it continues. There are two exceptions.
+    One that waits with a question in words sends the question. And sessions that asked each other at the same
+    moment would wait in a circle forever, so a waiting session answers those that it waits for, directly or
+    through others (`circle`). A subagent does not send its result while
     it has running subagents of its own. The ids derive from the questions, so each question is answered once,
     however often this is called.
 
@@ -178,14 +180,30 @@ def list_outstanding(
     """
     owed = [o for o in values.get("owed_replies") or () if isinstance(o, Mapping) and o.get("sender")]
     if failure is None:
-        if session["reason"] == "waiting":
+        if session["reason"] == "waiting" and not gives_word_back(values):
             awaited = {*awaited_threads(values), *circle}
             owed = [o for o in owed if awaited.intersection(o.get("chain") or [o["sender"]])]
-        elif session["state"] in ("waiting", "running") or must_resume(session):
+        elif (
+            session["state"] == "running"
+            or must_resume(session)
+            or (session["state"] == "waiting" and session["reason"] != "waiting")
+        ):
             return []
         if values.get("todo_subagents"):
             owed = find_owed_replies({"owed_replies": owed})
     return [make_answer(o, thread_id, _format_answer(o, values, session, failure)) for o in owed]
+
+
+def gives_word_back(values: Mapping[str, Any]) -> bool:
+    """Tell whether a thread waits with a question that its model asked in words.
+
+    Example:
+        >>> from wakeloop.sessions.host_rules import gives_word_back
+        >>> gives_word_back({"waiting_on": [{"id": "question", "on": "peer", "from": "bob"}]})
+        True
+    """
+    waits = values.get("waiting_on") or ()
+    return any(isinstance(wait, Mapping) and wait.get("id") == QUESTION_WAIT for wait in waits)
 
 
 def make_answer(owed: Mapping[str, Any], thread_id: str, text: str) -> OutgoingEvent:

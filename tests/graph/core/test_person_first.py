@@ -10,6 +10,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from wakeloop import answer_of, create_todo_agent, preset, session_of
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.presets import PRESETS
+from wakeloop.sessions import list_outstanding
+from wakeloop.sessions.host_rules import remove_answered
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.text.marks import AUTOMATIC, kind_of
 
@@ -279,3 +281,38 @@ def test_silence_after_it_keeps_the_question(thread: Make) -> None:
     agent.run(NOBODY)
     assert waits(agent)
     assert agent.session["question"] == answer_of(agent.values) == ASK
+
+
+# -- questions to peers and parents ----------------------------------------------------------------------
+
+
+def close(agent: Any, *sent: Any) -> None:
+    """Remove the entries that these events answer, as a host does."""
+    update = {"owed_replies": remove_answered(sent)}
+    agent.graph.update_state(agent.at(), update, as_node="finalization_guard")
+
+
+@pytest.mark.parametrize("wants", ["peer_reply", "subagent_done"])
+def test_a_question_is_the_reply_that_is_owed(thread: Make, wants: str) -> None:
+    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.")
+    asked = {"kind": "peer_message", "id": "1", "text": "Tidy up.", "sender": "bob", "correlation_id": "c"}
+    agent.run({"todo_inbox": [{**asked, "wants": wants}]})
+    assert waits(agent, "peer")
+    assert agent.session["question"] == ASK
+    [sent] = list_outstanding("ada", agent.values, agent.session)
+    assert (sent.thread, sent.event["kind"], sent.event["correlation_id"]) == ("bob", wants, "c")
+    assert ASK in sent.event["text"]
+    close(agent, sent)
+    agent.run({"todo_inbox": [{"kind": "kick"}]})
+    assert waits(agent, "peer")
+    agent.run({"todo_inbox": [{"kind": "peer_message", "id": "2", "text": "Yes.", "sender": "bob"}]})
+    assert (agent.session["reason"], agent.values["waiting_on"]) == ("settled", [])
+
+
+def test_a_person_may_answer_in_a_peers_place(thread: Make) -> None:
+    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.")
+    asked = {"kind": "peer_message", "id": "1", "text": "Tidy up.", "sender": "bob", "correlation_id": "c"}
+    agent.run({"todo_inbox": [asked]})
+    close(agent, *list_outstanding("ada", agent.values, agent.session))
+    agent.run("Yes.")
+    assert agent.values["waiting_on"] == []
