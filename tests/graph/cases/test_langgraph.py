@@ -53,6 +53,7 @@ def test_c25_interrupt_then_a_plain_message(kept: Rig) -> None:
         "tool",
         "ai",
         "human",
+        "human",
     ]
     synthetic = request[5:8]
     assert sorted(m.tool_call_id for m in synthetic if isinstance(m, ToolMessage)) == ["1", "2", "3"]
@@ -60,8 +61,8 @@ def test_c25_interrupt_then_a_plain_message(kept: Rig) -> None:
     assert "may or may not have run" in told["1"]
     assert "may or may not have run" in told["2"]
     assert "nothing was stored" in told["3"]
-    assert marks(request) == ["repair"] * 4
-    assert request[-1].content == "never mind"
+    assert marks(request) == [*["repair"] * 4, "activate"]
+    assert request[-2].content == "never mind"
     state = kept.messages
     assert [m.id for m in state[: len(request) - 1]] == [m.id for m in request[1:]]
     assert [todo["content"] for todo in kept.todos] == ["a"]

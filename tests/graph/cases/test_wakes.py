@@ -217,7 +217,7 @@ def test_c10_abort(rig: Rig) -> None:
     rig.follow_up()
     assert "wake" not in marks(rig.messages)
     if rig.keeps:
-        assert marks(rig.messages) == ["repair", "repair"]
+        assert marks(rig.messages) == ["repair", "repair", "activate"]
         assert "may or may not have run" in str(
             next(m for m in results(rig.messages) if m.tool_call_id == "s").content
         )
@@ -389,7 +389,7 @@ def test_c13_the_guard_has_its_retries_again(kept: Rig) -> None:
     kept.then("three", "four")
     kept.run("go on")
     kept.model.assert_done()
-    assert marks(kept.messages) == ["guard", "guard"]
+    assert marks(kept.messages) == ["guard", "activate", "guard"]
     assert kept.ending == ("idle", "disabled", 0)
 
 

@@ -26,6 +26,7 @@ AGAIN = ["finalization_guard", "call_model"]
 
 SLOW = {"max_idle_wakes": 0, "guard_retries": 0}
 QUIET = {"guard_retries": 0}
+UNASKED = {"on_question": "wake", "on_new_topic": "ignore"}  # nobody is at the other end
 
 DEEPER = 25 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 1  # make properties, with all paths
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agents import END, START, WORK, Make, done, kind, look, looks, write
+from agents import END, START, UNASKED, WORK, Make, done, kind, look, looks, write
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableLambda
 
@@ -78,7 +78,7 @@ def test_the_list_is_shown_once_more_as_a_message_of_its_own(thread: Make) -> No
         ".",
         ".",
         rewritten=True,
-        change={"max_wake_cycles": 0, "guard_retries": 0},
+        change={"max_wake_cycles": 0, "guard_retries": 0, **UNASKED},
         pre_model_hook=lambda state: (
             {"llm_input_messages": state["messages"][-1:]} if len(state["messages"]) > 3 else {}
         ),

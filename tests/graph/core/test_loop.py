@@ -10,6 +10,7 @@ from agents import (
     QUIET,
     START,
     TODO,
+    UNASKED,
     WAKE,
     WORK,
     Make,
@@ -149,7 +150,7 @@ def test_progress_begins_the_count_anew(thread: Make) -> None:
 
 
 def test_idle_wakes_begin_at_zero_in_each_activation(thread: Make) -> None:
-    agent = thread(endless(write("a")), left=True, change={"max_idle_wakes": 2, **QUIET})
+    agent = thread(endless(write("a")), left=True, change={"max_idle_wakes": 2, **QUIET, **UNASKED})
     assert agent.walk("go") == [*START, *TODO, *WAKE * 2, *END]
     assert agent.walk("go") == [*START, *WAKE * 2, *END]
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 import pytest
-from agents import END, START, TODO, WAKE, WORK, Make, done, look, looks, session, update, write
+from agents import END, START, TODO, UNASKED, WAKE, WORK, Make, done, look, looks, session, update, write
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.types import Command
@@ -53,7 +53,7 @@ def test_the_graphs_own_marks_stay_whatever_breaks(thread: Make) -> None:
         OSError("2"),
         "hi",
         "hi",
-        change={"max_wake_cycles": 1, "guard_retries": 0},
+        change={"max_wake_cycles": 1, "guard_retries": 0, **UNASKED},
     )
     for given in ("go", {}):
         with pytest.raises(OSError, match=r"\d"):
@@ -69,7 +69,7 @@ def test_the_graphs_own_marks_stay_whatever_breaks(thread: Make) -> None:
 def test_what_an_activation_wrote_keeps_its_mark_when_the_model_raises(
     given: Any, name: str, thread: Make
 ) -> None:
-    change = {"max_wake_cycles": 0, "guard_retries": 0}
+    change = {"max_wake_cycles": 0, "guard_retries": 0, **UNASKED}
     agent = thread(write("a"), ".", OSError("no network"), OSError("no network"), "hi", change=change)
     agent.run("go")
     for one in (given, "more"):
@@ -296,7 +296,8 @@ def test_an_answer_is_of_the_activation_that_a_result_continues(thread: Make) ->
 
 
 def test_a_person_together_with_a_result_begins_an_activation(thread: Make) -> None:
-    agent = thread(write("a"), ".", ".", ".", ".", change={"max_wake_cycles": 1, "guard_retries": 0})
+    change = {"max_wake_cycles": 1, "guard_retries": 0, **UNASKED}
+    agent = thread(write("a"), ".", ".", ".", ".", change=change)
     agent.run("go")
     assert agent.walk({**result(1), "messages": [("user", "and?")]}) == [*START, *WAKE, *END]
     assert agent.session == session("idle", "wake_budget", 1, 1, 1)

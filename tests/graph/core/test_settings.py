@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
-from agents import END, START, TODO, WAKE, Make, done, session, settings, write
+from agents import END, START, TODO, UNASKED, WAKE, Make, done, session, settings, write
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
@@ -16,6 +16,7 @@ from wakeloop.testing import calls
 
 FIXED: dict[str, Any] = {"dialect": "parley", "tool_description": "x", "max_items": 3, "in_progress": "any"}
 QUIET = {"guard_retries": 0}
+ALONE = {"max_idle_wakes": 0, **QUIET, **UNASKED}
 
 
 def test_every_setting_is_documented() -> None:
@@ -89,9 +90,7 @@ def stalled(wakes: int, budget: int) -> dict[str, Any]:
 
 
 def test_a_threads_settings_hold_until_an_input_replaces_or_clears_them(thread: Make) -> None:
-    agent = thread(
-        write("a"), *["."] * 20, left=True, change={"max_wake_cycles": 3, "max_idle_wakes": 0, **QUIET}
-    )
+    agent = thread(write("a"), *["."] * 20, left=True, change={"max_wake_cycles": 3, **ALONE})
     agent.run({"messages": [("user", "go")], "todo_settings": {"max_wake_cycles": 1}})
     assert agent.session == stalled(1, 1)
     agent.run("more")
@@ -112,7 +111,7 @@ class Context(TypedDict, total=False):
 
 
 def test_a_context_ranks_over_the_channel_field_by_field(thread: Make) -> None:
-    agent = thread(write("a"), *["."] * 20, left=True, change={"max_idle_wakes": 0, **QUIET})
+    agent = thread(write("a"), *["."] * 20, left=True, change=ALONE)
     own = {"max_wake_cycles": 3, "nudge_items": 9}
     agent.run(
         {"messages": [("user", "go")], "todo_settings": own},
@@ -190,7 +189,7 @@ def test_settings_are_read_at_the_start_of_an_activation_only(thread: Make) -> N
         OSError("no network"),
         *["."] * 9,
         left=True,
-        change={"max_wake_cycles": 2, "max_idle_wakes": 0, **QUIET},
+        change={"max_wake_cycles": 2, **ALONE},
     )
     with pytest.raises(OSError, match="no network"):
         agent.run("go")
