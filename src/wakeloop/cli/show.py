@@ -8,12 +8,14 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.failures import redact
 from wakeloop.cli.final_state import final_state, sum_usage, to_json_line
+from wakeloop.cli.questions import find_questions
 from wakeloop.cli.store import DatabaseFile, ThreadRecord, open_to_read
 from wakeloop.cli.stored_state import StoredState, read_state
 from wakeloop.cli.thread_list import format_time, summarize_thread
 from wakeloop.cli.thread_lookup import require_thread
 from wakeloop.display import formatting
 from wakeloop.display.terminal_text import clean_line, indent_continuation, strip_controls
+from wakeloop.loop.silences import QUESTION_WAIT
 from wakeloop.text.characters import pluralize, quote_path
 from wakeloop.text.marks import kind_of, source_of, split_result_text
 from wakeloop.text.secrets import redact_json
@@ -86,10 +88,11 @@ def describe_thread(
     if values.get("todo_goal"):
         yield f"goal: {redact(clean_line(str(values['todo_goal'])))}"
     yield from format_todos(values.get("todos") or [])
-    for one in snapshot.interrupts:
+    for one in find_questions(snapshot):
         for line in formatting.format_interrupt(one.value):
             yield f"question: {line}"
-        yield f"  its id: {clean_line(one.id)}"
+        if one.id != QUESTION_WAIT:  # the next message answers it
+            yield f"  its id: {clean_line(one.id)}"
 
 
 def describe_spec(spec: AgentSpec) -> Iterator[str]:

@@ -50,7 +50,7 @@ class SessionStatus:
         open: How many items are open.
         wakes: How many wakes the activation has used.
         budget: How many wakes it may use.
-        on: What a waiting session waits for: `human`, `approval`, `peer` or `subagent`; else None.
+        on: What a waiting session waits for: `human`, `approval`, `peer`, `subagent` or `hold`; else None.
         queued: How many events no run has taken yet, including those given back by a failed run.
         error: Why the newest run failed or an answer was refused; else None. The next event of any kind, such
             as a `kick`, retries with everything that is queued.

@@ -139,5 +139,6 @@ def test_where_nobody_types_it_waits_and_says_how_to_answer(serve, shell: Shell)
     assert "wakeloop resume mine 'your answer'" in first.stdout
     assert "ask_user" not in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
     assert "it waits for your answer" in shell("resume", "mine").stdout
+    assert f"question: {QUESTION}" in shell("show", "mine").stdout
     shell("resume", "mine", "Yes.")
     assert len(server.requests) == 5

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from wakeloop.cli.failures import FAILED, SETTLED, usage_error
 from wakeloop.cli.final_state import exit_code, to_json_line
 from wakeloop.cli.launch import check_text
+from wakeloop.cli.questions import find_questions
 from wakeloop.cli.sessions.ps import format_status
 from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage, session_errors_as_usage
 from wakeloop.cli.thread_lookup import ELLIPSIS, check_thread_id, match_prefix
@@ -104,7 +105,7 @@ def wait_for_run(
 def report_run(status: SessionStatus, snapshot: "StateSnapshot", *, json: bool) -> tuple[list[str], int]:
     """Return the answer or the questions of a run as lines, and the exit code."""
     questions: list[str] = []
-    for interrupt in snapshot.interrupts:
+    for interrupt in find_questions(snapshot):
         questions += format_interrupt(interrupt.value)
     answer = answer_of(snapshot)
     code = FAILED if status.error else exit_code(read_session(snapshot))
