@@ -30,6 +30,7 @@ from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.prices import check_price
 from wakeloop.loop.progress import find_last_round
 from wakeloop.loop.round_checks import may_check_round
+from wakeloop.loop.pushes import note_free_call
 from wakeloop.loop.ruling import rule
 from wakeloop.middleware.agent_exchange import AgentExchange, AgentRequestContext
 from wakeloop.middleware.agent_tools import MUST_BE_FIRST, check_tools, is_result, order_results
@@ -315,6 +316,7 @@ class AgentRequest:
         reviews = ToolReviews(find_asking_tools(self.request.tools), mode="per_call")
         if found := reviews.find_reviews(calls, ledger):
             ledger["reviews"] = found
+            note_free_call(ledger)
 
     def note_lost_list(self) -> None:
         """Note if middleware inside this one cut off the message that shows the list."""

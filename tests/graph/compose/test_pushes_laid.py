@@ -7,10 +7,12 @@ import pytest
 from laid_over import GO, THREAD, ended, laid, looks, over, plan
 from langchain.agents.middleware import AgentMiddleware, ModelFallbackMiddleware, ModelRetryMiddleware
 from langchain.agents.structured_output import ToolStrategy
+from langgraph.types import Command
 from pydantic import BaseModel
 
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.tools import shell_tool
 
 FREE, FORCED = {}, {"tool_choice": "required"}
 REFUSAL = RuntimeError("Error code: 400 - tool_choice is not supported with thinking")
@@ -64,6 +66,19 @@ def test_a_forced_reply_that_is_no_answer_is_asked_for_again_with_force(reply: A
     model.assert_done()
     assert ended(agent)[1] == "settled"
     assert model.options == [FREE, FREE, FREE, FORCED, FORCED, FREE]
+
+
+def test_after_a_person_has_decided_about_a_shell_command_the_wake_is_a_plain_one() -> None:
+    model = talks("t", "t", calls(("run_shell", {"command": "ls"})), "Wait until tomorrow.", "t", times=0)
+    agent = laid(
+        model,
+        tools=[shell_tool(".")],
+        settings={"max_wake_cycles": 3, "earn_wakes": 0, "guard_retries": 0},
+    )
+    agent.invoke(GO, THREAD)
+    agent.invoke(Command(resume="no"), THREAD)
+    model.assert_done()
+    assert model.options == [FREE, FREE, FREE, FORCED, FREE, FREE]
 
 
 def test_never() -> None:
