@@ -3,7 +3,7 @@
 Every event is a plain dict with a `type`; `graph.stream(..., stream_mode="custom")` yields them.
 """
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
@@ -139,7 +139,7 @@ class TodosEvent(TimedEvent):
     type: Literal["todos"]
     todos: list[Todo]
     changed: list[int | str]
-    overruled: list[int | str]
+    overruled: NotRequired[list[int | str]]
 
 
 class EchoEvent(TimedEvent):

@@ -16,6 +16,7 @@ from wakeloop.settings import LoopSettings
 from wakeloop.text.asked_questions import asks_question
 from wakeloop.text.characters import indent_lines, shorten, to_one_line
 from wakeloop.text.marks import (
+    STAMP_KEY,
     added_length,
     escape_automatic,
     kind_of,
@@ -101,7 +102,8 @@ def _items_of_call(dialect: Dialect, call: ToolCall, result: str) -> list[tuple[
 
 def _may_show_list(dialect: Dialect, message: BaseMessage) -> bool:
     """Tell whether a message is the graph's own and may show the list: a user message, or a result."""
-    return _is_todo_result(dialect, message) or kind_of(message) in ("wake", "guard", "activate", "nag")
+    is_shown = STAMP_KEY in message.response_metadata  # it says what others changed
+    return is_shown or _is_todo_result(dialect, message) or kind_of(message) in ("wake", "guard", "activate")
 
 
 def render_given_list(

@@ -198,7 +198,7 @@ class ValidateTodos(ToolAnsweringNode):
     def write_outcomes(self, state: TodoState, played: PlayedRound, judged: ReviewedRound) -> dict[str, Any]:
         """Turn the outcomes into tool results, the list's changes, counters and events."""
         calls, before = played.calls, played.before
-        ledger, by_hand = copy_ledger(state), adopt_list(state["todos"], {}) is not None
+        ledger = copy_ledger(state)
         if played.unseen is not None:
             ledger["unseen"] = played.unseen
         settings, after = settings_in_force(self.settings, ledger), judged.board
@@ -223,15 +223,22 @@ class ValidateTodos(ToolAnsweringNode):
             update["todo_ledger"] = ledger
         if after.goal != before.goal:
             update["todo_goal"] = after.goal
-        changed = diff_lists(before.todos, after.todos)
-        if changed or by_hand:
-            written: Changes = {"all": list(after.todos)} if by_hand else changed
-            if "plan" not in ledger and len(last_calls(state["messages"])) > len(calls):
-                written["step"] = played.step  # calls beside it may write the list, too
-            update["todos"] = written
-            results[-1] = with_list_stamp(results[-1], stamp_after(state["todos"], written, after.todos))
-            stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
-        return update
+        return update | self.write_list(state, played, ledger, after, results)
+
+    def write_list(
+        self, state: TodoState, played: PlayedRound, ledger: Ledger, after: Board, results: list[ToolMessage]
+    ) -> dict[str, Any]:
+        """Return the list's changes as an update, stream them, and stamp the last result with the list."""
+        changed = diff_lists(played.before.todos, after.todos)
+        by_hand = adopt_list(state["todos"], {}) is not None
+        if not (changed or by_hand):
+            return {}
+        written: Changes = {"all": list(after.todos)} if by_hand else changed
+        if "plan" not in ledger and len(last_calls(state["messages"])) > len(played.calls):
+            written["step"] = played.step  # calls beside it may write the list, too
+        results[-1] = with_list_stamp(results[-1], stamp_after(state["todos"], written, after.todos))
+        stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
+        return {"todos": written}
 
     def note_outcomes(
         self, ledger: Ledger, before: Board, outcomes: Sequence[Outcome], calls: Sequence[Any]
