@@ -32,7 +32,17 @@ def test_langsmith_sees_thread_activation_cycle_reason_and_todo_calls(door: str)
     (woken,) = server.named("wake")
     told = {"activation": ours(parked)["activation"], "cycle": 1, "budget": 25, "reasons": ["todos"]}
     assert ours(woken) == {**told, "open": 1}
-    end = {"state": "dormant", "reason": "settled", "open": 0, "wakes": 1, "list": 2, "items": 1}
+    end = {
+        "state": "dormant",
+        "reason": "settled",
+        "open": 0,
+        "wakes": 1,
+        "list": 2,
+        "items": 1,
+        "completed": 1,
+        "cancelled": 0,
+        "blocked": 0,
+    }
     assert ours(ended) == {**told, **end, "budget": 26}
     kinds = {run["name"]: run["run_type"] for run in server.runs.values()}
     assert kinds["todo_write"] == kinds["todo_update"] == kinds["ask"] == "tool"

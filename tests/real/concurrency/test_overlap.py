@@ -54,7 +54,7 @@ def test_a_run_within_a_step_of_another(play: Any, rounds: int, again: bool) -> 
         assert error.own in ids
         # the next message goes on: the conflict is said once
         out = await stage.run(stage.agent(says("after")), "and now?")
-        assert out["todo_session"]["reason"] == "settled"
+        assert out["todo_session"]["reason"] == "answered"
 
     play(script)
 
@@ -137,7 +137,7 @@ def test_runs_one_after_another(play: Any, rounds: int) -> None:
         for text in ("one", "two", "three"):
             out = await stage.run(stage.agent(*long(text, rounds)))
             assert out["messages"][-1].content == text
-            assert out["todo_session"]["reason"] == "settled"
+            assert out["todo_session"]["reason"] == "answered"
 
     play(script)
 
@@ -237,8 +237,8 @@ def test_either_side_may_be_gone_on_with(play: Any) -> None:
         own = {"configurable": {"thread_id": "t", "checkpoint_id": caught.value.own}}
         out = await stage.run(mine, None, own)
         assert out["messages"][-1].content == "mine"
-        assert out["todo_session"]["reason"] == "settled"
-        assert session_of(await stage.state(mine))["reason"] == "settled"
+        assert out["todo_session"]["reason"] == "answered"
+        assert session_of(await stage.state(mine))["reason"] == "answered"
 
     play(script)
 
@@ -290,7 +290,7 @@ def test_a_saver_in_memory_that_is_written_to_meanwhile_is_read_again(times: int
     saver = Shaken(times, SHAKEN)
     agent = create_todo_agent(ScriptedModel([says("a")]), checkpointer=saver)
     out = agent.invoke({"messages": [("user", "go")]}, THREAD)
-    assert (saver.left, out["todo_session"]["reason"]) == (0, "settled")
+    assert (saver.left, out["todo_session"]["reason"]) == (0, "answered")
 
 
 @pytest.mark.parametrize(("times", "said"), [(READ_ATTEMPTS + 1, SHAKEN), (1, "no such table")])

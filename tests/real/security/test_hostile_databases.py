@@ -338,7 +338,7 @@ def test_rows_of_the_engine_that_are_pickles_are_dropped_and_their_runs_are_made
         spoil_engine(url, trap, schedules=False)
         with DbosHost(url, {"main": agent}, polling=0.05) as host:
             assert host.wait("main", timeout=60)
-            assert host.status("main").reason == "settled"
+            assert host.status("main").reason == "answered"
             timers = host.client.list_workflows(status="DELAYED")
             assert [record.input["args"][0] for record in timers if record.input] == [key]
     assert trap.sprung == []

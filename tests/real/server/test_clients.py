@@ -74,7 +74,7 @@ def test_a_question_is_seen_in_each_view(client: Any, thread: str) -> None:
     assert (parked[0]["state"], parked[0]["reason"], parked[0]["on"]) == ("waiting", "interrupted", "human")
     assert session_of(asked) == {"state": "waiting", "reason": "interrupted", "open": 0, "on": "human"}
     client.runs.wait(thread, "main", command={"resume": "this"})
-    assert [session["reason"] for session in views(client, thread)] == ["settled"] * 3
+    assert [session["reason"] for session in views(client, thread)] == ["answered"] * 3
     assert answer_of(client.threads.get_state(thread)) == "read: this"
 
 

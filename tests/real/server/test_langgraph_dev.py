@@ -150,7 +150,7 @@ def test_the_host_wakes_a_session_in_order_and_once(host: ServerHost, name: str)
     quiet(host, name)
     assert [t for t in texts(host, name) if t in ("slow", "second", "third")] == ["slow", "second", "third"]
     status = host.status(name)
-    assert (status.state, status.reason, status.queued, status.error) == ("dormant", "settled", 0, None)
+    assert (status.state, status.reason, status.queued, status.error) == ("dormant", "answered", 0, None)
     assert status in host.list()
 
 

@@ -287,7 +287,7 @@ def test_c51_a_cut_in_a_tool_under_two_workers_doubles_nothing(postgres: str, tm
             both.set()
             until(lambda: ran[-1:] == [2] or log.exists())
             assert patiently(lambda: host.wait("main", timeout=60))
-            assert patiently(lambda: host.status("main").reason) == "settled"
+            assert patiently(lambda: host.status("main").reason) == "answered"
             other.communicate()
     assert (ran, log.exists()) == ([0, 1, 2], False)
     model.assert_done()
@@ -309,7 +309,7 @@ def test_a_second_host_on_a_sqlite_file_is_refused_and_the_first_goes_on(tmp_pat
                 DbosHost(same, {"main": agent}).start()
         host.send("main", {"kind": "human", "text": "go"})
         assert host.wait("main", timeout=60)
-        assert host.status("main").reason == "settled"
+        assert host.status("main").reason == "answered"
     with DbosHost(url, {"main": agent}):  # it is free again
         pass
     assert stat.S_IMODE((tmp_path / "sessions.db-host").stat().st_mode) == 0o600

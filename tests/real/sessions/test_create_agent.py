@@ -32,5 +32,5 @@ def test_events_wake_it_and_an_answer_approves_its_plan(tmp_path: Path) -> None:
     assert seen == [
         ("waiting", "interrupted", "approval", 0, 1),
         ("dormant", "settled", None, 1, 4),
-        ("dormant", "settled", None, 0, 5),
+        ("dormant", "answered", None, 0, 5),
     ]

@@ -87,7 +87,7 @@ def test_events_wake_a_session_in_their_order_and_once(url: str, saver: SqliteSa
         status = host.status("x")
         assert (status.state, status.reason, status.open, status.queued, status.error) == (
             "dormant",
-            "settled",
+            "answered",
             0,
             0,
             None,

@@ -41,7 +41,7 @@ def test_c49_two_threads_with_one_id_settle_and_are_cancelled_apart(host: Stage)
     host.turn("ada")
     assert [status.queued for status in host.list()] == [0, 1]
     host.settle()
-    assert host.ending("bob") == ("dormant", "settled")
+    assert host.ending("bob") == ("dormant", "answered")
     if not isinstance(host, MemoryHost):
         assert [bool(status.error) for status in host.list()] == [True, False]
     for thread in ("ada", "bob"):

@@ -68,7 +68,7 @@ def test_c51_a_tool_whose_connections_are_cut_has_its_effect_once(postgres: str)
         until(lambda: reached[-1:] == [3])  # nothing of ours is asked while all are thrown out
         assert patiently(lambda: host.wait("main", timeout=60))
         status = patiently(lambda: host.status("main"))
-        assert (status.state, status.reason, status.error, status.queued) == ("dormant", "settled", None, 0)
+        assert (status.state, status.reason, status.error, status.queued) == ("dormant", "answered", None, 0)
         config: Any = {"configurable": {"thread_id": "main"}}
         messages = patiently(lambda: host.agents["main"].get_state(config).values["messages"])
         assert [m.text for m in messages if m.type == "tool"] == [f"{n} done" for n in range(4)]
@@ -102,7 +102,7 @@ def test_a_pool_of_cut_connections_costs_no_try(postgres: str) -> None:
         throw_out(postgres)
         host.send("main", {"kind": "human", "text": "go"})
         assert patiently(lambda: host.wait("main", timeout=60))
-        assert patiently(lambda: host.status("main").reason) == "settled"
+        assert patiently(lambda: host.status("main").reason) == "answered"
     assert tries == ["main"]
     model.assert_done()
 
@@ -123,7 +123,7 @@ async def test_an_asynchronous_pool_of_cut_connections_costs_no_try(postgres: st
             await asyncio.to_thread(throw_out, postgres)
             await asyncio.to_thread(host.send, "main", {"kind": "human", "text": "go"})
             assert await asyncio.to_thread(patiently, lambda: host.wait("main", timeout=60))
-            assert await asyncio.to_thread(patiently, lambda: host.status("main").reason) == "settled"
+            assert await asyncio.to_thread(patiently, lambda: host.status("main").reason) == "answered"
     assert tries == ["main"]
     model.assert_done()
 
@@ -146,7 +146,7 @@ def test_a_timer_that_fires_while_the_database_is_away_fires_afterwards(
         key = host.schedule("main", "0 0 29 2 *", "tick")
         host.mailbox.set_due(key, datetime(2024, 2, 29, tzinfo=UTC))
         host.catch_up()  # what a start does
-        until(lambda: host.status("main").reason == "settled" if host.list() else False)
+        until(lambda: host.status("main").reason == "answered" if host.list() else False)
         assert datetime.fromisoformat(str(host.schedules()[0].due)) > datetime.now(UTC)
     assert tries == [key] * 3
     model.assert_done()

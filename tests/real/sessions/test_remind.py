@@ -76,5 +76,5 @@ def test_a_schedule_whose_timer_was_lost_is_found(tmp_path: Path) -> None:
             )  # it is due next in January
             until(host.list)
             assert host.wait("main", timeout=30)
-            assert host.status("main").reason == "settled"
+            assert host.status("main").reason == "answered"
     model.assert_done()
