@@ -29,8 +29,8 @@ from wakeloop.loop.nudge import close_round
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.prices import check_price
 from wakeloop.loop.progress import find_last_round
-from wakeloop.loop.round_checks import may_check_round
 from wakeloop.loop.pushes import note_free_call
+from wakeloop.loop.round_checks import may_check_round
 from wakeloop.loop.ruling import rule
 from wakeloop.middleware.agent_exchange import AgentExchange, AgentRequestContext
 from wakeloop.middleware.agent_tools import MUST_BE_FIRST, check_tools, is_result, order_results
