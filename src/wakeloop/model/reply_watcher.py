@@ -17,11 +17,7 @@ from pydantic import ValidationError
 from wakeloop.errors import RESUME_HINT, ReplyError
 from wakeloop.model.finish_reasons import is_unreadable_call, reply_problem
 from wakeloop.model.tool_choice import refuses_choice
-from wakeloop.platform.response_bodies import (
-    find_server_message,
-    find_streamed_refusal,
-    find_unparsed_text,
-)
+from wakeloop.platform.response_bodies import find_server_message, find_unparsed_text
 from wakeloop.text.characters import shorten
 
 BrokenArguments = Mapping[tuple[str | None, str | None], str]
@@ -92,7 +88,6 @@ class ReplyWatcher(BaseCallbackHandler):
         self.chunks: list[AIMessageChunk] = []
         self.forced, self.choice_refused = forced, False
         self.streamed = self.never_began = False
-        self.refusal = ""
         self.unreadable: UnreadableReply | None = None
         self.message: AIMessage | None = None
         callbacks: Any = config.get("callbacks")
@@ -151,13 +146,10 @@ class ReplyWatcher(BaseCallbackHandler):
         """Forget what an earlier attempt streamed."""
         self.chunks = []
         self.streamed = False
-        self.refusal = ""
 
-    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **_: Any) -> None:
-        """Keep the pieces of calls, and those of a refusal, which langchain-openai drops."""
+    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **_: Any) -> None:  # noqa: ARG002 - passed by name
+        """Keep the pieces of calls."""
         self.streamed = True
-        if not token:
-            self.refusal += find_streamed_refusal()
         message = getattr(chunk, "message", None)
         if isinstance(message, AIMessageChunk) and message.tool_call_chunks:
             self.chunks.append(message)
@@ -177,14 +169,6 @@ class ReplyWatcher(BaseCallbackHandler):
                 self.message = message if isinstance(message, AIMessage) else None
                 return
         self.message = None
-
-    def add_refusal(self, reply: AIMessage) -> AIMessage:
-        """Return a reply with the refusal that was streamed with it."""
-        if not self.refusal:
-            return reply
-        return reply.model_copy(
-            update={"additional_kwargs": {**reply.additional_kwargs, "refusal": self.refusal}}
-        )
 
     @property
     def drops_choice(self) -> bool:

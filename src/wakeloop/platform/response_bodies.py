@@ -1,11 +1,9 @@
-"""Finds what a client drops of a server's body.
+"""Finds the server's message in a body its client dropped.
 
 A client that cannot make a reply of a body raises its own sentence and drops the body, with the server's
-message in it ("model is loading"). The body is still in the frame that raised. And langchain-openai drops the
-pieces of a streamed refusal; they are in the frame that passes them on.
+message in it ("model is loading"). The body is still in the frame that raised.
 """
 
-import sys
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
@@ -18,7 +16,6 @@ _MESSAGE_KEYS = (
     *("errors", "base_resp", "title"),
 )
 _DEEPEST = 4
-_FARTHEST = 24  # frames between a client and a listener
 
 
 def find_server_message(trace: TracebackType | None) -> str:
@@ -34,31 +31,6 @@ def find_server_message(trace: TracebackType | None) -> str:
             if message:
                 return message
     return ""
-
-
-def find_streamed_refusal() -> str:
-    """Return the piece of a refusal in the chunk that langchain-openai is passing on, or "".
-
-    It has to be called inside of `on_llm_new_token`.
-    """
-    frame = sys._getframe(1)  # noqa: SLF001 - the only way to the frames of a running program
-    for _ in range(_FARTHEST):
-        if frame.f_back is None:
-            return ""
-        frame = frame.f_back
-        is_client = frame.f_globals.get("__name__", "").startswith("langchain_openai.")
-        chunk = frame.f_locals.get("chunk") if is_client else None
-        if isinstance(chunk, Mapping):
-            return _find_delta_refusal(chunk)
-    return ""
-
-
-def _find_delta_refusal(chunk: Mapping[str, Any]) -> str:
-    choices = chunk.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    delta = first.get("delta") if isinstance(first, Mapping) else None
-    refusal = delta.get("refusal") if isinstance(delta, Mapping) else None
-    return refusal if isinstance(refusal, str) else ""
 
 
 def find_unparsed_text(trace: TracebackType | None) -> AIMessage | None:

@@ -207,7 +207,7 @@ class Exchange:
 
     def store_reply(self, raw: Any, watcher: ReplyWatcher, *, may_call: bool) -> None:
         """Note what a reply means, and store it unless the request is to be sent again."""
-        message = watcher.add_refusal(require_ai_message(raw))
+        message = require_ai_message(raw)
         placeholder = self.request.fill_prompt("no_text") if self.asking == "report" else ""
         asked = message if may_call else drop_calls(message, placeholder)
         reply = self.read_reply(asked, watcher, may_call=may_call)
