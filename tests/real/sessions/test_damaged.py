@@ -154,7 +154,7 @@ def test_a_report_that_raises_is_logged_and_stops_nothing(connection: sqlite3.Co
             host.send("a", {"kind": "human", "text": text})
             assert host.wait("a", timeout=30)
             until(lambda: host.status("a").error == "report: OSError: no such terminal")
-            assert (host.status("a").reason, host.status("a").queued) == ("settled", 0)
+            assert (host.status("a").reason, host.status("a").queued) == ("answered", 0)
     assert texts(agent, "a") == ["first", "one", "second", "two"]
 
 

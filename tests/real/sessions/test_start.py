@@ -48,7 +48,7 @@ def test_four_first_workers_at_once_all_come_up(postgres: str) -> None:
                 for number in range(8):
                     client.send(f"main:{number}", {"kind": "human", "text": "who is there?"})
                 assert client.wait(timeout=60)
-                assert [(s.reason, s.error) for s in client.list()] == [("settled", None)] * 8
+                assert [(s.reason, s.error) for s in client.list()] == [("answered", None)] * 8
         with psycopg.connect(postgres) as db:
             [(versions, most)] = db.execute("SELECT count(*), max(v) FROM checkpoint_migrations").fetchall()
             assert versions == most + 1  # each once

@@ -89,7 +89,7 @@ def test_a_person_is_asked_and_answers(host: Stage) -> None:
     ]
     host.say("ada", "Blue.")
     assert host.results("ada") == [("success", "Blue.")]
-    assert host.ending("ada") == ("dormant", "settled")
+    assert host.ending("ada") == ("dormant", "answered")
     assert host.turns == ["ada", "ada"]
     host.done()
 
@@ -131,7 +131,7 @@ def test_one_asks_the_other_answers(host: Stage) -> None:
     assert host.last("bob", 0) == "[peer_message from ada] What is 6 x 7?"
     assert host.last("ada", 3) == "[peer_reply from bob] 42"
     assert host.turns == ["ada", "bob", "ada"]
-    assert (host.ending("ada"), host.ending("bob")) == (("dormant", "settled"),) * 2
+    assert (host.ending("ada"), host.ending("bob")) == (("dormant", "settled"), ("dormant", "answered"))
     assert host.values("ada")["waiting_on"] == []
     assert host.values("bob")["owed_replies"] == []
     host.done()
@@ -151,7 +151,7 @@ def test_a_message_wakes_and_waits_for_nothing(host: Stage) -> None:
     host.agent("bob", "Fine.")
     host.say("ada", "go")
     assert host.values("bob").get("owed_replies", []) == []
-    assert host.ending("ada") == host.ending("bob") == ("dormant", "settled")
+    assert host.ending("ada") == host.ending("bob") == ("dormant", "answered")
     assert host.results("ada") == [("success", "Sent to bob.")]
     host.done()
 
@@ -185,7 +185,7 @@ def test_an_owed_reply_is_nudged_from_the_budget_and_the_last_text_is_delivered(
     assert host.sent("peer_reply") == ["It is 42."]
     assert (host.status("bob").wakes, host.ending("bob")) == (2, ("dormant", "wake_budget"))
     assert host.values("bob")["owed_replies"] == []
-    assert host.ending("ada") == ("dormant", "settled")
+    assert host.ending("ada") == ("dormant", "answered")
     host.done()
 
 
@@ -213,7 +213,7 @@ def test_the_peer_gets_the_exception_and_the_thread_stays_usable(host: Stage) ->
     host.agent("bob", ConnectionError("the line \ud83d is dead"), "Hello.")  # with a lone surrogate
     host.say("ada", "go")
     assert host.sent("peer_reply") == ["No answer: the turn failed. ConnectionError: the line \ufffd is dead"]
-    assert host.ending("ada") == ("dormant", "settled")
+    assert host.ending("ada") == ("dormant", "answered")
     host.say("bob", "Are you there?")
     assert answer_of(host.values("bob")) == "Hello."
     assert len(host.sent("peer_reply")) == 1
@@ -248,7 +248,7 @@ def test_a_cancelled_question_is_answered(host: Stage) -> None:
     assert not host.cancel(question["id"])
     host.settle()
     assert host.sent("peer_reply") == [f"No answer: the turn failed. {CANCELLED_MESSAGE}"]
-    assert host.ending("ada") == ("dormant", "settled")
+    assert host.ending("ada") == ("dormant", "answered")
     host.done()
 
 
@@ -287,7 +287,7 @@ WRONG = [
 def test_a_wrong_call_gets_one_clear_error(call: Any, error: str, memory: MemoryHost) -> None:
     memory.agent("ada", call, "I see.").agent("worker").say("ada", "go")
     assert memory.results("ada") == [("error", error)]
-    assert memory.ending("ada") == ("dormant", "settled")
+    assert memory.ending("ada") == ("dormant", "answered")
     assert len(memory.accepted) == 1
     memory.done()
 
@@ -304,7 +304,7 @@ def test_two_that_ask_each_other_at_the_same_moment_are_both_answered(memory: Me
     memory.settle()
     assert memory.sent("peer_reply", "ada") == ["Later."]
     assert memory.sent("peer_reply", "bob") == ["Not now."]
-    assert memory.ending("ada") == memory.ending("bob") == ("dormant", "settled")
+    assert memory.ending("ada") == memory.ending("bob") == ("dormant", "answered")
     memory.done()
 
 
@@ -323,7 +323,7 @@ def test_a_circle_that_closes_at_one_moment_is_opened_as_two_are(memory: MemoryH
     memory.settle()
     told = [f"by {name}" for name in reversed(names[1:])]
     assert memory.sent("peer_reply") == [f"Later, says {last}.", *told]
-    assert {memory.ending(name) for name in names} == {("dormant", "settled")}
+    assert {memory.ending(name) for name in names} == {("dormant", "answered")}
     memory.done()
 
 
@@ -474,7 +474,7 @@ def test_waiting_for_a_finished_subagent_is_no_error(host: Stage) -> None:
     assert host.results("main")[-1] == (
         "success", f"Nothing to wait for. Already finished, see their messages: {handle}."
     )  # fmt: skip
-    assert host.ending("main") == ("dormant", "settled")
+    assert host.ending("main") == ("dormant", "answered")
     host.done()
 
 
@@ -547,7 +547,7 @@ def test_a_kick_on_a_settled_session_asks_nobody(host: Stage) -> None:
     host.send("ada", {"kind": "kick"})
     host.settle()
     assert (host.asked("ada"), host.turns) == (1, ["ada", "ada"])
-    assert host.ending("ada") == ("dormant", "settled")
+    assert host.ending("ada") == ("dormant", "answered")
     host.done()
 
 
