@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
+from langgraph.channels import DeltaChannel
 from langgraph.types import Overwrite
 
 from wakeloop.channels.todo_list import Todos, load_todos
 from wakeloop.errors import DamagedError
-from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
+from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel, has_slots
 
 NEVER = 2**53  # updates
 
@@ -54,11 +55,14 @@ class TodosChannel(CheapDeltaChannel):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def copy(self) -> Self:
-        """Return a channel that shares the value."""
-        new = super().copy()
-        new.frequency = self.frequency
-        return new
+    if has_slots(DeltaChannel, "key", "typ", "value", "reducer", "snapshot_frequency"):
+
+        def copy(self) -> Self:
+            """Return a channel that shares the value."""
+            new = object.__new__(type(self))
+            new.key, new.typ, new.value = self.key, self.typ, self.value
+            new.reducer, new.frequency = self.reducer, self.frequency
+            return new
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Return a channel with a stored value."""
