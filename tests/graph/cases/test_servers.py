@@ -32,7 +32,7 @@ def test_c20_many_turns_with_the_system_message_each_time(rig: Rig) -> None:
     rig.run({"messages": [system, HumanMessage("go")]})
     rig.model.assert_done()
     for turn in range(3):
-        rig.then(calls(("look", {"place": str(turn)})), says(""), *["still"] * 6)
+        rig.then(calls(("look", {"place": str(turn)})), says(""), says(""), *["still"] * 6)
         rig.run({"messages": [SystemMessage("You are terse."), HumanMessage(f"turn {turn}")]})
     assert [m.type for m in rig.requests[-1]].count("system") == 1
     assert str(rig.requests[-1][0].content).startswith("You are terse.\n\n")

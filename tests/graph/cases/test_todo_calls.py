@@ -351,7 +351,7 @@ def test_c06_a_question_beside_a_write_does_not_end_the_run(rig: Rig) -> None:
 
 
 def test_c06_an_empty_close_over_an_open_list_wakes(rig: Rig) -> None:
-    rig.build(write("a", text="Here is the plan."), says(""), close(1), "Done.")
+    rig.build(write("a", text="Here is the plan."), says(""), says(""), close(1), "Done.")
     out = rig.run("go")
     rig.model.assert_done()
     assert answer_of(out) == "Done."
