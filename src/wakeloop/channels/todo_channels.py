@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
-from langgraph.channels import DeltaChannel
 from langgraph.types import Overwrite
 
 from wakeloop.channels.todo_list import Todos, load_todos
 from wakeloop.errors import DamagedError
-from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel, has_slots
+from wakeloop.platform.cheap_copies import DELTA_IS_KNOWN, CheapDeltaChannel, CheapReducerChannel
 
 NEVER = 2**53  # updates
 
@@ -55,7 +54,7 @@ class TodosChannel(CheapDeltaChannel):
 
     __hash__ = None  # type: ignore[assignment]
 
-    if has_slots(DeltaChannel, "key", "typ", "value", "reducer", "snapshot_frequency"):
+    if DELTA_IS_KNOWN:
 
         def copy(self) -> Self:
             """Return a channel that shares the value."""

@@ -17,12 +17,15 @@ def has_slots(kind: type, *known: str) -> bool:
     return {name for base in kind.__mro__ for name in getattr(base, "__slots__", ())} == set(known)
 
 
+DELTA_IS_KNOWN = has_slots(DeltaChannel, "key", "typ", "value", "reducer", "snapshot_frequency")
+
+
 class CheapDeltaChannel(DeltaChannel[Any]):
     """A `DeltaChannel` whose reducer returns a new value, so that copies may share the old one."""
 
     __slots__ = ()
 
-    if has_slots(DeltaChannel, "key", "typ", "value", "reducer", "snapshot_frequency"):
+    if DELTA_IS_KNOWN:
 
         def copy(self) -> Self:
             """Return a channel that shares the value."""
