@@ -122,8 +122,13 @@ def _read_signs(message: AIMessage) -> set[Sign | None]:
 
 
 def _normalize_reason(value: Any) -> str:
-    """Return a reason in lower case: `FinishReason.SAFETY` and `SAFETY` are the same."""
-    return str(getattr(value, "name", value)).rpartition(".")[2].lower()
+    """Return a reason in lower case: `FinishReason.SAFETY` and `SAFETY` are the same.
+
+    Some servers send it with more than one piece of a stream, and langchain-core joins them: `lengthlength`.
+    """
+    reason = str(getattr(value, "name", value)).rpartition(".")[2].lower()
+    period = (reason + reason).find(reason, 1)
+    return reason[:period] if period > 0 else reason
 
 
 def _is_filtered(metadata: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AIMessageChunk
 
 from wakeloop.model.finish_reasons import (
     FINISH_REASONS,
@@ -42,6 +42,15 @@ def test_a_row_of_the_table(where: str, sign: str, taken: str) -> None:
     found = reply(where, sign)
     assert reply_problem(found) == (None if taken == "promised" else taken)
     assert promises_call(found) == (taken in ("promised", "unfit"))
+
+
+def test_a_reason_that_a_stream_repeats() -> None:
+    def chunk(reason: str) -> AIMessageChunk:
+        return AIMessageChunk("Half", response_metadata={"finish_reason": reason})
+
+    assert promises_call(chunk("tool_calls") + chunk("tool_calls"))
+    assert reply_problem(chunk("length") + chunk("length") + chunk("length")) == "cut"
+    assert reply_problem(chunk("stop") + chunk("stop")) is None
 
 
 def test_the_page_has_every_sign() -> None:
