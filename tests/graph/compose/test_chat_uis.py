@@ -132,7 +132,7 @@ async def test_a_nudge_is_in_the_snapshot_and_nobody_sees_it(laid: bool) -> None
     await chat.says("go")
     chat.model.assert_done()
     hidden = [m for m in chat.messages if m.id.startswith(HIDDEN)]
-    assert [(m.role, m.content[:12]) for m in hidden] == [("user", "1 of 1 items"[:12])]
+    assert [(m.role, m.content[:12]) for m in hidden] == [("user", "(automatic) ")]
     assert not hasattr(hidden[0], "additional_kwargs")  # the id alone gets through
     assert chat.shown == ["user: go", "clerk: I stop.", "clerk: All done."]
     streamed = [e.message_id for e in chat.events if e.type.value == "TEXT_MESSAGE_START"]
