@@ -1,6 +1,6 @@
 """How an activation begins, or continues."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from wakeloop.loop.case import Case
 from wakeloop.loop.earned_wakes import count_earned_wakes
@@ -12,10 +12,16 @@ from wakeloop.settings import LoopSettings
 from wakeloop.stream import Budget, StopReason
 from wakeloop.todos.items import Todo
 
+OUTCOME_KEYS = ("wrote", "given_up")  # notes of what was done, by which a run ends
 
-def begin_activation(old: Ledger, todos: Sequence[Todo]) -> Ledger:
-    """Return the notes of a new activation: budget, the guard's retries and progress start again."""
-    kept: Ledger = {key: value for key, value in old.items() if key in THREAD_KEYS}  # type: ignore[assignment]
+
+def begin_activation(old: Ledger, todos: Sequence[Todo], keep: Collection[str] = ()) -> Ledger:
+    """Return the notes of a new activation: budget, the guard's retries and progress start again.
+
+    `keep` names notes of the activation before that stay.
+    """
+    names = {*THREAD_KEYS, *keep}
+    kept: Ledger = {key: value for key, value in old.items() if key in names}  # type: ignore[assignment]
     peak = count_settled(todos)
     new: Ledger = {
         "todo_stale_iterations": 0,

@@ -15,7 +15,7 @@ from wakeloop.channels.session import SessionUpdate
 from wakeloop.channels.stored_values import check_channels
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError, SettingsError
-from wakeloop.loop.activation import begin_activation, continue_activation
+from wakeloop.loop.activation import OUTCOME_KEYS, begin_activation, continue_activation
 from wakeloop.loop.announcements import announce
 from wakeloop.loop.before_request import Notices, place_notices
 from wakeloop.loop.earned_wakes import note_list
@@ -153,7 +153,9 @@ class Activate(Node):
         if opening.continues_activation:
             notes = continue_activation(found.old, todos, settings, waiting=opening.is_waiting)
         else:
-            notes = begin_activation(found.old, todos)
+            # A kick with nothing open asks nothing of the model, so its run ends as the one before it did.
+            asks_nothing = not (opening.needs_reply or count_open(todos))
+            notes = begin_activation(found.old, todos, keep=OUTCOME_KEYS if asks_nothing else ())
             begin_goal(
                 notes,
                 has_goal=self.judges.done_when is not None,

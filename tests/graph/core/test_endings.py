@@ -49,6 +49,24 @@ def test_a_settled_thread_that_is_asked_a_question_has_answered_it(thread: Make)
     assert agent.asked == 4
 
 
+@pytest.mark.parametrize(
+    ("replies", "reason", "code"),
+    [
+        ([write("a"), done(1), "Done."], "settled", 0),
+        ([write("a"), update(1, "blocked", "no key"), "No."], "blocked", 3),
+    ],
+)
+def test_a_kick_that_asks_nothing_leaves_the_ending_as_it_was(
+    thread: Make, replies: list[Any], reason: str, code: int
+) -> None:
+    agent = thread(*replies)
+    agent.run("go")
+    before = ending(agent)
+    assert (before[1], before[3]) == (reason, code)
+    agent.run({})
+    assert (ending(agent), agent.asked) == (before, 3)
+
+
 def test_a_refused_write_and_a_look_at_the_list_are_no_writes(thread: Make) -> None:
     agent = thread(done(7), calls(("todo_list", {})), "Nothing to do.")
     agent.run("go")
