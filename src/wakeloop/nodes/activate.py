@@ -269,7 +269,8 @@ class Activate(Node):
             if changes:
                 placed = [with_list_stamp(message, stamp_of(found.todos)) for message in placed]
             arrived += placed
-            shows_list = bool(changes or notices.earlier)
+            # next to what others changed, only the other open items are named
+            shows_list = bool(changes or (notices.earlier and "unseen" not in notes))
         if shows_list:
             notes["shown"] = arrived[-1].id or ""
         say = partial(self.fill_prompt, settings)

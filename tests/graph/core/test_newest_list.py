@@ -255,6 +255,16 @@ def test_a_nudge_that_shows_the_list_says_only_what_it_does_not_show(thread: Any
     assert said.count("tell Ada") == said.count("(automatic)") == 1
 
 
+def test_what_is_still_open_from_before_is_named_next_to_what_others_changed(thread: Any) -> None:
+    agent = thread(write("a", "b"), ".", ".", change={**QUIET, "on_new_topic": "say"})
+    agent.run("go")
+    update_todos(agent.graph, agent.at(), done=1, add="tell Ada")
+    agent.run("on")
+    said = agent.model.requests[-1][-1].text
+    assert said.index("[1] a") < said.index("[3] tell Ada") < said.index("Still open from before:\n\n  [2] b")
+    assert [said.count(words) for words in ("tell Ada", "[2] b", "(automatic)")] == [1, 1, 1]
+
+
 def test_an_edit_that_is_undone_is_not_said(thread: Any) -> None:
     agent = thread(write("a"), ".", ".", change=QUIET)
     agent.run("go")
