@@ -173,7 +173,7 @@ def parse_command(text: str, option: str) -> str:
     from wakeloop.tools.command_verifier import find_missing_program
 
     if name := find_missing_program(text):
-        raise usage_error(f"/bin/sh does not find {name!r}, the program of {option}. Write its full path.")
+        raise usage_error(f"/bin/sh does not find {name!r}, the program of {option}. Check its path.")
     return text
 
 

@@ -13,8 +13,8 @@ from wakeloop.todos.items import Todo
 from wakeloop.tools.bounded_process import BoundedOutput
 from wakeloop.tools.shell import run_command
 
-# not a path, an assignment or a function definition
-PROGRAM_NAME = re.compile(r"\s*([A-Za-z][\w.+-]*)(?=\s+[^(\s]|\s*$)")
+# a name or an absolute path, not a relative path, an assignment or a function definition
+PROGRAM_NAME = re.compile(r"\s*([A-Za-z][\w.+-]*|/[\w./+-]+)(?=\s+[^(\s]|\s*$)")
 LOOK_UP_TIMEOUT = 10.0  # seconds; without an answer by then, the program counts as found
 LONGEST = 10_000  # characters of an item in the environment, whose size is limited
 
@@ -60,8 +60,8 @@ def command_verifier(
 def find_missing_program(command: str) -> str | None:
     """Return the program that a command line starts with, if `/bin/sh` does not find it; else None.
 
-    A line that starts with anything but a bare name is not checked, since a path may be created later. Nor is
-    one that contains `||`.
+    A line that starts with anything but a name or an absolute path is not checked, since the agent may be
+    about to write the script of a relative path. Nor is one that contains `||`.
     """
     begins = PROGRAM_NAME.match(command)
     if begins is None or "||" in command:

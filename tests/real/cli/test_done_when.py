@@ -111,6 +111,10 @@ def test_a_goal_given_to_a_thread_at_rest_is_asked_for(shell: Shell, serve) -> N
             "/bin/sh does not find 'nosuchprogram', the program of --done-when",
         ),
         (
+            ["--done-when", "/no/such/check"],
+            "/bin/sh does not find '/no/such/check', the program of --done-when",
+        ),
+        (
             ["--done-when", "true", "--done-when-seconds", "0"],
             "--done-when-seconds expects a number of seconds",
         ),

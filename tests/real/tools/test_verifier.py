@@ -69,6 +69,8 @@ def test_stopping_it_is_no_verdict(tmp_path: Path) -> None:
     [
         ("nosuchprogram", "nosuchprogram"),
         ("  nosuchprogram -x y", "nosuchprogram"),
+        ("/no/such/check --fast", "/no/such/check"),
+        ("/bin/sh -c true", None),
         ("test -s x", None),
         ("cd x && nosuchprogram", None),
         ("if true; then false; fi", None),
