@@ -71,7 +71,8 @@ def noting(message: Any) -> Any:
 @OTHERS
 def test_c52_it_never_hides_the_answer(quick: Rig, which: str) -> None:
     """The answer is looked for up to the user's words: the last reply said nothing more."""
-    quick.build(calls(("look", {}), text="Here it is."), "", tools=[noting(its_own(which))])
+    last = calls(("todo_update", {"id": 1, "status": "done"}), ("look", {}), text="Here it is.")
+    quick.build(write("a"), last, "", tools=[noting(its_own(which))])
     out = quick.run("go")
     quick.model.assert_done()
     assert answer_of(out) == "Here it is."
