@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import HookError
 from wakeloop.loop.case import Costs
+from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.pushes import note_free_call
 from wakeloop.loop.round_checks import may_check_round
 from wakeloop.model.bindings import BoundModel, ModelBindings
@@ -103,17 +104,19 @@ class CallModel(RedactingNode):
         """Return the update for a reply; at a turn's end, with where it was requested."""
         update = exchange.build_update(raw, heard, may_call=way.may_call)
         ledger = update["todo_ledger"]
+        if "nag" in ledger:
+            self.note_round(exchange, ledger, update["messages"][-1])
         # No tools follow, so the guard is next. It needs this checkpoint to recognize its own run.
-        if "nag" not in ledger and (here := find_current_checkpoint(config)):
+        elif here := find_current_checkpoint(config):
             ledger["asked_at"] = list(here)
-        if self.verifies and may_check_round(
-            ledger, exchange.settings, exchange.todos, update["messages"][-1]
-        ):
-            ledger["check"] = True
-        calls = update["messages"][-1].tool_calls if "nag" in ledger else ()
-        if found := self.reviews.find_reviews(calls, ledger):
-            ledger["reviews"] = found
-            note_free_call(ledger)
         if exchange.state.get("todo_decided"):  # of an earlier round
             update["todo_decided"] = None
         return update
+
+    def note_round(self, exchange: Exchange, ledger: Ledger, reply: Any) -> None:
+        """Note which calls of a reply a person decides, and whether open items are judged after them."""
+        if self.verifies and may_check_round(ledger, exchange.settings, exchange.todos, reply):
+            ledger["check"] = True
+        if found := self.reviews.find_reviews(reply.tool_calls, ledger):
+            ledger["reviews"] = found
+            note_free_call(ledger)

@@ -131,6 +131,14 @@ def test_with_none_open_and_nothing_said_the_same_request_comes_again_once(empty
     assert agent.session == session("dormant", "answered", 0)
 
 
+@pytest.mark.parametrize("when", ["claim", "round"])
+def test_with_a_verifier_an_empty_reply_is_asked_for_again_too(when: str, thread: Make) -> None:
+    agent = thread("", "Hello.", verify=lambda item, state: None, change={"verify_when": when})
+    agent.run("go")
+    assert agent.session["reason"] == "answered"
+    assert len(agent.model.requests) == 2
+
+
 def test_c102_words_after_an_empty_reply_to_a_result_come_after_one_line(thread: Make) -> None:
     agent = thread(looks("x"), "", "", "hi", tools=[look])
     agent.run("go")
