@@ -134,10 +134,10 @@ def _take_given(merged: Todos, write: Any) -> Todos:
         replaced.superstep = Superstep(write["step"], list(merged), frozenset())
     else:
         items, met = merge_over(now.base, merged, given, keep_ours(now.written))
-        taken = {todo.get("id") for todo in items}
+        taken = {str(todo.get("id")) for todo in items}  # 5 and "5" are one id
         for todo in find_added(now.base, given):
             # a number that the todo call has just given to another item is not this one's
-            items.append({k: v for k, v in todo.items() if k != "id" or v not in taken})
+            items.append({k: v for k, v in todo.items() if k != "id" or str(v) not in taken})
         replaced = merged.replaced_by(items)
         replaced.overruled = [*merged.overruled, *(key for key in met if key in now.written)]
     replaced.by = write["by"] if merged.by in (None, write["by"]) else f"{merged.by} and {write['by']}"
