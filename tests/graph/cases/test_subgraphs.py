@@ -79,9 +79,11 @@ def test_c29_a_plain_message(kept: Rig, own: Any) -> None:
     assert asked(kept, "first") == 2
     assert asked(kept, "second") == len(replies)
     request = kept.model.requests[2]
-    kinds = ["human", "ai", "tool", "ai", "tool", "ai", "human"] if keeps else ["human", "human"]
+    kinds = ["human", "ai", "tool", "ai", "tool", "ai", "human", "human"] if keeps else ["human", "human"]
     assert [m.type for m in request] == ["system", *kinds]
-    assert request[-1].content == "second"
+    assert request[-2 if keeps else -1].content == "second"
+    if keeps:  # what is open is named after it
+        assert request[-1].text.startswith("(automatic) Still open from before:\n\n  [1] a\n\n")
     assert answer_of(kept.values) == "As you like."
     assert asked(kept, "third") == 1
     assert answer_of(kept.values) == "Third."

@@ -66,7 +66,7 @@ def test_any_preset_and_any_setting(settings: Any, name: str) -> None:
         ("max_wake_cycles", "It is a setting: settings={'max_wake_cycles': …}."),
         ("tools", "Pass it to create_agent."),
         ("verifier", "Pass the verifier as verify=…."),
-        ("foo", "Available: system_prompt, tool_description, settings, verify."),
+        ("foo", "Available: system_prompt, tool_description, settings, verify, done_when."),
     ],
 )
 def test_an_argument_that_there_is_not_is_one_sentence(name: str, told: str) -> None:
@@ -105,7 +105,7 @@ def test_an_activation_without_anything_to_do_asks_nothing() -> None:
     agent = laid(ScriptedModel(*settled()))
     agent.invoke(GO, THREAD)
     agent.invoke({"messages": []}, THREAD)
-    assert ended(agent) == ("dormant", "answered", 0)
+    assert ended(agent) == ("dormant", "settled", 0)  # as the run before it
 
 
 def test_the_verifier_is_asked_in_between() -> None:
@@ -340,7 +340,12 @@ def test_a_tools_exception_stays_the_agents() -> None:
     agent = laid(ScriptedModel(calls(("crash", {"path": "x"}))), tools=[crash])
     with pytest.raises(RuntimeError, match="broken"):
         agent.invoke(GO, THREAD)
-    assert session_of(agent.get_state(THREAD)) == {"state": "running", "reason": None}
+    session = session_of(agent.get_state(THREAD))
+    assert (session["state"], session["reason"], session["error"]) == (
+        "failed",
+        "failed",
+        "RuntimeError: broken",
+    )
 
 
 def test_a_list_is_edited_by_hand() -> None:
