@@ -232,7 +232,9 @@ class Exchange:
             return
         self.stores_reply = True
         stored = with_speaker(self.context.speaker, reply.message)
-        self.request.writes.append(mark_no_answer(stored, again) if again in NO_ANSWERS else stored)
+        # a last word is not asked for again, but a faked result is no answer there either
+        why = "faked" if self.asking is not None and reply.kind == "faked" else again
+        self.request.writes.append(mark_no_answer(stored, why) if why in NO_ANSWERS else stored)
 
     def store_structured(self, result: Any, watcher: ReplyWatcher) -> None:
         """Store a structured result as plain JSON and its text in the history; ask again if it is invalid."""
