@@ -9,9 +9,9 @@ Kind = Literal["text", "list", "aside"]
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _ITEM = re.compile(r"\s*(?:[-*+•–]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+\S")
-_TABLE_RULE = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(\|\s*:?-{2,}:?\s*)+\|?\s*$")
+_TABLE_RULE = re.compile(r"\s*(?:\|\s*)?:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+(?:\|\s*)?$")
 _ASIDE = re.compile(r"\s*(?:[|>]|(?:[-*_]\s*){3,}$)")  # a row of a table, a quote, a line across the page
-_INLINE_CODE = re.compile(r"(`+)(?:(?!\1).)+?\1", re.DOTALL)
+_INLINE_CODE = re.compile(r"(?<!`)(`++).+?(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"!?\[[^\[\]\n]*\]\([^()\s]*(?:\s+\"[^\"\n]*\")?\)|<https?://[^<>\s]*>")
 _URL = re.compile(r"\b(?:https?://|www\.)\S*[^\s?!.,;:)\]\"'*_]")
 _SIGNS = "?\uff1f\u061f"  # also the full-width and the Arabic one
@@ -22,7 +22,7 @@ _BARE_SIGN = re.compile(
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 # After it: more such signs, quotes, brackets and emphasis, then a blank or the end. The signs of scripts that
 # put no blank between sentences need none.
-_QUESTION = re.compile(rf"[{_SIGNS[1:]}]|(?:(?<![\s?])\?[?!]*|(?<=\s)\?!*)[{_CLOSERS}*_~]*(?=\s|$)")
+_QUESTION = re.compile(rf"[{_SIGNS[1:]}]|(?<![?!])(?!(?<=\s)\?\?)!*\?[?!]*+[{_CLOSERS}*_~]*(?=\s|$)")
 
 
 @dataclass(frozen=True)
