@@ -45,7 +45,7 @@ def test_after_a_round(notes: Any, word: str) -> None:
 
 @pytest.mark.parametrize("ruling", get_args(Ruling))
 def test_after_the_guard(ruling: str) -> None:
-    asks = dict.fromkeys(("correct", "explain", "report", "format", "retry", "ask"), "ask again")
+    asks = dict.fromkeys(("correct", "explain", "report", "format", "retry", "ask", "audit"), "ask again")
     words = {"wake": "open, within budget", **asks}
     assert after_guard(ledger(ruling=ruling)) == words.get(ruling, "stop")
 
