@@ -279,26 +279,43 @@ def test_a_question_parks_the_thread_where_nobody_can_answer(shell: Shell, serve
     assert len(server.requests) == 2
 
 
-def test_several_questions_are_answered_one_by_one(shell: Shell, serve) -> None:
+@pytest.mark.parametrize(
+    ("answer", "ran"),
+    [
+        ("y", ["a", "b"]),
+        ("no", []),
+        ('{"decisions": [{"type": "approve"}, {"type": "reject", "message": "no"}]}', ["a"]),
+    ],
+    ids=["yes", "no", "decisions"],
+)
+def test_one_answer_decides_all_questions_of_a_reply(
+    shell: Shell, serve, answer: str, ran: list[str]
+) -> None:
     both = [("run_shell", {"command": f"echo {name} > {name}.txt"}) for name in ("a", "b")]
     server = serve(Reply(calls=both), BYE)
     asked = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "shell")
     thread = thread_of(asked.stdout)
     assert len(lines(asked.stdout, "question: Run this command?")) == 2
-    assert shell("resume", thread, "y").returncode == 4
-    assert ((shell.folder / "a.txt").exists(), (shell.folder / "b.txt").exists()) == (True, False)
-    assert shell("resume", thread, "no").returncode == 0
-    assert not (shell.folder / "b.txt").exists()
+    assert shell("resume", thread, answer).returncode == 0
+    assert sorted(path.stem for path in shell.folder.glob("*.txt")) == ran
     assert len(server.requests) == 2
 
 
-def test_a_message_instead_of_an_answer(shell: Shell, serve) -> None:
+def test_a_message_instead_of_an_answer_drops_no_question(shell: Shell, serve) -> None:
     server = serve(*SHELL)
     asked = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "shell")
-    done = shell("run", "never mind", "--thread", thread_of(asked.stdout))
-    assert done.returncode == 0
-    assert "The thread was waiting for an answer" in done.stdout
-    assert not (shell.folder / "ran.txt").exists()
+    thread = thread_of(asked.stdout)
+    refused = shell("run", "never mind", "--thread", thread)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        "wakeloop: The thread waits for your answer, and this message would drop the question. "
+        f"To answer: wakeloop resume {thread} 'your answer' --db {shell.db}; "
+        f"to reject: wakeloop resume {thread} no --db {shell.db}\n"
+    )
+    assert len(server.requests) == 1
+    assert shell("resume", thread, "y").returncode == 0
+    assert (shell.folder / "ran.txt").read_text() == "it ran\n"
+    assert len(server.requests) == 2
 
 
 # -- signals ---------------------------------------------------------------------------------------------

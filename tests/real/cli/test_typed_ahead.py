@@ -100,7 +100,10 @@ def test_two_questions_at_once_are_answered_each_by_what_is_typed_after_it(
     both = Reply(calls=[("run_shell", {"command": f"touch {name}"}) for name in "ab"])
     server = serve(both, Reply("Done."))
     child = start("run", "x", *options(server))
+    child.expect("or o to decide one by one")
+    child.send("o\ny\ny\n")  # what follows the o was typed before the first question
     child.expect(HINT)
+    assert made(shell) == ""
     child.send("y\ny\n")
     child.expect(HINT)
     child.send("\n")
