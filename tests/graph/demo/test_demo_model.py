@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Path:
 def test_it_settles_after_several_wakes(root: Path) -> None:
     model, state = audit(root)
     session = state["todo_session"]
-    assert (session["reason"], session["wakes"], len(model.requests)) == ("settled", 4, 11)
+    assert (session["reason"], session["wakes"], len(model.requests)) == ("settled", 3, 10)
     assert [todo["content"] for todo in state["todos"]][-1] == "Write wakeloop-report.md"
     assert (root / "wakeloop-report.md").read_text().endswith("4 files, 8 lines.\n")
     assert wire_faults(model.requests) == prompt_faults(model.requests) == []
