@@ -11,7 +11,7 @@ from wakeloop.testing import ScriptedModel
 
 DisplayFormatter = pytest.importorskip("IPython.core.formatters").DisplayFormatter
 pretty = pytest.importorskip("IPython.lib.pretty").pretty
-NODES = "activate, call_model, run_tools, validate_todos, nag, finalization_guard, wake"
+NODES = "activate, call_model, run_tools, review_calls, validate_todos, nag, finalization_guard, wake"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -26,18 +26,20 @@ def test_the_agent_is_shown_as_its_picture() -> None:
         "  activate → call_model: something to answer",
         "  activate → finalization_guard: nothing to answer",
     ]
-    assert len(ways) == 20
+    assert len(ways) == 27
     picture = ET.fromstring(shown["image/svg+xml"])
     texts = [found.text for found in picture.iter(f"{SVG}text")]
     words = ["something to answer", "nothing to answer", "stop", "ask again", "open, within budget"]
     words += [
-        *2 * ["reminder due", "continue", "run ends"],
-        "items to judge",
+        *3 * ["reminder due", "continue", "run ends"],
+        *2 * ["items to judge"],
+        "calls approved",
+        "calls need approval",
         "plan approved",
         "plan or items to judge",
     ]
     assert sorted(map(str, texts)) == sorted([*NODES.split(", "), "start", "end", *words])
-    assert (picture.findtext(f"{SVG}title"), len(list(picture.iter(f"{SVG}path")))) == ("<b>", 20 + 1)
+    assert (picture.findtext(f"{SVG}title"), len(list(picture.iter(f"{SVG}path")))) == ("<b>", 27 + 1)
 
 
 def test_a_graph_with_a_node_of_ones_own() -> None:

@@ -113,7 +113,7 @@ def test_an_unfinished_thread_and_one_that_waits() -> None:
     with pytest.raises(ConnectionError):
         agent.invoke({"messages": [("user", "go")]}, THREAD)
     assert told(agent)[:2] == ({"a": ["pending"]}, ["request"])
-    assert "The run has not finished; 1 open." in thread_report(agent, THREAD)
+    assert "Failed with 1 open: ConnectionError: down." in thread_report(agent, THREAD)
 
     agent = agent_of(calls(("ask", {"what": "May I?"})))
     agent.invoke({"messages": [("user", "go")]}, THREAD)
