@@ -19,7 +19,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,8 @@ def patterns() -> dict[str, Callable[[str], Any]]:
             found[f"{where}.{name}"] = scan(pattern, used[0] if used else "finditer")
         for number, (way, pattern) in enumerate(written(tree), 1):
             found[f"{where} ({number})"] = scan(pattern, way)
+    form = get_dialect("parley").result_form
+    found["dialects.parley.RESULT_FORM"] = scan(re.compile(form, re.DOTALL), "fullmatch")
     return found
 
 
@@ -91,7 +93,12 @@ def named(module: str, tree: ast.Module) -> dict[str, re.Pattern[str]]:
             if isinstance(node, ast.Assign) and "re.compile(" in ast.unparse(node.value):
                 name = ast.unparse(node.targets[0])
                 holder: Any = importlib.import_module(module)
-                there[name] = getattr(getattr(holder, path[0]) if path else holder, name)
+                value = getattr(getattr(holder, path[0]) if path else holder, name)
+                if isinstance(value, re.Pattern):
+                    there[name] = value
+                else:  # a table of patterns
+                    for number, pattern in enumerate(filter(None, chain.from_iterable(value)), 1):
+                        there[f"{name}[{number}]"] = pattern
     return there
 
 

@@ -44,7 +44,9 @@ _PARAMETER = re.compile(
     re.DOTALL,
 )
 _PAIR = re.compile(r"\s*<arg_key>(?P<key>[^<]*)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL)
-_PARENTHESIS, _CLOSED_FENCE = re.compile(r"\s*\);?"), re.compile(r"\s*```")
+_PARENTHESIS = re.compile(r"\s*\);?")
+_CLOSED_FENCE = re.compile(r"\s*```")
+_ACTION = re.compile(r"(?:Action:[ \t]*)?")
 _FENCE = re.compile(  # some models write the whole block on one line
     r"```(?:json|jsonc|tool_code|tool_calls?)?[ \t]*(?:\r?\n|(?=[\[{]))", re.IGNORECASE
 )
@@ -165,7 +167,7 @@ class _CallReader:
 
     def read_fence(self) -> bool:
         """Read a fenced block of JSON, or of code for tools, that holds nothing but calls."""
-        opened = re.compile(r"(?:Action:[ \t]*)?").match(self.text, self.place)
+        opened = _ACTION.match(self.text, self.place)
         fence = opened and _FENCE.match(self.text, opened.end())
         if not fence:
             return False
