@@ -281,7 +281,7 @@ def test_send_waits_for_a_question_and_answers_it(shared: World) -> None:
     found = shared.ps("question")
     assert (found["state"], found["on"], found["queued"]) == ("waiting", "human", 1)
     row = next(r for r in shared.here("ps")[1].splitlines() if r.startswith("question"))
-    assert row.split() == ["question", "waiting", "interrupted", *"0 0 of 0 0/25 human 1 -".split()]
+    assert " ".join(row.split()) == "question waiting interrupted 0 0 of 0 0/25 human 1 -"
     code, out, _ = shared.here("send", "question", "-", "--wait", input="blue")
     assert code == 0
     until(lambda: shared.settled("question"), shared.servers[0])
@@ -399,7 +399,7 @@ def test_a_drain_stops_at_a_step_and_the_next_start_goes_on(world: World) -> Non
     assert world.here("send", "a", "later")[0] == 0
     world.mind.go.set()
     assert ended(first) == (0, ["Stopped."], "")
-    failed = "OpenAIInvalidRequestError: Error code: 400 - not now"  # shown until the next start tries it again
+    failed = "OpenAIInvalidRequestError: Error code: 400 - not now"  # until the next start tries it again
     assert [(world.ps(t)["error"], world.ps(t)["queued"]) for t in ("a", "b")] == [(None, 1), (failed, 0)]
     assert world.said("a")[-1] == ("ai", "todo_update todo_update")
     assert world.said("b")[-1] == ("ai", "todo_write")
@@ -491,7 +491,7 @@ def test_a_servers_budget_ends_its_runs_and_is_shown_everywhere(world: World) ->
     told = "poor: idle, request_budget; 1 open, 0/25 wakes"
     assert (code, err, out.splitlines()[-1]) == (3, "", told)
     [row] = [row for row in world.here("ps")[1].splitlines() if row.startswith("poor ")]
-    assert row.split() == ["poor", "idle", "request_budget", *"1 0 of 1 0/25 - 0 -".split()]
+    assert " ".join(row.split()) == "poor idle request_budget 1 0 of 1 0/25 - 0 -"
     server.send_signal(signal.SIGTERM)
     code, said, _ = ended(server)
     assert (code, said[0]) == (0, told)

@@ -139,10 +139,10 @@ def test_threads_of_a_program_of_ones_own_are_seen(db: Path) -> None:
     assert wakeloop("todo", "own", "reopen", "2")[1].splitlines()[2] == "  [ ] 2 bb"
     assert wakeloop("todo", "own", "start", "2")[1].splitlines()[2] == "  [>] 2 bb"
     assert wakeloop("todo", "own", "cancel", "2")[0] == 0
-    assert wakeloop("todo", "own", "add", "c", "d")[1].splitlines()[0] == "list: 2/4 closed"
+    assert wakeloop("todo", "own", "add", "c", "d")[1].splitlines()[0] == "list: 2/4 closed (1 cancelled)"
     assert wakeloop("todo", "own", "add", " ")[0] == 2
     assert wakeloop("todo", "own", "remove", "3", "4")[0] == 0
-    assert wakeloop("todo", "own", "list")[1] == "list: 2/2 closed\n  [x] 1 a\n  [-] 2 bb\n"
+    assert wakeloop("todo", "own", "list")[1] == "list: 2/2 closed (1 cancelled)\n  [x] 1 a\n  [-] 2 bb\n"
     assert wakeloop("todo", "own", "clear")[1] == "list: 0/0 closed\n"
     shown = wakeloop("show", "own", "--history")[1]
     assert "graph wake: (automatic) 2 of 2 items open. Continue" in shown
