@@ -193,6 +193,7 @@ FAULTS = {
         {"settings": preset("lesson")},
         LESSON,
         refused=1,
+        ending="answered",  # the refused write was the only one
     ),
     "c43": Fault([PLAN, looks(sign="none"), CLOSED, "Done."], [PLAN, looks(), CLOSED, "Done."], 0, Chat()),
     "c45": Fault(

@@ -1,4 +1,4 @@
-"""A plan is put in one process and decided in the next, from SQLite: nothing runs or is verified twice."""
+"""A plan is put in one process and decided in the next, from SQLite: no call runs twice."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ PUT = {
     "laid": ["WakeLoopMiddleware.before_agent", "model", HOOK, "model", HOOK],
 }
 LAID = ["model", HOOK, "model", HOOK, "WakeLoopMiddleware.after_agent"]
+LOOKED = ["verify 1", "look x", "verify 2", "verify 1"]  # the last is the second look at item 1
 
 
 def process(folder: Path, *args: str) -> Any:
@@ -42,7 +43,7 @@ def process(folder: Path, *args: str) -> Any:
             "sync",
             {"type": "approve"},
             [*JUDGE, "run_tools", "call_model", *TURN],
-            ["verify 1", "look x", "verify 2"],
+            LOOKED,
         ),
         (
             "async",
@@ -55,7 +56,7 @@ def process(folder: Path, *args: str) -> Any:
             "laid async",
             {"type": "approve"},
             [HOOK, "tools", *LAID],
-            ["verify 1", "look x", "verify 2"],
+            LOOKED,
         ),
     ],
 )

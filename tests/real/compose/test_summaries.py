@@ -215,8 +215,8 @@ HOOKS: Mapping[str, Callable[[ScriptedModel], Any]] = {
 # Summaries, requests that do not begin with the one before, characters of the longest request: the same
 # whether a hook changes the thread or its requests alone.
 FIGURES: Mapping[tuple[str, str], tuple[int, int, int]] = {
-    ("wakeloop", "summary"): (1, 1, 6_419),
-    ("wakeloop", "trim"): (0, 11, 2_939),
+    ("wakeloop", "summary"): (1, 1, 6_602),
+    ("wakeloop", "trim"): (0, 11, 3_098),
     ("agentparley", "summary"): (1, 1, 6_478),
     ("agentparley", "trim"): (0, 10, 2_987),
     ("loki", "summary"): (1, 1, 7_852),
