@@ -47,6 +47,11 @@ class Review:
         """Return the metadata of a tool whose calls are reviewed this way."""
         return {REVIEW_KEY: {**vars(self), "allowed": list(self.allowed)}}
 
+    def covers(self, call: Mapping[str, Any]) -> bool:
+        """Tell whether a person decides a call. The tool itself refuses a question without words."""
+        described = call["args"].get(self.described_by) if self.described_by else None
+        return not isinstance(described, str) or bool(described.strip())
+
     def note_call(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is noted of a call that waits: an answer is judged by this, whoever takes it."""
         described = call["args"].get(self.described_by) if self.described_by else None

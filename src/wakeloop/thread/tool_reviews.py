@@ -92,7 +92,7 @@ class ToolReviews:
         found: dict[str, dict[str, Any]] = {}
         for call in calls:
             review = self.by_tool.get(call["name"])
-            if review is not None and call["id"] not in settled:
+            if review is not None and call["id"] not in settled and review.covers(call):
                 note = review.note_call(call)
                 found[call["id"]] = note if self.mode == "batched" else {**note, "alone": True}
         return found

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from langchain_core.tools import StructuredTool
+from langchain_core.tools import StructuredTool, ToolException
 from pydantic import Field
 
 from wakeloop.loop.approval import Review, build_question, read_choice
@@ -22,6 +22,8 @@ def _ask_user(
         list[str] | None, Field(description="Answers to choose from, if there are a few.")
     ] = None,
 ) -> str:
+    if not question.strip():
+        raise ToolException("question must not be empty")
     asked = build_question(question, choices or [])
     return ask_person(asked, lambda decision: read_choice(decision.words, {"choices": choices}))
 

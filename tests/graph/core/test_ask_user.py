@@ -56,3 +56,13 @@ def test_what_the_person_sees(thread: Make) -> None:
         "review_configs": [{"action_name": "ask_user", "allowed_decisions": ["respond"]}],
         "on": "human",
     }
+
+
+@pytest.mark.parametrize("mode", ["batched", "per_call"])
+def test_a_question_without_words_is_asked_of_nobody(thread: Make, mode: Any) -> None:
+    both = calls(("ask_user", {"question": " "}), ("ask_user", {"question": QUESTION}))
+    agent = thread(both, says("Done."), tools=[ask_user], interrupt_mode=mode)
+    agent.run("Go.")
+    assert len(agent.snapshot.interrupts) == 1
+    agent.run(Command(resume="None."))
+    assert agent.results() == [("error", "Error: question must not be empty"), ("success", "None.")]
