@@ -78,9 +78,7 @@ def note_reply(
         return note_unreadable_reply(new, settings)
     if not (reply.calls or reply.cut):
         unfinished = open_count > 0 or is_unmet(new)
-        return _note_turn_end(
-            new, reply, settings, unfinished=unfinished, was_copied=notes.get("again") == "copied"
-        )
+        return _note_turn_end(new, reply, settings, unfinished=unfinished)
     if not reply.cut and not is_malformed(reply):
         new.pop("bad_replies", None)
     elif reply.calls:
@@ -93,14 +91,11 @@ def note_reply(
     return note_retry(new, "cut", "truncated", settings)
 
 
-def _note_turn_end(
-    notes: Ledger, reply: ReplyFacts, settings: LoopSettings, *, unfinished: bool, was_copied: bool
-) -> Ledger:
+def _note_turn_end(notes: Ledger, reply: ReplyFacts, settings: LoopSettings, *, unfinished: bool) -> Ledger:
     """Return the notes after a reply without calls: an answer, or what only looks like one (rule 22)."""
     if reply.kind == "empty":
         return _note_empty_reply(notes, settings, unfinished=unfinished)
-    # A copy that is sent again is meant: the model may have been asked what the list says.
-    if reply.kind in NO_ANSWERS and not (reply.kind == "copied" and was_copied):
+    if reply.kind in NO_ANSWERS:
         return note_retry(notes, reply.kind, "malformed_calls", settings)
     notes.pop("bad_replies", None)
     notes["spoke"] = True

@@ -38,7 +38,8 @@ from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.settings import LoopSettings
 from wakeloop.state import adopt_list, copy_ledger, find_overruled, list_before
 from wakeloop.stream import EndReason
-from wakeloop.text.marks import kind_of, mark_no_answer, split_result_text
+from wakeloop.text.marks import find_last, kind_of, mark_no_answer, split_result_text
+from wakeloop.text.thoughts import answer_text
 from wakeloop.todos.changes import make_todos_event
 from wakeloop.todos.items import count_open
 
@@ -169,8 +170,13 @@ class Exchange:
         """Tell whether a text is the result of a todo write that was not made in this turn.
 
         It is one word for word, or has a form that only results have. A copy that shows the list is an answer
-        where nothing is open, or where a person began the turn.
+        where nothing is open, or where a person began the turn. One that was asked for again and comes again
+        is meant: the model may have been asked what the list says.
         """
+        if self.ledger.get("again") == "copied":
+            last = find_last(AIMessage, self.messages)
+            if last is not None and answer_text(last) == text:
+                return False
         in_turn, asked_by_person = True, False
         copied = re.fullmatch(self.context.dialect.result_form, text, re.DOTALL) is not None
         for message in reversed(self.messages):

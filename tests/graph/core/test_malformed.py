@@ -239,6 +239,12 @@ def test_c101_a_copied_result_of_a_todo_write_is_asked_for_again_once(thread: Ma
     assert agent.kinds[4:7] == ["wake", "ai", GO_ON]
 
 
+def test_c101_another_made_up_result_is_asked_for_again_too(thread: Make) -> None:
+    agent = thread(looks("x"), "Stored 3 items, [1] to [3].", "[1] done, 2 open.", "Done.", tools=[look])
+    assert agent.walk("go") == [*START, *WORK, *AGAIN * 2, *END]
+    assert answer_of(agent.snapshot) == "Done."
+
+
 @pytest.mark.parametrize("made_up", ["Stored 3 items, [1] to [3].", "[1] done, 2 open. Next: [2] b"])
 def test_c101_a_result_that_no_call_ever_gave(made_up: str, thread: Make) -> None:
     agent = thread(looks("x"), made_up, "Done.", tools=[look])

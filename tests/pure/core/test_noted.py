@@ -86,7 +86,7 @@ def after(
         ({}, PRINTED, 0, {"bad_replies": 1, "again": "printed"}),
         (LAST, PRINTED, 1, {"bad_replies": 5, "again": "printed", "end": "malformed_calls"}),
         ({}, COPIED, 1, {"bad_replies": 1, "again": "copied"}),
-        ({"bad_replies": 1, "again": "copied"}, COPIED, 1, {"spoke": True}),
+        ({"bad_replies": 1, "again": "copied"}, COPIED, 1, {"bad_replies": 2, "again": "copied"}),  # another
         # a cut one
         ({}, CUT, 1, {"bad_replies": 1, "again": "cut"}),
         ({"bad_replies": 1}, CUT, 0, {"bad_replies": 2, "again": "cut"}),
