@@ -69,7 +69,7 @@ def test_the_text_of_an_earlier_activation_is_no_answer(thread: Make) -> None:
 
 
 def test_across_wakes_and_corrections_it_is_one_activation(thread: Make) -> None:
-    agent = thread(write("a"), "said", *[""] * 6)
+    agent = thread(write("a"), "said", *["", ""] * 6)  # five wakes and a correction, each asked twice
     agent.run("go")
     assert answer_of(agent.values) == "said"
 
