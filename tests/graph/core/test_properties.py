@@ -103,7 +103,7 @@ def turns(model: Any, since: int) -> int:
 
 
 def is_silent_topic(messages: list[Any]) -> bool:
-    """Whether a wake asked if a person's message is another topic, and no call was made since that message."""
+    """Whether a wake asked if a person's message is another topic, and no call was made since then."""
     kinds = [message.additional_kwargs.get("wakeloop", {}) for message in messages]
     begun = max(n for n, m in enumerate(messages) if m.type == "human" and not kinds[n])
     doubts = [kind.get("doubt") for kind in kinds[begun:] if kind.get("kind") == "wake"]
