@@ -116,7 +116,7 @@ def answer_call(tools: Mapping[str, BaseTool], call: Any) -> ToolMessage:
     """Return the result of a call; errors go to the model."""
     try:
         if call.get("error") or not isinstance(call["args"], dict):
-            raise ValueError(call.get("error") or "These arguments are no JSON.")  # noqa: TRY301
+            raise ValueError(call.get("error") or "These arguments are not valid JSON.")  # noqa: TRY301
         said, status = tools[call["name"]].invoke(call["args"]), "success"
     except KeyError:
         said, status = f"There is no tool {call['name']!r}; there are {', '.join(tools)}.", "error"

@@ -157,7 +157,7 @@ def completion(row: Row) -> float:
 
 
 def smallest_margin(study: Study) -> float:
-    """Return the smallest difference in what is completed that matters."""
+    """Return the smallest difference in completed work that matters."""
     return 0.0 if study.primary == "requests" else study.smallest
 
 

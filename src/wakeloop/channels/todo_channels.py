@@ -85,7 +85,7 @@ class PlainTodosChannel(CheapReducerChannel):
         return super().update(read_overwrites(values))
 
     def checkpoint(self) -> Any:
-        """Return what is stored."""
+        """Return the stored value."""
         value: Any = self.value
         if not is_untaken(value):
             return value

@@ -98,7 +98,7 @@ class McpConnection:
     async def handle_message(self, ready: asyncio.Future[ClientSession], message: object) -> None:
         """Fail the start, or the call, whose answer cannot be parsed: the library only passes such errors on.
 
-        A process may also print lines that are no answers; those are ignored.
+        A process may also print lines that are not answers; those are ignored.
         """
         if not isinstance(message, Exception) or not (self.server.url or looks_like_answer(message)):
             return

@@ -77,7 +77,7 @@ def ask_question(value: Any, terminal: TextIO, say: Say, *, may_skip: bool = Fal
 
 
 class Answering:
-    """The answers to one question, which may have several parts; `part` is what is asked now.
+    """The answers to one question, which may have several parts; `part` is the current one.
 
     The parts are asked one by one if the user wants that, or if words cannot decide all of them.
     """
@@ -90,7 +90,7 @@ class Answering:
 
     @property
     def part(self) -> Any:
-        """What is asked now: the question, or one part of it."""
+        """The current question, or one part of it."""
         return self.parts[len(self.decisions)] if self.is_split else self.value
 
     def take(self, typed: str, say: Say) -> str | None:

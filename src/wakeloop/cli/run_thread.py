@@ -165,7 +165,7 @@ def input_settings(run: RunSpec, before: StateSnapshot) -> dict[str, Any]:
 
 
 def refuse_to_drop_question(run: RunSpec, before: StateSnapshot) -> None:
-    """Refuse a message that is no answer while the thread waits for one (rule 27)."""
+    """Refuse a message that is not an answer while the thread waits for one (rule 27)."""
     asked = any(is_package_request(interrupt.value) for interrupt in before.interrupts)
     if asked and run.message is not None and not run.resumes:
         raise usage_error(

@@ -77,7 +77,7 @@ class Loki(Dialect):
         return _to_json({"error": text})
 
     def render_result(self, outcome: Outcome) -> str:
-        """Render what was stored as a JSON object."""
+        """Render the stored items as a JSON object."""
         board = outcome.board
         match outcome.operation:
             case Reset(goal):

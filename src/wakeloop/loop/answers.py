@@ -15,7 +15,7 @@ YES_WORDS = frozenset(("yes", "y", "ok", "okay", "sure", "approve", "approved", 
 NO_WORDS = frozenset(
     ("no", "n", "nope", "reject", "rejected", "deny", "denied", "decline", "declined", "refuse", "false")
 )
-# The words after these say what must not be done, so they are no reason without the first one.
+# The words after these say what must not be done, so without the first one they are not a reason.
 NEGATIONS = frozenset(("not", "don't", "dont", "never", "stop", "cancel", "abort"))
 COURTESIES = frozenset(("please", "pls", "thanks", "thx", "thank", "you"))
 APOSTROPHE = "\N{RIGHT SINGLE QUOTATION MARK}"  # as phones type it
@@ -63,7 +63,7 @@ def read_words(text: str) -> Words:
 
 
 def read_plain_answer(answer: object) -> Words:
-    """Read an answer that is no decision: words, True or False, or a mapping with `approved` or words."""
+    """Read an answer that is not a decision: words, True or False, or a mapping with `approved` or words."""
     if isinstance(answer, Mapping):
         said = next((answer[key] for key in ("message", "reason", "text") if answer.get(key)), "")
         approved = answer.get("approved")

@@ -10,7 +10,7 @@ accepts it:
 - after results that were not sent yet: at the end of the last one
 - after results that were sent already: as a user message after one short line of the assistant
 
-What is placed is stored, so that each request begins with the whole request before it.
+The message is stored, so that each request begins with the whole request before it.
 """
 
 from collections.abc import Collection, Sequence

@@ -34,7 +34,7 @@ VERBS = (
 
 
 def note_changes(ledger: Ledger, before: Sequence[Todo], after: Sequence[Todo], by: str) -> None:
-    """Note what somebody else changed. What was noted earlier stays as the model knew it."""
+    """Note what somebody else changed. Earlier notes stay as the model knew the items."""
     unseen: dict[str, Any] = {**ledger.get("unseen", {})}
     rows: dict[str, list[Any]] = {str(row[0]): row for row in unseen.get("items", ())}
     was = {str(todo["id"]): todo for todo in before}

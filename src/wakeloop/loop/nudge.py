@@ -155,7 +155,7 @@ def build_nudge(
 ) -> tuple[str, list[str]]:
     """Return one message for all that asks for a turn, and the reasons: reply, subagent, todos.
 
-    `insists` says that the last such message brought no call. In `doubt` whether to continue at all, the
+    `insists` says that the last such message led to no call. In `doubt` whether to continue at all, the
     message says something else about the list.
     """
     parts: dict[str, str] = {}
@@ -197,7 +197,7 @@ def render_missing(dialect: Dialect, settings: LoopSettings, notes: Ledger, *, i
     """Return why the goal is not met, for the message before a request; "" if that is not known.
 
     Once it is said, the notes keep only its beginning, since they are stored in every row. `insists` says
-    that the last such message brought no call.
+    that the last such message led to no call.
     """
     if notes.get("goal") != "unmet":
         return ""
@@ -211,7 +211,7 @@ def render_missing(dialect: Dialect, settings: LoopSettings, notes: Ledger, *, i
 def name_old_items(
     dialect: Dialect, settings: LoopSettings, todos: Sequence[Todo], goal: str, then: str = ""
 ) -> str:
-    """Return the words that name the items of an earlier activation; "" if there are none.
+    """Return the words that name the items of an earlier activation; "" without any.
 
     These are the open ones, and those that are blocked with a question. The prompt `then` follows them.
     """

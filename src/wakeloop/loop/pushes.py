@@ -9,7 +9,7 @@ ASKS_PERSON = "ask_user"  # the tool that puts a question to a person
 
 
 def must_insist(notes: Ledger, settings: LoopSettings, open_count: int) -> bool:
-    """Tell whether a wake says it differently and asks for a call: the one before it brought none.
+    """Tell whether a wake says it differently and asks for a call: the one before it led to none.
 
     With nothing open there is no work to call for: a reply is owed, or a subagent has brought something. An
     unmet goal counts as open.
@@ -40,7 +40,7 @@ def asks_for_call(notes: Ledger) -> bool:
 
 
 def note_calls(notes: Ledger, names: Collection[str], *, forced: bool) -> None:
-    """Note whether a reply brought calls of its own accord; those of a `forced` one do not count.
+    """Note whether a reply made calls of its own accord; those of a `forced` one do not count.
 
     A bad reply is asked for again in the same way.
     """

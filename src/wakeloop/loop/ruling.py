@@ -85,5 +85,5 @@ def stop(case: Case) -> Ruling | None:
 
 
 STEPS: tuple[Callable[[Case], Ruling | None], ...] = (end_formatted, ask_about_list, stop)
-"""What is asked at a turn's end, in this order. A step that spends a request or a cycle comes before `stop`,
+"""The questions at a turn's end, in this order. A step that spends a request or a cycle comes before `stop`,
 and says by itself where a gate would answer first."""

@@ -289,7 +289,7 @@ class AgentRequest:
         said: Any = next(iter([*replies, *others]), None)
         end = self.heard.find_end_without_model(said, self.request.model) if replies else None
         if end is not None:
-            self.exchange.asking = None  # whatever was asked for, this is no answer to it
+            self.exchange.asking = None  # whatever was asked for, this does not answer it
         if self.exchange.asking == "format" and heard.unreadable is None:
             said = {"raw": said, "response": self.response}
         update = self.exchange.build_update(said, heard, may_call=self.tools.may_call)

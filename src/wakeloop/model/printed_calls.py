@@ -313,7 +313,7 @@ def _find_python_calls(node: ast.expr) -> list[ast.expr]:
 
 
 def _read_object(value: Any, *, marked: bool) -> PrintedCall | None:
-    """Return the call that a JSON object is. Data and the definition of a tool are none.
+    """Return the call that a JSON object is. Data and a tool's definition are not calls.
 
     After a mark the arguments may be missing, and the name may be the only key.
     """

@@ -19,7 +19,7 @@ _UNESCAPED = re.compile(r"(?<!\\)" + re.escape(AUTOMATIC), re.IGNORECASE)
 SOURCE = "lc_source"  # LangChain's key for who added a message that the user never wrote
 HIDDEN = "do-not-render-"  # chat UIs hide messages whose id starts with this
 DURATION_KEY = "wakeloop_ms"  # in a result's metadata, which providers are never sent
-KIND_KEY = "wakeloop_reply"  # in a reply's metadata: why it is no answer
+KIND_KEY = "wakeloop_reply"  # in a reply's metadata: why it is not an answer
 STAMP_KEY = "wakeloop_list"  # in the metadata of a message that shows the list, or what changed in it
 Kind = Literal["wake", "guard", "nag", "activate", "event", "repair", "retry", "format"]
 KINDS: frozenset[str] = frozenset(get_args(Kind))
@@ -127,7 +127,7 @@ def with_duration(result: ToolMessage, seconds: float) -> ToolMessage:
 
 
 def mark_no_answer(reply: AIMessage, why: str) -> AIMessage:
-    """Return a reply that is stored although it is no answer: a call as text, a faked result, an error."""
+    """Return a stored reply that is not an answer: a call as text, a faked result, an error."""
     return reply.model_copy(update={"response_metadata": {**reply.response_metadata, KIND_KEY: why}})
 
 

@@ -238,7 +238,7 @@ class Exchange:
             return
         self.stores_reply = True
         stored = with_speaker(self.context.speaker, reply.message)
-        # a last word is not asked for again, but a faked result is no answer there either
+        # a last word is not asked for again, but a faked result is not an answer there either
         why = "faked" if self.asking is not None and reply.kind == "faked" else again
         self.request.writes.append(mark_no_answer(stored, why) if why in NO_ANSWERS else stored)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def build_event(text: str, kind: str, key: str | None, answers: str | None) -> WakeEvent:
-    """Build the event from what was typed."""
+    """Build the event from the typed arguments."""
     event: WakeEvent = {"kind": kind, "text": text}
     if key:
         event["id"] = key
