@@ -64,7 +64,7 @@ def closing_lines(
     todos = snapshot.values.get("todos") or []
     problem = format_trouble(session, todos)
     progress = format_progress(todos) if todos else ""
-    good = choose_exit_code(session) == ExitCode.SETTLED
+    good = choose_exit_code(session) == ExitCode.SETTLED and session["completed"] == session["items"]
     if not whole:
         todos = [todo for todo in todos if is_open(todo) or todo["status"] == "blocked"]
     lines = [Line("item", f"  {format_item(todo)}") for todo in todos[:MOST_ITEMS]]
@@ -72,8 +72,7 @@ def closing_lines(
         rest = f"  … and {len(todos) - MOST_ITEMS} more: wakeloop todo {shlex.quote(thread)} list"
         lines.append(Line("item", rest))
     if progress:
-        all_completed = good and session["completed"] == session["items"]
-        lines.append(Line("item" if all_completed else "end", f"list: {progress}"))
+        lines.append(Line("item" if good else "end", f"list: {progress}"))
     ending = format_ending(session, snapshot.values.get("messages") or ())
     lines += [Line("good" if good else "end", ending), Line("note", f"thread {thread}: {summary}")]
     if problem:

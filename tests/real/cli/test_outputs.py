@@ -55,11 +55,12 @@ def test_c69_quiet_says_what_was_given_up(does) -> None:
 
 CANCELLED = Reply(calls=[("todo_update", {"id": 1, "status": "cancelled"})])
 UNPROVED = "No item of the list passed the verifier."
+GIVEN_UP = "list: 1/1 closed (1 cancelled)\nSettled: nothing on the list is open.\n1 item cancelled\n"
 EXIT_CODES: dict[str, tuple[list[Reply], list[str], int, str, str]] = {  # what stderr tells with -q
     "settled": ([PLAN, DONE, BYE], [], 0, "settled", ""),
     "answered": ([BYE], [], 0, "answered", ""),
     "blocked": ([PLAN, BLOCKED, BYE], [], 3, "blocked", "1 item blocked"),
-    "cancelled": ([PLAN, CANCELLED, BYE], [], 0, "settled", "list: 1/1 closed (1 cancelled)"),
+    "cancelled": ([PLAN, CANCELLED, BYE], [], 0, "settled", GIVEN_UP),
     "proved": ([PLAN, DONE, BYE], ["--verify", "true"], 0, "settled", ""),
     "refused": ([PLAN, DONE, DONE, DONE, BYE], ["--verify", "false"], 3, "blocked", "1 item blocked"),
     "unproved": (
