@@ -118,7 +118,8 @@ def test_clear_is_an_error_while_auto_continue_is_off(talk_with, plays) -> None:
 
 
 def test_a_stopped_run_keeps_what_it_did_and_the_next_text_has_a_whole_budget(talk_with, plays) -> None:
-    model = plays(ScriptedModel([PLAN, says("wait"), ConnectionError("down"), *[says("later")] * 9]))
+    works = calls(("todo_update", {"id": 2, "status": "in_progress"}))  # two texts alone would wait
+    model = plays(ScriptedModel([PLAN, says("wait"), ConnectionError("down"), works, *[says("later")] * 9]))
     talk = talk_with("max_wake_cycles=2", "max_idle_wakes=0", "guard_retries=0")
     with pytest.raises(ConnectionError):
         talk.run("go")
@@ -147,8 +148,8 @@ def test_a_stopped_run_keeps_what_it_did_and_the_next_text_has_a_whole_budget(ta
         for message in talk.snapshot.values["messages"]
         if isinstance(message, HumanMessage)
     ]
-    assert kinds == [None, "wake", None, "wake", "wake"]
-    assert len(model.requests) == 6
+    assert kinds == [None, "wake", None, "activate", "wake", "wake"]  # what is still open from before
+    assert len(model.requests) == 7
 
 
 def test_a_stopped_question_keeps_the_calls_beside_it(talk_with, plays) -> None:
