@@ -75,7 +75,7 @@ def told(rig: Rig) -> dict[str, Any]:
     ledger = {
         k: v
         for k, v in values["todo_ledger"].items()
-        if k not in ("injected", "shown", "tail", "todo_calls", "faults", "began", "asked_at")  # ids
+        if k not in ("injected", "shown", "told", "tail", "todo_calls", "faults", "began", "asked_at")  # ids
     }
     messages = [
         [m.type, m.content, m.additional_kwargs.get("wakeloop", {}).get("kind")] for m in rig.messages

@@ -28,7 +28,7 @@ WAKING = pytest.mark.parametrize("waking", [False, True], ids=["plain", "waking"
 
 
 def talking(rig: Rig, count: int, *, waking: bool) -> None:
-    """An agent that answers with 1 kB; over an open list each turn wakes once."""
+    """An agent that answers with 1 kB; over an open list each turn wakes once and then waits."""
     texts = [counted(says("x" * 1000))] * count * (2 if waking else 1)
     rig.build(*([counted(PLAN)] if waking else []), *texts, settings=ONE_WAKE)
 
@@ -69,8 +69,8 @@ def test_c28_every_door_and_saver_stores_the_same(kept: Rig, waking: bool) -> No
     talking(kept, 40, waking=waking)
     first, second = block(kept, 20), block(kept, 20)
     kept.model.assert_done()
-    assert first[:2] == ((162, 47284) if waking else (100, 21492))
-    assert second[:2] == ((160, 47136) if waking else (100, 21642))
+    assert first[:2] == ((162, 72931) if waking else (100, 23274))
+    assert second[:2] == ((160, 73836) if waking else (100, 23422))
     kept.follow_up()
 
 
@@ -83,7 +83,7 @@ def test_c28_storage_grows_linearly(tmp_path: Path, waking: bool) -> None:
     talking(rig, 200, waking=waking)
     blocks = [block(rig, 50) for _ in range(4)]
     assert blocks[3] == blocks[2]
-    assert blocks[2][:2] == ((400, 118050) if waking else (250, 54300))
+    assert blocks[2][:2] == ((400, 184800) if waking else (250, 58750))
     rows = [
         size
         for (size,) in rig.saver.conn.execute(
@@ -92,7 +92,8 @@ def test_c28_storage_grows_linearly(tmp_path: Path, waking: bool) -> None:
     ]
     # every so many supersteps LangGraph stores the messages whole; else a row holds names and versions alone
     assert len([size for size in rows if size > 10_000]) == (1 if waking else 0)
-    assert max(size for size in rows if size <= 10_000) < 3_000
+    # while a run waits for a person, its session and its entry in `waiting_on` hold the text of 1 kB
+    assert max(size for size in rows if size <= 10_000) < 3_000 + (2_000 if waking else 0)
     rig.follow_up()
     rig.check()
     rig.shut()
@@ -142,6 +143,10 @@ def test_c30_strict_msgpack_in_new_processes(tmp_path: Path) -> None:
         "state": "dormant",
         "reason": "settled",
         "open": 0,
+        "completed": 2,
+        "cancelled": 0,
+        "blocked": 1,
+        "verified": True,
         "wakes": 0,
         "budget": 8,
         "list": ANY,
@@ -149,7 +154,8 @@ def test_c30_strict_msgpack_in_new_processes(tmp_path: Path) -> None:
         "spent": ANY,
     }
     kinds = [kind for *_, kind in end["messages"] if kind]
-    assert kinds == ["nag", "nag", "wake", "retry", "wake", *["format"] * 4]  # one tells of the repeated call
+    # the second nag is about the repeated call, the third about the item that a person added
+    assert kinds == ["nag", "nag", "wake", "retry", "wake", "format", "format", "nag", "format", "format"]
 
 
 def test_c30_no_type_of_ours_is_stored(tmp_path: Path) -> None:
