@@ -6,10 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
-from typing import Any, TextIO
-
-from langchain_core.messages import HumanMessage
-from langgraph.types import Command, Interrupt
+from typing import TYPE_CHECKING, Any, TextIO
 
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.plan_editor import edit_plan, wants_editor
@@ -31,6 +28,9 @@ from wakeloop.text.marks import new_id
 from wakeloop.thread.thread_status import read_session
 from wakeloop.todos.items import OperationRefused
 
+if TYPE_CHECKING:
+    from langgraph.types import Interrupt
+
 ONE_BY_ONE = ("o", "one by one")  # what is typed to decide the parts of a question separately
 ANSWER_HINT = "Your answer, on one line:"
 SKIP_HINT = "Your answer, on one line (Enter alone continues without it):"
@@ -40,11 +40,11 @@ Say = Callable[[Line], None]
 
 def make_question_handler(
     say: Say, source: TextIO | None = None
-) -> Callable[[Sequence[Interrupt]], dict[str, Any] | None]:
+) -> Callable[[Sequence["Interrupt"]], dict[str, Any] | None]:
     """Make the function that answers a run's interrupts by asking the user, one line per question."""
     terminal = source or sys.stdin
 
-    def answer_interrupts(interrupts: Sequence[Interrupt]) -> dict[str, Any] | None:
+    def answer_interrupts(interrupts: Sequence["Interrupt"]) -> dict[str, Any] | None:
         """Return the answers by interrupt id; None if nobody can type or the input ends."""
         if terminal is None or terminal.closed or not terminal.isatty():
             return None
@@ -140,7 +140,7 @@ def is_answered_by_any_words(part: Mapping[str, Any]) -> bool:
     return bool(part["review_configs"][0].get("allowed_decisions") == ["respond"])
 
 
-def find_questions(snapshot: Any) -> tuple[Interrupt, ...]:
+def find_questions(snapshot: Any) -> "tuple[Interrupt, ...]":
     """Return what a thread asks a person: its interrupts, or the question that the model asked in words.
 
     Both look the same to the person. The id of a question in words is `QUESTION_WAIT`.
@@ -151,6 +151,8 @@ def find_questions(snapshot: Any) -> tuple[Interrupt, ...]:
     question = session.get("question", "") if session["state"] == "waiting" else ""
     if not asks_question(question):
         return ()
+    from langgraph.types import Interrupt  # takes a moment, and most threads ask nothing
+
     return (Interrupt(value=build_question(question), id=QUESTION_WAIT),)
 
 
@@ -160,6 +162,9 @@ def build_input(answers: dict[str, Any]) -> Any:
     The answer to a question in words is a message. An empty one leaves the question unanswered: the run
     continues, and the model reads that nobody has given permission.
     """
+    from langchain_core.messages import HumanMessage
+    from langgraph.types import Command
+
     if QUESTION_WAIT not in answers:
         return Command(resume=answers)
     words = answers[QUESTION_WAIT].strip()
@@ -228,7 +233,7 @@ def suppress_echo(terminal: TextIO | None, *, by_key: bool = False) -> Iterator[
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
-def format_question(interrupt: Interrupt) -> list[Line]:
+def format_question(interrupt: "Interrupt") -> list[Line]:
     """Format an interrupt's question as lines; the last one says what may be typed."""
     return format_question_value(interrupt.value)
 
