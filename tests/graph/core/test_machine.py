@@ -277,7 +277,7 @@ class AnyRun(RuleBasedStateMachine):
         )
         self.prefixes: list[list[Any]] = [[]]  # the requests that have to grow into each other
         self.words: Any = None  # what the system prompt depends on
-        self.turns, self.most = 0, 0
+        self.turns, self.most, self.budget = 0, 0, self.base.max_wake_cycles
         self.seen: list[Any] = []  # the list as a run at an interrupt has streamed it
         self.settings = self.base
         self.kept: list[Any] = []  # and as it was before the superstep that asks: new input drops what it did
