@@ -128,7 +128,10 @@ class Request:
         if not text:
             return
         injected = self.ledger.get("injected", ())
-        sent = self.ledger.get("ruling") == "retry" and last not in injected
+        if self.ledger.get("ruling") == "retry":
+            sent = last not in injected
+        else:  # a wake that got an empty reply, which is not stored, is the last of the run before
+            sent = last in injected and last == self.ledger.get("tail")
         notices = Notices(changes=announce(text, self.settings, "changes"))
         filler = self.fill_prompt("continued")
         placed = place_notices(

@@ -265,6 +265,17 @@ def test_what_is_still_open_from_before_is_named_next_to_what_others_changed(thr
     assert [said.count(words) for words in ("tell Ada", "[2] b", "(automatic)")] == [1, 1, 1]
 
 
+def test_a_wake_that_got_no_answer_is_left_as_it_was_sent(thread: Any) -> None:
+    agent = thread(write("a", "b"), ".", "", done(2), ".", change={**QUIET, "max_wake_cycles": 1})
+    agent.run("go", limit=10)  # the empty reply to the wake is not stored, and no steps are left to ask again
+    assert agent.session["reason"] == "step_limit"
+    update_todos(agent.graph, agent.at(), remove=[1])
+    agent.run({})
+    asked, said = agent.model.requests[3][-2:]
+    assert asked == agent.model.requests[2][-1]
+    assert said.text == f"(automatic) {SAYS} Go by what it says now.\nRemoved by a person:\n  [1] a"
+
+
 def test_an_edit_that_is_undone_is_not_said(thread: Any) -> None:
     agent = thread(write("a"), ".", ".", change=QUIET)
     agent.run("go")
