@@ -102,7 +102,7 @@ def test_the_graph_is_drawn_and_its_words_stay_inside(page: Any, theme: str) -> 
         return !r.width || r.left < s.left || r.right > s.right || r.top < s.top || r.bottom > s.bottom })
         .map(e => e.textContent)"""
     assert page.eval_on_selector_all("svg text", inside) == []
-    assert page.locator("svg").first.locator("rect").count() == 10
+    assert page.locator("svg").first.locator("rect").count() == 11
 
 
 def test_hostile_texts_stay_texts(page: Any) -> None:
