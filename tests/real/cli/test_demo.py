@@ -28,19 +28,22 @@ def test_json_is_one_object_and_the_rest_goes_to_stderr(shell: Shell, files) -> 
         "state": "dormant",
         "reason": "settled",
         "open": 0,
-        "wakes": 4,
+        "items": 2,
+        "completed": 2,
+        "cancelled": 0,
+        "blocked": 0,
+        "wakes": 2,
         "budget": 27,
         "list": ANY,
-        "items": ANY,
         "spent": ANY,
     }
-    assert final["wakes"] == 4
+    assert final["wakes"] == 2
     assert final["error"] is None
     assert [todo["status"] for todo in final["todos"]] == ["completed"] * 2
     assert final["usage"]["total_tokens"] == sum(
         final["usage"][key] for key in ("input_tokens", "output_tokens")
     )
-    assert lines(done.stderr, "Auto-continuing (4/26): 1 incomplete todo remains")
+    assert lines(done.stderr, "Auto-continuing (2/26): 1 incomplete todo remains")
 
 
 def reads(db: Path) -> list[str]:
@@ -56,7 +59,7 @@ def reads(db: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     "after",
-    ["tool: measure_file", "Auto-continuing (1/26)", "list: 3/5"],
+    ["tool: measure_file", "Auto-continuing (1/26)", "list: 2/5"],
 )
 def test_killed_and_resumed_it_finishes_and_reads_nothing_twice(
     shell: Shell, files, after: str, tmp_path: Path
@@ -80,7 +83,7 @@ def test_killed_and_resumed_it_finishes_and_reads_nothing_twice(
     wakes = lines("".join(told) + done.stdout, "Auto-continuing (")
     numbers = {int(line.partition("(")[2].partition("/")[0]) for line in wakes}  # one may be shown twice
     assert numbers == set(range(1, len(numbers) + 1))
-    assert len(numbers) > 3
+    assert len(numbers) in {3, 4}  # undisturbed three; the model of a new process draws its habits anew
     (tmp_path / "shown").write_text(shell("show", thread, "--history", "--json").stdout)
     assert sorted(reads(tmp_path / "shown")) == [f"part{n}.py" for n in range(4)]
 
