@@ -63,7 +63,7 @@ def test_a_command_checks_each_item_also_after_a_resume(shell: Shell, serve) -> 
     again = shell("resume", thread.group(), "go on", "--json")
     final = json.loads(again.stdout)
     assert [(t["id"], t["status"]) for t in final["todos"]] == [(1, "blocked"), (2, "completed")]
-    assert again.returncode == 0
+    assert (again.returncode, final["session"]["reason"]) == (3, "blocked")  # the verifier refused an item
 
 
 @pytest.mark.parametrize("wrong", ["", " "])
