@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import RunControl
 
 from wakeloop import create_todo_agent
@@ -20,8 +21,8 @@ from wakeloop.sessions.thread_runner import ThreadRunner
 from wakeloop.testing import ScriptedModel, calls, says
 
 
-class Killed(BaseException):
-    """A simulated SIGKILL, which no code catches."""
+class Killed(GraphBubbleUp):
+    """A simulated SIGKILL. Whatever else a tool or a model raises becomes a result or a failure."""
 
 
 class Frail(Mailbox):
