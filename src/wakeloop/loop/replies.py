@@ -107,9 +107,13 @@ def _note_empty_reply(notes: Ledger, settings: LoopSettings, *, unfinished: bool
 
     The first one of a turn is asked for again with the same request, which is cheap and often helps. The
     next one ends the turn if something is left to do (`unfinished`), since the wake after it has other words.
+    In the described systems, whose retries do not fall, the first one does.
     """
     first = not notes.get("emptied")
-    if unfinished and not (first and settings.reply_retries):
+    asks_again = first and settings.retries_fall and settings.reply_retries > 0
+    if unfinished and asks_again:  # not one of the retries that may end the run
+        return {**notes, "emptied": True, "again": "empty"}
+    if unfinished:
         notes.pop("bad_replies", None)
         return notes
     if not unfinished and has_said_something(notes):

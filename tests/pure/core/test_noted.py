@@ -67,9 +67,10 @@ def after(
         ({"again": "cut", "ruling": "retry", "tail": "t"}, TEXT, 1, {"spoke": True, "tail": "t"}),
         ({"nag": True, "todo_calls": ["1"], "faults": {"2": "x"}}, TEXT, 1, {"spoke": True}),
         # an empty reply
-        ({}, EMPTY, 1, {"emptied": True, "bad_replies": 1, "again": "empty"}),
+        ({}, EMPTY, 1, {"emptied": True, "again": "empty"}),
+        ({"bad_replies": 4}, EMPTY, 1, {"bad_replies": 4, "emptied": True, "again": "empty"}),
         ({"emptied": True, "bad_replies": 1}, EMPTY, 1, {"emptied": True}),
-        ({"goal": "due"}, EMPTY, 0, {"goal": "due", "emptied": True, "bad_replies": 1, "again": "empty"}),
+        ({"goal": "due"}, EMPTY, 0, {"goal": "due", "emptied": True, "again": "empty"}),
         ({"goal": "due", "emptied": True}, EMPTY, 0, {"goal": "due", "emptied": True}),
         ({"spoke": True}, EMPTY, 0, {"spoke": True}),
         ({"wrote": True}, EMPTY, 0, {"wrote": True}),

@@ -25,8 +25,9 @@ HALF = said("Half", finish_reason="length")
 STILL = said("Still here.", forever=True)
 
 REQUESTS = {  # 9 replies of the first script and the last one, then the wakes and corrections; 3; 1; 1
-    "wakeloop": (10 + 5 + 1, 1, 3 + 5 + 1, 2 + 5 + 1),
-    "langchain": (10 + 5 + 1, 1, 3 + 5 + 1, 2 + 5 + 1),
+    # of these two, an empty reply over open items is asked for again once
+    "wakeloop": (10 + 5 + 1, 1, 4 + 5 + 1, 2 + 5 + 1),
+    "langchain": (10 + 5 + 1, 1, 4 + 5 + 1, 2 + 5 + 1),
     "agentparley": (10 + 25, 1, 3 + 25, 2 + 25),
     "loki": (10, 1, 3, 2),
     "loki that wakes": (10 + 1, 1, 3 + 2, 2 + 1),
@@ -35,8 +36,8 @@ REQUESTS = {  # 9 replies of the first script and the last one, then the wakes a
     "cubepi-strict": (10 + 2 + 1, 1, 3, 2),  # after its explanation the guard is off
 }
 KINDS = {
-    "wakeloop": {"wake", "nag", "guard", "retry", "repair"},
-    "langchain": {"wake", "nag", "guard", "retry", "repair"},
+    "wakeloop": {"wake", "nag", "guard", "retry", "repair", "activate"},  # what is still open from before
+    "langchain": {"wake", "nag", "guard", "retry", "repair", "activate"},
     "agentparley": {"wake", "retry", "repair"},
     "loki": {"retry", "repair"},
     "loki that wakes": {"wake", "retry", "repair"},
