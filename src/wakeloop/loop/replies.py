@@ -110,8 +110,9 @@ def _note_empty_reply(notes: Ledger, settings: LoopSettings, *, unfinished: bool
     In the described systems, whose retries do not fall, the first one does.
     """
     first = not notes.get("emptied")
-    asks_again = first and settings.retries_fall and settings.reply_retries > 0
-    if unfinished and asks_again:  # not one of the retries that may end the run
+    if (
+        unfinished and first and settings.retries_fall and settings.reply_retries
+    ):  # not one of the retries that may end the run
         return {**notes, "emptied": True, "again": "empty"}
     if unfinished:
         notes.pop("bad_replies", None)

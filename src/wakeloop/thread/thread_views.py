@@ -141,13 +141,18 @@ def find_interrupt_kind(interrupts: Any) -> str:
     return "approval" if isinstance(value, Mapping) and value.get("on") == "approval" else "human"
 
 
+STOPPED = ("CancelledError", "KeyboardInterrupt", "SystemExit")
+"""What a task raises that was stopped from outside: its thread is to be resumed, so it has not failed."""
+
+
 def find_failure(errors: Iterable[Any]) -> str | None:
     """Return the words of the first exception that a task raised, as a checkpoint or a server has it.
 
     A task that was cancelled because another one raised does not count, nor one that Ctrl-C cancelled.
     """
     for error in errors:
-        if error and not str(error).startswith("CancelledError("):
+        name = type(error).__name__ if isinstance(error, BaseException) else str(error).partition("(")[0]
+        if error and name not in STOPPED:
             return describe_failure(error)
     return None
 

@@ -348,7 +348,7 @@ def test_c12_without_a_saver_the_child_is_lost_at_its_question(bare: Rig) -> Non
 
 def test_c13_every_activation_has_the_whole_budget(rig: Rig) -> None:
     settings = preset("wakeloop").model_copy(
-        update={"max_wake_cycles": 2, "max_idle_wakes": 0, "guard_retries": 0}
+        update={"max_wake_cycles": 2, "max_idle_wakes": 0, "guard_retries": 0, "on_question": "wake"}
     )
     rig.build(write("a"), "one", "two", "three", settings=settings)
     rig.run("go")
