@@ -110,14 +110,9 @@ def _note_empty_reply(notes: Ledger, settings: LoopSettings, *, unfinished: bool
     In the described systems, whose retries do not fall, the first one does.
     """
     first = not notes.get("emptied")
-    if (
-        unfinished and first and settings.retries_fall and settings.reply_retries
-    ):  # not one of the retries that may end the run
-        return {**notes, "emptied": True, "again": "empty"}
-    if unfinished:
-        notes.pop("bad_replies", None)
-        return notes
-    if not unfinished and has_said_something(notes):
+    if unfinished and first and settings.retries_fall and settings.reply_retries:
+        return {**notes, "emptied": True, "again": "empty"}  # not one of the retries that may end the run
+    if unfinished or has_said_something(notes):
         notes.pop("bad_replies", None)
         return notes
     notes["emptied"] = True

@@ -347,8 +347,9 @@ def test_c12_without_a_saver_the_child_is_lost_at_its_question(bare: Rig) -> Non
 
 
 def test_c13_every_activation_has_the_whole_budget(rig: Rig) -> None:
+    unasked = {"on_question": "wake", "on_new_topic": "ignore"}  # nobody is at the other end
     settings = preset("wakeloop").model_copy(
-        update={"max_wake_cycles": 2, "max_idle_wakes": 0, "guard_retries": 0, "on_question": "wake"}
+        update={"max_wake_cycles": 2, "max_idle_wakes": 0, "guard_retries": 0, **unasked}
     )
     rig.build(write("a"), "one", "two", "three", settings=settings)
     rig.run("go")
