@@ -104,6 +104,8 @@ def merge_one_write(old: Sequence[Todo], new: Any) -> list[Todo]:
 def load_todos(state: Any) -> Todos:
     """Return a stored list. If an input wrote it during a run, its items may still wait for their ids."""
     if isinstance(state, dict):  # as `TodosChannel` stores a list that no node has taken over yet
+        if not {"todos", "before"} <= state.keys():
+            raise DamagedError(f"todos must be a list, got {shorten(repr(state))}")
         todos = Todos(checked_todos(state.get("todos")))
         todos.before, todos.by = checked_todos(state.get("before")), state.get("by")
         return todos

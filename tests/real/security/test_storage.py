@@ -89,7 +89,8 @@ def test_strict_msgpack_changes_nothing_in_any_dialect(tmp_path: Path, dialect: 
     values, _, session = strict[1]
     left = 1  # sent twice in a round of a whole list: refused; appended twice: named, not stored again
     told = {key: session[key] for key in ("list", "items", "spent")}
-    counts = {"open": left, "wakes": 0, "budget": 1, **told}
+    became = dict.fromkeys(("completed", "cancelled", "blocked"), 0)
+    counts = {"open": left, "wakes": 0, "budget": 1, **became, **told}
     assert session == {"state": "waiting", "reason": "waiting", "on": "peer", **counts}
     channels = {"todos", "todo_goal", "todo_session", "todo_inbox", "todo_settings", "todo_ledger"}
     assert set(values) == channels | {"owed_replies", "waiting_on", "todo_handoff", "todo_subagents"}
