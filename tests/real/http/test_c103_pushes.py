@@ -5,6 +5,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,9 @@ def openai(address: str) -> Any:
 def anthropic(address: str) -> Any:
     from langchain_anthropic import ChatAnthropic
 
-    model = ChatAnthropic(model="choosy", api_key="none", base_url=address, max_retries=0, max_tokens=100)
+    # langchain-anthropic keeps one client for each address and timeout, and the last test has closed it
+    options: dict[str, Any] = {"base_url": address, "timeout": 60.0 + next(NUMBERS)}
+    model = ChatAnthropic(model="choosy", api_key="none", max_retries=0, max_tokens=100, **options)
     OPENED.append(_Closing(model))
     return model
 
@@ -63,6 +66,7 @@ class _Closing:
         await self.model._async_client.close()
 
 
+NUMBERS = count()
 CLIENTS = {"openai": (openai, "required"), "anthropic": (anthropic, {"type": "any"})}
 
 
