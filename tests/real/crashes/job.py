@@ -17,7 +17,8 @@ from wakeloop import create_todo_agent, preset
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
 
-SHORT = {"max_idle_wakes": 1, "nag_after": 1, "nag_every": 1}
+# nobody is at the other end, so a silent model is woken as ever
+SHORT = {"max_idle_wakes": 1, "nag_after": 1, "nag_every": 1, "on_question": "wake", "on_new_topic": "ignore"}
 Step = str | list[tuple[str, dict[str, Any]]]
 STEPS: list[Step] = [
     [("todo_write", {"items": ["a", "b", "c"]})],
