@@ -20,17 +20,6 @@ from wakeloop.todos.merging import is_moved
 from wakeloop.todos.stamps import stamp_of
 
 PERSON, PROGRAM, VERIFIER = "a person", "the program", "the verifier"
-VERBS = (
-    "added",
-    "removed",
-    "reworded",
-    "completed",
-    "cancelled",
-    "blocked",
-    "reopened",
-    "started",
-    "put back",
-)
 
 
 def note_changes(ledger: Ledger, before: Sequence[Todo], after: Sequence[Todo], by: str) -> None:

@@ -9,8 +9,6 @@ from wakeloop.channels.apply_writes import apply_writes
 from wakeloop.channels.conversation import REMOVE_ALL_MESSAGES, Messages, merge_messages
 from wakeloop.text.marks import find_last, kind_of
 
-ENTRY_CHANNELS = ("owed_replies", "waiting_on", "todo_subagents")
-
 
 class Draft:
     """A state as one node after another writes it, and the one update for all of it."""

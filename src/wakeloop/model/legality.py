@@ -12,8 +12,6 @@ from wakeloop.model.tool_calls import LONGEST_ID, calls_agree, is_legal_name, is
 from wakeloop.model.user_messages import is_valid_user_message
 from wakeloop.text.marks import text_of
 
-_FORBIDDEN = (("human", "tool"), ("ai", "ai"))  # roles that may not follow each other
-
 
 def is_legal(messages: Sequence[Any]) -> bool:
     """Tell in one pass whether nothing has to be repaired, which is true for nearly every request.
