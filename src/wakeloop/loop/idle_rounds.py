@@ -1,7 +1,7 @@
 """Idle rounds: how many in a row, and what they repeat."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Literal
@@ -157,7 +157,7 @@ def _has_new_result(
         return False
     known = ledger.get("pairs")
     if known is None:
-        earlier = list(islice(_iterate_calls(history, todo_tools), REMEMBERED))
+        earlier = _collect_calls(history, todo_tools)
         called = [(call["name"], call["args"]) for call in earlier]
         if not any((call["name"], call["args"]) in called for call, _ in made):
             return True
@@ -174,17 +174,22 @@ def note_pairs(
 ) -> None:
     """Note the pairs of a history before a hook takes something away from it."""
     if settings.max_idle_rounds and "pairs" not in ledger:
-        earlier = list(islice(_iterate_calls(activation_messages(messages), todo_tools), REMEMBERED))
+        earlier = _collect_calls(activation_messages(messages), todo_tools)
         ledger["pairs"] = _fingerprint_history(messages, earlier)
 
 
-def _iterate_calls(messages: Iterable[AnyMessage], todo_tools: Collection[str]) -> Iterator[ToolCall]:
-    """Yield the calls outside the todo tools, the newest first."""
-    for message in messages:
-        if isinstance(message, AIMessage):
-            for call in reversed(message.tool_calls):
-                if call["name"] not in todo_tools:
-                    yield call
+def _collect_calls(newest_first: Iterable[AnyMessage], todo_tools: Collection[str]) -> list[ToolCall]:
+    """Return the newest calls outside the todo tools, as many as are remembered, the newest first."""
+    found: list[ToolCall] = []
+    for message in newest_first:
+        if not isinstance(message, AIMessage):
+            continue
+        for call in reversed(message.tool_calls):
+            if call["name"] not in todo_tools:
+                found.append(call)
+        if len(found) >= REMEMBERED:
+            break
+    return found[:REMEMBERED]
 
 
 def _fingerprint_history(messages: Sequence[AnyMessage], newest_first: Sequence[ToolCall]) -> str:

@@ -33,7 +33,7 @@ def _exactly(*kinds: type) -> AfterValidator:
     """Check a list for values of these types, in this order."""
 
     def check(values: list[Any]) -> list[Any]:
-        if [type(value) for value in values] != list(kinds):
+        if tuple(map(type, values)) != kinds:
             raise ValueError("other values than these are noted here")
         return values
 

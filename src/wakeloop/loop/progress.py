@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from wakeloop.loop.ledger import Ledger
 from wakeloop.text.marks import is_user_message, opens_activation, text_of
-from wakeloop.todos.items import Todo, is_open
+from wakeloop.todos.items import Todo, count_open, is_open
 
 Pair = tuple[ToolCall, ToolMessage]
 REMEMBERED = 64  # calls of an activation that count as seen; the oldest are forgotten
@@ -57,7 +57,7 @@ def has_progressed(
 
 def count_settled(todos: Sequence[Todo]) -> int:
     """Count the items that are not open."""
-    return sum(not is_open(todo) for todo in todos)
+    return len(todos) - count_open(todos)
 
 
 def note_progress(messages: Sequence[AnyMessage], ledger: Ledger, todo_tools: Collection[str]) -> None:

@@ -118,7 +118,8 @@ def is_unreadable_call(error: BaseException | None) -> bool:
 def _read_signs(message: AIMessage) -> set[Sign | None]:
     """Return what the finish reasons of a reply say."""
     metadata = message.response_metadata
-    return {FINISH_REASONS.get(_normalize_reason(metadata.get(name))) for name in REASON_KEYS}
+    reasons = [metadata[name] for name in REASON_KEYS if metadata.get(name) is not None]
+    return {FINISH_REASONS.get(_normalize_reason(reason)) for reason in reasons}
 
 
 def _normalize_reason(value: Any) -> str:

@@ -7,7 +7,7 @@ not grow with the square of its calls or items.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 from wakeloop.todos.items import Todo, is_open
@@ -85,8 +85,9 @@ class Rows(Sequence[Todo]):
                 if str(todo["id"]) == name:
                     return place
             return None
-        for new in range(len(index.by_id), self.size):
-            index.by_id.setdefault(str(self[new]["id"]), new)
+        indexed = len(index.by_id)
+        for new, todo in enumerate(islice(self, indexed, None), indexed):
+            index.by_id.setdefault(str(todo["id"]), new)
         place = index.by_id.get(name, self.size)
         return place if place < self.size else None  # a longer board may have indexed items beyond these
 
