@@ -259,6 +259,16 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         'if isinstance(source, str) and source.strip() not in ("", KEY):',
         "if False:",
     ),
+    "c74": (
+        "model/tool_calls.py",
+        "if part and name == part * (len(name) // len(part)):",
+        "if False:",
+    ),
+    "c75": (
+        "platform/openai_replies.py",
+        "if isinstance(arguments, Mapping):",
+        "if False:",
+    ),
 }
 
 

@@ -50,7 +50,7 @@ from wakeloop.model.usage import model_name_of
 from wakeloop.nodes.activate import refuse_unanswerable
 from wakeloop.nodes.nag import Nag
 from wakeloop.platform.checkpointers import has_checkpointer
-from wakeloop.platform.streamed_refusals import keep_streamed_refusals
+from wakeloop.platform.openai_replies import repair_replies
 from wakeloop.routes import after_round
 from wakeloop.text.marks import (
     append_to_result,
@@ -271,7 +271,7 @@ class AgentRequest:
     def watch_reply(self) -> ReplyWatcher:
         """Return the watcher of the reply; what is really sent and answered is heard, too."""
         model: BaseChatModel = self.request.model
-        keep_streamed_refusals(model)
+        repair_replies(model)
         self.heard = HeardCalls()
         return ReplyWatcher(
             merge_configs(self.config, {"callbacks": [self.heard]}),

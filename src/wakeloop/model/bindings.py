@@ -21,7 +21,7 @@ from wakeloop.model.tool_choice import (
 from wakeloop.model.usage import model_name_of
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.format_with_tools import bind_tools_to_format, openai_tool_arguments
-from wakeloop.platform.streamed_refusals import keep_streamed_refusals
+from wakeloop.platform.openai_replies import repair_replies
 from wakeloop.settings import LoopSettings
 
 
@@ -85,7 +85,7 @@ class ModelBindings:
         cls, chat: BaseChatModel, tools: Sequence[Any], dialect: Dialect, base: LoopSettings, form: Any = None
     ) -> "ModelBindings":
         """Bind the model. One that cannot call tools is accepted if the todo tools are off."""
-        keep_streamed_refusals(chat)
+        repair_replies(chat)
         full: Runnable[Any, Any] | None = None
         quiet: Runnable[Any, Any] | None = None
         choice, everything = no_call_choice(chat), [*tools, *dialect.tool_schemas(base)]

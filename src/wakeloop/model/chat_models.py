@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable, RunnableBinding
 
 from wakeloop.checks.models import is_local_address
 from wakeloop.errors import ModelError
+from wakeloop.platform.openai_replies import send_reasoning_back
 from wakeloop.text.secrets import redact_text
 
 
@@ -41,7 +42,7 @@ def create_model(name: str) -> BaseChatModel:
 
 
 def create_openai_model(name: str, **options: Any) -> BaseChatModel:
-    """Create a model of langchain-openai that reports usage in streams, also from your own server.
+    """Create a model of langchain-openai that reports usage in streams, and sends back the model's thoughts.
 
     The client demands a key, which a server on this machine does not need. Raises `ModelError` if the
     package or the key is missing.
@@ -58,7 +59,7 @@ def create_openai_model(name: str, **options: Any) -> BaseChatModel:
     if not os.environ.get("OPENAI_API_KEY") and is_local_address(address):
         options.setdefault("api_key", "none")
     try:
-        return ChatOpenAI(model=name, stream_usage=True, **options)
+        chat = ChatOpenAI(model=name, stream_usage=True, **options)
     except Exception as error:  # noqa: BLE001 - pydantic's text contains the values it was given
         if "api_key" in str(error).lower():
             raise ModelError(
@@ -66,6 +67,8 @@ def create_openai_model(name: str, **options: Any) -> BaseChatModel:
                 "(any value works for your own server at OPENAI_BASE_URL)."
             ) from None
         raise ModelError(f"The model {name!r} cannot be created: {_describe_error(error)}.") from None
+    send_reasoning_back(chat)
+    return chat
 
 
 def bind_tools(model: BaseChatModel, tools: Sequence[Any], choice: Any = None) -> Runnable[Any, Any]:

@@ -16,6 +16,7 @@ from wakeloop.model.storable_values import make_storable, storable_fields, stora
 from wakeloop.model.tool_calls import (
     LONGEST_ID,
     Pair,
+    find_repeated_name,
     legal_name,
     set_calls,
     with_legacy_call,
@@ -94,22 +95,24 @@ def read_reply(
     if problem == "refused":
         return _read_refusal(raw, known, no_text)
     todo_names = dialect.tool_names if dialect is not None else frozenset()
+    there = {*todo_names, *tools}
     end: ReplyEnd | None = None
     if problem != "cut" and not (raw.tool_calls or raw.invalid_tool_calls):
-        end = classify_reply(raw, {*todo_names, *tools}, prompts, is_copied, may_call=may_call)
+        end = classify_reply(raw, there, prompts, is_copied, may_call=may_call)
         if end.printed and runs_printed:
             raw, end = _make_printed_calls(raw, end), None
     pairs, broken = _pair_calls(
         raw,
         used,
         broken_arguments,
-        there={*todo_names, *tools},
+        there=there,
         bare=lambda name: _needs_no_arguments(name, dialect, tools),
     )
     names: dict[str, str] = {}
     faults: dict[str, str] = {}
     for original, call in pairs:
-        key, name = call["id"] or "", fix_surrogates(original["name"] or "unknown")
+        key, name = call["id"] or "", find_repeated_name(original["name"] or "unknown", there)
+        name = fix_surrogates(name)
         names[key] = name
         fault: str | None = cut_call
         if problem != "cut":
@@ -168,8 +171,8 @@ def _pair_calls(
 ) -> tuple[list[Pair], dict[str, str]]:
     """Pair every call with one that can be stored, under an id that is unique in the thread.
 
-    Names in `there` stay as they are; `bare` says which tools need no arguments. Also return, by id, what is
-    wrong with arguments that are not a JSON object.
+    Names in `there` stay as they are, and a name that repeats one of them becomes it; `bare` says which
+    tools need no arguments. Also return, by id, what is wrong with arguments that are not a JSON object.
     """
     calls: dict[str, Pair] = {}
     broken: dict[str, str] = {}
@@ -181,7 +184,8 @@ def _pair_calls(
                 key = new_call_id()
         args = broken_arguments.get((call["id"], call["name"]), call["args"])
         missing = args is None or (isinstance(args, str) and args.strip() in EMPTY_ARGUMENTS)
-        if missing and bare(call["name"] or ""):
+        name = find_repeated_name(call["name"] or "", there)
+        if missing and bare(name):
             args = {}
         if not isinstance(args, dict):
             broken[key] = f"the arguments are not a JSON object: {shorten(str(args), 200)}"
@@ -189,8 +193,7 @@ def _pair_calls(
         elif (problem := storage_problem(args, "the arguments")) is not None:
             broken[key] = problem
             args = {}
-        name = call["name"]
-        if not name or name not in there:
+        if name not in there:
             name = legal_name(name)
         calls[key] = call, ToolCall(name=name, args=fix_surrogates(args), id=key, type="tool_call")
     return list(calls.values()), broken

@@ -8,7 +8,7 @@ that all of these agree.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2s
 from string import ascii_letters, digits
 from typing import Any, NamedTuple
@@ -61,6 +61,22 @@ def legal_name(name: str | None) -> str:
     'web_search'
     """
     return (_NOT_IN_NAME.sub("_", name) if name else "unknown")[:LONGEST_NAME]
+
+
+def find_repeated_name(name: str, known: Collection[str]) -> str:
+    """Return the known name that a call's name repeats, or the name as it is.
+
+    Some servers send the whole name with every piece of a stream, and clients join the pieces.
+
+    >>> find_repeated_name("looklooklook", {"look"}), find_repeated_name("looklook", {"look", "looklook"})
+    ('look', 'looklook')
+    """
+    if name in known:
+        return name
+    for part in sorted(known, key=len, reverse=True):
+        if part and name == part * (len(name) // len(part)):
+            return part
+    return name
 
 
 def is_legal_name(name: object) -> bool:

@@ -1,10 +1,11 @@
 """Cases C36 to C38, C40, C43 and C46: cut, unfit, refused, or whole, in every provider's form."""
 
+from collections.abc import Iterator
 from itertools import repeat
 from typing import Any, ClassVar
 
 import pytest
-from forms import FORMS, Anthropic, Chat, Form, Responses, Said
+from forms import FORMS, Anthropic, Chat, Form, OldChat, Responses, Said, names_of
 from langchain_core.messages import AIMessage
 from rig import Rig, close, marks, results, statuses, write
 from shared_tools import City, look
@@ -298,3 +299,64 @@ def test_c43_a_setting_of_the_thread(kept: Rig) -> None:
     assert statuses(kept.todos) == []
     assert kept.ending == ("dormant", "answered", 0)
     kept.then(repeat("Second answer."))
+
+
+# -- C74 -------------------------------------------------------------------------------------------------
+
+
+class RepeatsNames(Chat):
+    """A server that sends the whole name with every piece of a stream."""
+
+    def parts(self, said: Said) -> Iterator[dict[str, Any]]:
+        first, *others = super().parts(said)
+        yield first
+        delta = first["choices"][0]["delta"]
+        for call in delta.get("tool_calls", ()):
+            again = {"index": call["index"], "function": {"name": call["function"]["name"], "arguments": ""}}
+            for _ in range(2):
+                yield {
+                    **first,
+                    "choices": [{"index": 0, "finish_reason": None, "delta": {"tool_calls": [again]}}],
+                }
+        if "function_call" in delta:
+            again = {"name": delta["function_call"]["name"], "arguments": ""}
+            yield {
+                **first,
+                "choices": [{"index": 0, "finish_reason": None, "delta": {"function_call": again}}],
+            }
+        yield from others
+
+
+class RepeatsOldNames(RepeatsNames, OldChat):
+    """The same with one `function_call`."""
+
+
+@pytest.mark.parametrize("form", [RepeatsNames(), RepeatsOldNames()], ids=["chat", "old"])
+def test_c74_a_name_that_is_repeated_in_pieces(rig: Rig, form: Form) -> None:
+    planned = Said(calls=(("todo_write", '{"items": ["a"]}', "w1"),), sign="promised")
+    done = Said(calls=(("todo_update", '{"id": 1, "status": "done"}', "u1"),), sign="promised")
+    rig.speaks(form).build(planned, looks("promised"), done, "Done.", tools=[look])
+    rig.run("go")
+    rig.model.assert_done()
+    assert [(m.name, m.status) for m in results(rig.messages)] == [
+        ("todo_write", "success"),
+        ("look", "success"),
+        ("todo_update", "success"),
+    ]
+    assert names_of(rig.model) == ["todo_write", "look", "todo_update"]
+    assert rig.ending == ("dormant", "settled", 0)
+    rig.follow_up()
+
+
+def looklook(place: str) -> str:
+    """Look twice."""
+    return f"seen {place} twice"
+
+
+def test_c74_a_tool_of_that_name_wins(quick: Rig) -> None:
+    quick.build(
+        calls(("looklook", {"place": "x"}), ("looklooklook", {"place": "y"})), "Done.", tools=[look, looklook]
+    )
+    quick.run("go")
+    assert [str(m.content) for m in results(quick.messages)] == ["seen x twice", "seen y"]
+    quick.follow_up()

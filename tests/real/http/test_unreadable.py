@@ -66,7 +66,6 @@ STREAMED = {
     "usage in words": said("hi", usage={"prompt_tokens": "many", "completion_tokens": 1, "total_tokens": 2}),
 }
 UNFIT = {  # the client raises over a call, and the whole reply is lost with it
-    "arguments that are an object": {"tool_calls": [["look", {"place": "x"}, "1"]]},
     "arguments that are a list": {"tool_calls": [["look", ["x"], "1"]]},
     "arguments that are a number": {"tool_calls": [["look", 7, "1"]]},
     "a list in the text of the arguments": {
@@ -140,6 +139,71 @@ async def test_c37_a_reply_that_is_lost_with_a_call(serve: Serve, reply: dict[st
     assert wire_faults(server.requests) == []
 
 
+def build_agent(model: Any, tools: list[Any], *, layer: bool) -> Any:
+    """An agent with the loop as its graph, or as a layer of an agent of langchain's."""
+    kept = InMemorySaver()
+    if not layer:
+        return create_todo_agent(model, tools, checkpointer=kept)
+    return create_agent(model, tools, middleware=[WakeLoopMiddleware(settings="wakeloop")], checkpointer=kept)
+
+
+PLACE = {"place": "x", "more": [{"n": 1}]}
+
+
+def visit(place: str, more: list[Any]) -> str:
+    """Visit a place."""
+    return f"visited {place} {more}"
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
+@STREAMED_OR_NOT
+async def test_c75_arguments_that_are_an_object(
+    serve: Serve, streaming: bool, layer: bool, door: str
+) -> None:
+    objects = [["visit", PLACE, "1"], ["now", {}, "2"], ["todo_write", {"items": ["a"]}, "3"]]
+    old = {"function_call": {"name": "visit", "arguments": PLACE}}
+    server = serve(
+        {"tool_calls": objects},
+        {"extra": old, "finish_reason": "function_call"},
+        called(("todo_update", {"id": 1, "status": "done"})),
+        said("Done."),
+    )
+    agent = build_agent(server.model(streaming=streaming), [visit, now], layer=layer)
+    out = await through(door, agent, user("go"))
+    told = [(m.name, m.status) for m in results(out["messages"])]
+    assert sorted(told[:3]) == [("now", "success"), ("todo_write", "success"), ("visit", "success")]
+    assert told[3:] == [("visit", "success"), ("todo_update", "success")]
+    assert {str(m.content) for m in results(out["messages"]) if m.name == "visit"} == {
+        f"visited x {PLACE['more']}"
+    }
+    sent = [call["function"]["arguments"] for m in server.requests[2] for call in m.get("tool_calls", ())]
+    assert [json.loads(args) for args in sent] == [PLACE, {}, {"items": ["a"]}, PLACE]
+    assert out["todo_session"]["reason"] == "settled"
+    assert len(server.seen) == 4
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
+@pytest.mark.parametrize("door", DOORS)
+async def test_c75_an_object_after_an_empty_one(serve: Serve, door: str) -> None:
+    """A stream that begins a call with no arguments yet, and has them in its next piece."""
+    call = {"index": 0, "id": "1", "type": "function", "function": {"name": "look", "arguments": {}}}
+    rest = {"index": 0, "function": {"name": "look", "arguments": {"place": "x"}}}
+    server = serve(
+        streamed(
+            event({"role": "assistant", "tool_calls": [call]}),
+            event({"tool_calls": [rest]}),
+            event({}, finish_reason="tool_calls"),
+            "data: [DONE]\n\n",
+        ),
+        said("Done."),
+    )
+    agent = build_agent(server.model(streaming=True), [look], layer=door.startswith("a"))
+    out = await through(door, agent, user("go"))
+    assert [str(m.content) for m in results(out["messages"])] == ["seen x"]
+
+
 NOTHING = [None, "", "null", " ", '""', "None"]
 
 
@@ -155,14 +219,7 @@ async def test_c22_arguments_that_are_nothing_are_none(
         [("now", args) for args in NOTHING] + [("todo_list", args) for args in NOTHING] + [("look", "null")]
     )
     server = serve(called(*made), said("Done."))
-    model, kept = server.model(streaming=streaming), InMemorySaver()
-    agent: Any = (
-        create_agent(
-            model, [now, look], middleware=[WakeLoopMiddleware(settings="wakeloop")], checkpointer=kept
-        )
-        if layer
-        else create_todo_agent(model, [now, look], checkpointer=kept)
-    )
+    agent = build_agent(server.model(streaming=streaming), [now, look], layer=layer)
     out = await through(door, agent, user("go"))
     told = [(m.name, m.status) for m in results(out["messages"])]
     assert sorted(told) == sorted(
