@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
-from itertools import takewhile
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
@@ -23,7 +22,6 @@ from langgraph.types import Command
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.checks.tools import get_tool_name
 from wakeloop.dialects.base import Dialect
-from wakeloop.errors import SettingsError
 from wakeloop.loop.ledger import drop_keys
 from wakeloop.loop.nudge import close_round
 from wakeloop.loop.overrides import settings_in_force
@@ -33,7 +31,7 @@ from wakeloop.loop.pushes import note_free_call
 from wakeloop.loop.round_checks import may_check_round
 from wakeloop.loop.ruling import rule
 from wakeloop.middleware.agent_exchange import AgentExchange, AgentRequestContext
-from wakeloop.middleware.agent_tools import MUST_BE_FIRST, check_tools, is_result, order_results
+from wakeloop.middleware.agent_tools import check_tools, order_results
 from wakeloop.middleware.draft import Draft, assign_ids, replace_history
 from wakeloop.middleware.turns import Turns, read_step
 from wakeloop.middleware.watched_request import HeardCalls
@@ -75,6 +73,7 @@ class AgentRequest:
     config: RunnableConfig
     systems: Systems
     draft: Draft = field(init=False)
+    context: AgentRequestContext = field(init=False)
     exchange: AgentExchange = field(init=False)
     tools: ToolSelection = field(init=False)
     response: ModelResponse[Any] = field(default_factory=lambda: ModelResponse([]))
@@ -119,6 +118,7 @@ class AgentRequest:
             self.systems,
             model_name_of(request.model),
         )
+        self.context = context
         self.exchange = AgentExchange(draft.state, context)
         check_price(self.exchange.settings, context.model_name)
         self.note_position(self.exchange.ledger)
@@ -157,34 +157,20 @@ class AgentRequest:
         distance = step - last
         if before < 0:
             before = distance - 1
-        else:
-            origin = self.find_origin(ledger)
-            if origin == "tools" and between and distance > between + 1:
-                raise SettingsError(MUST_BE_FIRST)
-            if origin == "hook" and distance:
-                between = min(between or distance, distance)
+        elif distance and self.follows_own_hook(ledger):
+            between = min(between or distance, distance)
         ledger["hooks"] = [before, step, between]
         if self.request.response_format is not None:
             by_provider = isinstance(self.request.response_format, ProviderStrategy)
             ledger["formats"] = "provider" if by_provider else True
 
-    def find_origin(self, ledger: Any) -> Literal["tools", "hook"] | None:
-        """Return what led from the last request to this one: tools, our own hook, or neither.
-
-        Raises `SettingsError` if a todo call was answered twice: then another hook runs in between.
-        """
+    def follows_own_hook(self, ledger: Any) -> bool:
+        """Tell whether our own hook after the model led from the last request to this one."""
         if "nag" not in ledger:
-            return "hook" if "ruling" in ledger else None
-        messages = self.draft.state["messages"]
-        todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", ())
-        answered = [result.tool_call_id for result in takewhile(is_result, reversed(messages))]
-        if any(answered.count(key) > 1 for key in todo):
-            raise SettingsError(MUST_BE_FIRST)
-        made = find_last_round(reversed(messages))
-        for call, _ in made:
-            if call["id"] not in todo and call["id"] not in faults:
-                return "tools"
-        return "hook" if made else None
+            return "ruling" in ledger
+        calls = find_last_round(reversed(self.draft.state["messages"]))
+        answered = {*ledger.get("todo_calls", ()), *ledger.get("faults", ())}
+        return bool(calls) and all(call["id"] in answered for call, _ in calls)
 
     def adopt_history(self) -> None:
         """Apply changes to the history that outer middleware or a summary in the thread made."""
@@ -290,6 +276,7 @@ class AgentRequest:
         end = self.heard.find_end_without_model(said, self.request.model) if replies else None
         if end is not None:
             self.exchange.asking = None  # whatever was asked for, this does not answer it
+        self.note_bound_tools(said)
         if self.exchange.asking == "format" and heard.unreadable is None:
             said = {"raw": said, "response": self.response}
         update = self.exchange.build_update(said, heard, may_call=self.tools.may_call)
@@ -310,6 +297,16 @@ class AgentRequest:
         again = self.turns.build_guard(ledger, self.config).rule_turn(self.draft.state)
         self.draft.apply(self.turns.judges.finish(again))  # a retry asks no judge
         return True
+
+    def note_bound_tools(self, reply: AIMessage | None) -> None:
+        """Let a reply call what was bound when it was made: later middleware adds and removes tools."""
+        bound = self.heard.bound.get(reply.id or "") if reply is not None else None
+        if not bound:
+            return
+        given = self.context.tools
+        tools = {name: given.get(name, tool) for name, tool in bound.items()}
+        others = {name: tool for name, tool in tools.items() if name not in self.dialect.tool_names}
+        self.exchange.context = replace(self.context, tools=others)
 
     def note_reviews(self, ledger: Any, calls: Sequence[Any]) -> None:
         """Note how a person is asked about calls of the package's own tools, whoever takes the answer."""

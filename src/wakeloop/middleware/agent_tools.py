@@ -3,33 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage
 
 from wakeloop.checks.tools import get_tool_name
 from wakeloop.dialects.base import Dialect
-from wakeloop.errors import ToolError, ToolNameError
-
-MUST_BE_FIRST = (
-    "WakeLoopMiddleware must be the first in the list of middleware. Another one has a hook after the model, "
-    "which a wake skips, so it counts too few calls or answers a todo call twice."
-)
-
-
-def is_result(message: BaseMessage) -> bool:
-    """Tell whether a message is the result of a call."""
-    return isinstance(message, ToolMessage)
+from wakeloop.errors import ToolNameError
 
 
 def check_tools(tools: Sequence[Any], dialect: Dialect) -> None:
-    """Refuse a second set of todo tools, and tools that would end the run past the list."""
+    """Refuse a second set of todo tools."""
     for tool in tools:
         if (name := get_tool_name(tool)) in dialect.tool_names:
             raise ToolNameError(
                 f"Tool {name!r} is defined twice: by WakeLoopMiddleware, and by other middleware or a tool "
-                "of your own. Remove TodoListMiddleware, or rename the tool."
+                "of your own. Rename the tool."
             )
-        if getattr(tool, "return_direct", False):
-            raise ToolError(f"Tool {name!r} has return_direct, which would end a run without its todo list.")
 
 
 def order_results(messages: Sequence[AnyMessage], dialect: Dialect) -> Sequence[AnyMessage]:

@@ -1,6 +1,6 @@
 """`WakeLoopMiddleware`: the rules of the graph for an agent."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from langchain.agents.middleware.types import (
@@ -12,6 +12,7 @@ from langchain.agents.middleware.types import (
     hook_config,
 )
 from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
@@ -24,6 +25,7 @@ from wakeloop.loop.ledger import read_notes
 from wakeloop.middleware.agent_request import AgentRequest
 from wakeloop.middleware.agent_state import WakeLoopState
 from wakeloop.middleware.draft import with_message_ids
+from wakeloop.middleware.list_place import take_place
 from wakeloop.middleware.turns import Turns
 from wakeloop.middleware.watched_request import TRACE_POLICY, acall_handler, call_handler
 from wakeloop.model.request import Systems
@@ -39,7 +41,7 @@ from wakeloop.thread.verifier import Verifier, Verify
 class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     """Keep a `create_agent` agent awake by its own todo list; it replaces `TodoListMiddleware`.
 
-    It must be the first in the list of middleware.
+    Its place in the list of middleware does not matter.
 
     >>> from langchain.agents import create_agent
     >>> from wakeloop.middleware import WakeLoopMiddleware
@@ -79,7 +81,6 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
             ArgumentError: An unknown argument, or a `verify` or `done_when` that cannot be called.
         """
         super().__init__()
-        self.tools = []
         argument_values.check_callable("verify", verify, "todo", "state")
         argument_values.check_callable("done_when", done_when, "state")
         self.settings = _settings(settings, system_prompt, tool_description)
@@ -88,6 +89,12 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         self._turns = Turns.build(self.dialect, self.settings, judges)
         self._nag = Nag(self.dialect, self.settings)
         self._systems: Systems = {}
+
+    @property
+    def tools(self) -> Sequence[BaseTool]:  # type: ignore[override]
+        """None: the todo tools are bound to each request. Asking for them is the moment to take a place."""
+        take_place(self)
+        return ()
 
     @hook_config(can_jump_to=["model", "end"])
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:

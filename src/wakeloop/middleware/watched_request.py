@@ -1,7 +1,7 @@
 """Watches a request that the agent makes."""
 
 from asyncio import get_running_loop
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Self
 
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context
 from langgraph.types import TracePolicy
 
+from wakeloop.checks.tools import get_tool_name
 from wakeloop.model.redaction import RedactingTracer
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.usage import model_name_of
@@ -42,8 +43,9 @@ TRACE_POLICY = TracePolicy(process_inputs=_trim_traced_inputs)
 class HeardCalls(BaseCallbackHandler):
     """Hears the calls of a model, after all other middleware: what was sent, and whether it was answered.
 
-    `ids` are those of the messages that were really sent. `answered` is None if no model was called, False if
-    the last call failed. Where other middleware asks a model too, the agent's call comes last.
+    `ids` are those of the messages that were really sent, `bound` the tools, by the id of the reply.
+    `answered` is None if no model was called, False if the last call failed. Where other middleware asks a
+    model too, the agent's call comes last.
     """
 
     run_inline = True
@@ -51,14 +53,20 @@ class HeardCalls(BaseCallbackHandler):
     def __init__(self) -> None:
         self.ids: frozenset[str | None] = frozenset()
         self.answered: bool | None = None
+        self.bound: dict[str, dict[str, Any]] = {}
+        self._sent: dict[Any, dict[str, Any]] = {}  # the tools of a call under way
 
-    def on_chat_model_start(self, serialized: Any, messages: Any, **_: Any) -> None:  # noqa: ARG002 - langchain's own
+    def on_chat_model_start(self, serialized: Any, messages: Any, *, run_id: Any, **shown: Any) -> None:  # noqa: ARG002 - langchain's own
         """Keep what the last request sends."""
         self.ids = frozenset(message.id for message in messages[0])
+        self._sent[run_id] = read_bound_tools(shown.get("invocation_params") or {})
 
-    def on_llm_end(self, response: Any, **_: Any) -> None:  # noqa: ARG002 - langchain's own
-        """Note that the model answered."""
+    def on_llm_end(self, response: Any, *, run_id: Any, **_: Any) -> None:
+        """Note that the model answered, and what was bound to it."""
         self.answered = True
+        tools = self._sent.pop(run_id, {})
+        for generation in response.generations[0] if tools else ():
+            self.bound[getattr(generation, "message", AIMessage("")).id or ""] = tools
 
     def on_llm_error(self, error: BaseException, **_: Any) -> None:  # noqa: ARG002 - langchain's own
         """Note that the call failed."""
@@ -75,6 +83,19 @@ class HeardCalls(BaseCallbackHandler):
         if self.answered is None and not is_heard(model):
             return "failed" if text_of(reply).startswith(GIVE_UP) else None
         return "ended_elsewhere" if self.answered is None else "failed"
+
+
+def read_bound_tools(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tools of a request by name, in its client's form."""
+    found = {}
+    bound = parameters.get("tools")
+    for tool in bound if isinstance(bound, list) else ():
+        if not isinstance(tool, Mapping):
+            continue
+        # Gemini's client groups its tools, and Bedrock's wraps each
+        for declared in tool.get("function_declarations") or [tool.get("toolSpec") or tool]:
+            found[get_tool_name(declared)] = declared
+    return found
 
 
 def is_heard(model: Any) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from deepagents import create_deep_agent
 from deepagents.middleware.rubric import RubricMiddleware
-from laid_over import GO, THREAD, busy, ended, kinds, laid, look, looks, over, plan, settled
+from laid_over import GO, THREAD, busy, ended, kinds, laid, looks, over, plan, settled
 from langchain.agents.middleware import (
     AgentMiddleware,
     ClearToolUsesEdit,
@@ -22,7 +22,7 @@ from langchain.agents.middleware import (
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from wakeloop import SettingsError, session_of
+from wakeloop import session_of
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
 
@@ -35,36 +35,6 @@ def test_a_call_limit_counts_every_request_of_the_first_in_the_list() -> None:
     agent.invoke(GO, THREAD)
     assert len(model.requests) == 4
     assert ended(agent) == ("idle", "ended_elsewhere", 4)
-
-
-def test_after_a_call_limit_it_says_where_it_must_be_listed() -> None:
-    """Two requests: the plan, whose way back passes the counter by; the look, whose way does not."""
-    model = ScriptedModel(busy())
-    agent = over(model, ModelCallLimitMiddleware(run_limit=4), WakeLoopMiddleware())
-    with pytest.raises(SettingsError, match="must be the first in the list of middleware"):
-        agent.invoke(GO, THREAD)
-    assert len(model.requests) == 2
-
-
-def test_a_todo_call_that_is_answered_twice_is_refused() -> None:
-    """Behind approvals a call is played before the person has rejected it: a second answer is stored."""
-    approvals = HumanInTheLoopMiddleware(interrupt_on={"write_todos": True})
-    agent = over(ScriptedModel(calls(plan("a"), looks(1))), approvals, WakeLoopMiddleware())
-    agent.invoke(GO, THREAD)
-    with pytest.raises(SettingsError, match="must be the first"):
-        agent.invoke(Command(resume={"decisions": [{"type": "reject", "message": "no"}]}), THREAD)
-
-
-def test_deepagents_asynchronous_subagents_stand_before_it_and_are_refused() -> None:
-    """Their hook behind the model is put before whatever list is given; it shows at the first tool call."""
-    model = ScriptedModel(busy())
-    remote: Any = {"name": "far", "description": "far", "graph_id": "far", "url": "http://127.0.0.1:9"}
-    agent: Any = create_deep_agent(
-        model, [look], subagents=[remote], middleware=[WakeLoopMiddleware()], checkpointer=InMemorySaver()
-    )
-    with pytest.raises(SettingsError, match="must be the first in the list of middleware"):
-        agent.invoke(GO, THREAD)
-    assert len(model.requests) == 2
 
 
 def test_approvals_a_call_ask_where_tools_run_and_not_about_the_list() -> None:

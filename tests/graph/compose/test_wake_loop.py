@@ -18,7 +18,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, SecretStr
 
 from wakeloop import SettingsError, answer_of, session_of, update_todos
-from wakeloop.errors import ArgumentError, ToolError, ToolNameError, VerifyError
+from wakeloop.errors import ArgumentError, ToolNameError, VerifyError
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
 
@@ -318,16 +318,19 @@ def shout(text: str) -> str:
     return text
 
 
-def test_what_would_end_a_run_past_the_list_is_refused_at_the_first_request() -> None:
-    with pytest.raises(ToolError, match="'shout' has return_direct"):
-        laid(ScriptedModel(), tools=[shout]).invoke(GO, THREAD)
+def test_a_tool_whose_result_is_the_answer_ends_the_run() -> None:
+    agent = laid(ScriptedModel(calls(plan("a")), calls(("shout", {"text": "hey"}))), tools=[shout])
+    assert agent.invoke(GO, THREAD)["messages"][-1].text == "hey"
+    assert ended(agent) == ("idle", "ended_elsewhere", 2)
 
 
-def test_a_second_layer_of_todo_tools_is_refused_at_the_first_request() -> None:
-    with pytest.raises(ToolNameError, match="Remove TodoListMiddleware"):
-        over(ScriptedModel(), TodoListMiddleware(), WakeLoopMiddleware()).invoke(GO, THREAD)
-    with pytest.raises(ValueError, match="Channel 'todos' already exists with a different type"):
-        over(ScriptedModel(), WakeLoopMiddleware(), TodoListMiddleware())
+def test_a_second_list_is_refused_when_the_agent_is_built() -> None:
+    for listed in (
+        [TodoListMiddleware(), WakeLoopMiddleware()],
+        [WakeLoopMiddleware(), TodoListMiddleware()],
+    ):
+        with pytest.raises(ToolNameError, match="Remove TodoListMiddleware"):
+            over(ScriptedModel(), *listed)
     with pytest.raises(AssertionError, match="duplicate middleware"):
         over(ScriptedModel(), WakeLoopMiddleware(), WakeLoopMiddleware())
 
