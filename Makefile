@@ -45,8 +45,7 @@ ifeq ($(DIR),)
 endif
 	@mkdir -p build
 	@$(BIN)/wakeloop demo '$(or $(DIR),build/demo)' --db build/demo.db
-	@echo "report: $(or $(DIR),build/demo)/wakeloop-report.md"
-	@echo "thread: $(or $(DIR),build/demo)/wakeloop-report.html"
+	@echo "What it wrote: $(or $(DIR),build/demo)/wakeloop-report.md"
 
 quick: $(VENV)/with-dev ## Run the tests without SQLite, processes and network, each by one path: while you work
 	$(PYTEST) --paths one tests/pure tests/graph

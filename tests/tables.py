@@ -8,7 +8,7 @@ from typing import Any
 from wakeloop.loop.case import Case
 from wakeloop.loop.gates import ENDINGS, GATES, OTHER_ENDINGS, choose_exit_code
 from wakeloop.loop.ruling import rule
-from wakeloop.settings import PRESET_SETTINGS, LoopSettings
+from wakeloop.settings import LoopSettings
 
 ROOT = Path(__file__).parents[1]
 
@@ -70,12 +70,10 @@ def exit_code_table() -> str:
     return "\n".join(rows)
 
 
-def settings_table(*, for_presets: bool = True) -> str:
-    """Every setting with its default and its description, if wanted also those that only presets use."""
+def settings_table() -> str:
+    """Every setting with its default and its description."""
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     for name, field in LoopSettings.model_fields.items():
-        if name in PRESET_SETTINGS and not for_presets:
-            continue
         default = field.get_default(call_default_factory=True)
         assert field.description, f"{name} has no line of documentation"
         rows.append(f"| `{name}` | `{default!r}` | {' '.join(field.description.split())} |")
@@ -93,5 +91,4 @@ def replace_table(page: Path, table: str) -> None:
 if __name__ == "__main__":
     for table in (endings_table(), truth_table(), exit_code_table()):
         replace_table(ROOT / "docs" / "rules.md", table)
-    replace_table(ROOT / "README.md", settings_table(for_presets=False))
     replace_table(ROOT / "docs" / "settings.md", settings_table())

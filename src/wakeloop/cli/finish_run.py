@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 from langgraph.types import StateSnapshot
@@ -22,7 +23,7 @@ from wakeloop.cli.final_state import (
 from wakeloop.cli.output_formats import OutputFormat
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import Store
-from wakeloop.demo.job import explain_missing_report
+from wakeloop.demo.job import compare_with_plain_loop, explain_missing_report
 from wakeloop.display.live_view import LiveView
 from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Line
@@ -52,6 +53,10 @@ def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside
         from wakeloop.cli.report import write_demo_report  # what makes pages takes a moment to import
 
         page = write_demo_report(run, agent)
+        session = read_session(snapshot)
+        if session["reason"] == "settled":
+            requests = session["spent"]["requests"]
+            view.say(Line("good", compare_with_plain_loop(Path(run.spec.root), session, requests)))
         view.say(page)
     print_result(run, snapshot, view, None)
     code = exit_code(read_session(snapshot), outcome.stopped)

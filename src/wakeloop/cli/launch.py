@@ -19,6 +19,7 @@ from wakeloop.display.terminal_text import clean_line
 
 BYTE_ORDER_MARK = "\ufeff"
 TEXT_OUTPUT = OutputOptions()
+SAMPLE_FOLDER = Path("wakeloop-demo")
 
 
 def run_request(
@@ -96,9 +97,17 @@ def prepare_chat(
 
 
 def run_demo(
-    root: Path, database: DatabaseFile, given: Mapping[str, Any], delay: float, *, output: OutputOptions
+    root: Path | None,
+    database: DatabaseFile,
+    given: Mapping[str, Any],
+    delay: float,
+    *,
+    output: OutputOptions,
 ) -> int:
-    """Run the demo: the offline model audits the files in `root`."""
+    """Run the demo: the offline model audits the files in `root`, or sample files of the package."""
+    if root is None:
+        root = SAMPLE_FOLDER
+        write_samples(root)
     spec = build_spec(AgentSpec(root=resolve_folder(root, "Name another one"), demo=True, delay=delay), given)
     name = new_thread_id("demo")
     announce_start(spec, name, output)
@@ -110,6 +119,23 @@ def run_demo(
         raise usage_error(f"{str(where)!r} has no Python, Markdown or notebook files. Name another folder.")
     request = request_text(where)
     return launch(RunSpec(database, name, spec, request, request, output=output))
+
+
+def write_samples(folder: Path) -> None:
+    """Write the sample files of the package into a folder; files that are there stay as they are.
+
+    In the package each one ends with `.txt`, so that none is taken for a part of the program.
+    """
+    from importlib.resources import files
+
+    try:
+        folder.mkdir(exist_ok=True)
+        for sample in files("wakeloop.demo").joinpath("sample").iterdir():
+            file = folder / sample.name.removesuffix(".txt")
+            if not file.exists():
+                file.write_bytes(sample.read_bytes())
+    except OSError as error:
+        raise usage_error(f"Cannot write the sample files into {str(folder)!r}: {error.strerror}.") from None
 
 
 def launch(run: RunSpec) -> int:

@@ -24,6 +24,7 @@ from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import open_to_read, open_to_write
 from wakeloop.cli.stored_state import read_state
 from wakeloop.cli.views import choose_view
+from wakeloop.demo.job import INTRODUCTION
 from wakeloop.display.formatting import format_ending
 from wakeloop.display.screen import Line
 from wakeloop.display.terminal_text import clean_line
@@ -191,6 +192,8 @@ def opening_lines(run: RunSpec, before: StateSnapshot) -> list[Line]:
     notes: list[str] = []
     if not (run.output.shows_progress and at_a_terminal()):  # there, `announce_start` has said it
         notes.append(f"{which} {run.thread} ({clean_line(run.spec.model_title)})")
+    if run.spec.demo and not run.resumes:
+        notes += INTRODUCTION.splitlines()
     notes += unused_mcp_notes(run.spec)
     if run.spec.switched_on:
         notes.append(AUTO_CONTINUE_NOTE)

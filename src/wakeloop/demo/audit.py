@@ -33,7 +33,7 @@ class Measures:
     note: str = ""
 
 
-def audit_files(root: Path, limit: int = 12) -> list[Path]:
+def audit_files(root: Path, limit: int = 7) -> list[Path]:
     """Return at most `limit` files below `root` that an audit takes, as absolute paths."""
     folder = ConfinedFolder(root, frozenset({REPORT}))
     names, _ = folder.walk()

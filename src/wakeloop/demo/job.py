@@ -1,7 +1,7 @@
 """The demo's job: its request, tools and offline model."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +9,22 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import PrivateAttr
 
+from wakeloop.agent import create_todo_agent
 from wakeloop.demo.audit import REPORT, Measures, audit_files, audit_tools, measure_file, render_report
+from wakeloop.presets import preset
 from wakeloop.testing.jobs import Call, PlainJob, Step
 from wakeloop.testing.knobs import Knobs
 from wakeloop.testing.weak_model import WeakModel
+from wakeloop.text.characters import pluralize
 from wakeloop.tools.files import file_tools
 from wakeloop.tools.folder import ConfinedFolder, quote_path
 
 PAGE = "wakeloop-report.html"  # the audit's thread, next to its report
 REPORT_ITEM = f"Write {REPORT}"
 HABITS = Knobs(stop=0.4, forget=0.5)
+INTRODUCTION = """\
+The model is a script that behaves like a weak model: it says "All done." too early and forgets items.
+Each line "Auto-continuing" is a wake: items are open, so the graph asks the model again."""
 SEED = 39  # several stops, never so many in a row that the audit would be given up
 
 
@@ -39,7 +45,7 @@ def explain_missing_report(messages: Sequence[BaseMessage]) -> str:
     return tried[-1].text if tried and tried[-1].status == "error" else ""
 
 
-def audit_job(root: Path, limit: int = 12) -> PlainJob:
+def audit_job(root: Path, limit: int = 7) -> PlainJob:
     """Return the audit's steps: one for each file, and the report."""
     folder = ConfinedFolder(root)
     measured: dict[str, Measures | str] = {}
@@ -53,6 +59,21 @@ def audit_job(root: Path, limit: int = 12) -> PlainJob:
         steps.append(Step(f"Audit {path}", (Call("measure_file", {"path": path}),)))
     write = Call("write_file", {"path": REPORT, "content": render_report(measured)})
     return PlainJob((*steps, Step(REPORT_ITEM, (write,))))
+
+
+def compare_with_plain_loop(root: Path, session: Mapping[str, Any], requests: int) -> str:
+    """Run the same job without the loop, and return a sentence that compares the two.
+
+    A plain loop ends with the first reply without tool calls: so does the graph without its wakes and guard.
+    """
+    plain = preset("wakeloop").model_copy(update={"auto_continue": False, "guard_retries": 0})
+    agent = create_todo_agent(OfflineAuditor(root=root), demo_tools(root), settings=plain)
+    ended = agent.invoke({"messages": [("user", request_text(root))]})["todo_session"]
+    return (
+        f"A plain loop stops at {ended['completed']} of {ended['items'] or session['items']} items. "
+        f"Here: {session['completed']} of {session['items']}, with {pluralize(session['wakes'], 'wake')} "
+        f"and {pluralize(requests, 'request')}."
+    )
 
 
 class OfflineAuditor(WeakModel):
@@ -79,4 +100,5 @@ class OfflineAuditor(WeakModel):
 
     def _choose_step(self, request: list[BaseMessage]) -> AIMessage:
         time.sleep(self.delay)
-        return super()._choose_step(request)
+        # What it counts is an estimate. Without a count, the graph estimates by itself and says so.
+        return super()._choose_step(request).model_copy(update={"usage_metadata": None})

@@ -46,6 +46,23 @@ def test_json_is_one_object_and_the_rest_goes_to_stderr(shell: Shell, files) -> 
     assert lines(done.stderr, "Auto-continuing (2/26): 1 incomplete todo remains")
 
 
+def test_without_a_folder_it_audits_samples_and_is_compared_with_a_plain_loop(shell: Shell) -> None:
+    done = shell("demo")
+    shown = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert len(shown) <= 60
+    assert shown[-2:] == [
+        "A plain loop stops at 1 of 8 items. Here: 8 of 8, with 5 wakes and 15 requests.",
+        "Report: wakeloop-demo/wakeloop-report.html",
+    ]
+    assert len(lines(done.stdout, "Auto-continuing (")) == 5
+    assert "about" in shown[-3]  # nothing counts the tokens of a script
+    report = (shell.folder / "wakeloop-demo" / "wakeloop-report.md").read_text()
+    assert "dead link in line `7: winter.md`" in report
+    (shell.folder / "wakeloop-demo" / "fares.py").write_text("# TODO: my own\n")
+    assert "TODO: my own" in shell("demo").stdout
+
+
 def reads(db: Path) -> list[str]:
     """The calls of measure_file that finished, as the history has them."""
     shown = json.loads(db.read_text())

@@ -234,6 +234,5 @@ def test_the_bound_on_langgraph_is_the_one_that_the_pages_name() -> None:
 
 
 def test_the_settings_tables_are_the_settings() -> None:
-    """`make tables` writes them; the README leaves out the settings that only presets use."""
+    """`make tables` writes it."""
     assert settings_table() in (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert settings_table(for_presets=False) in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -279,8 +279,9 @@ def graph(
 def demo(
     *,
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder to audit. Default: the current folder.")
-    ] = Path(),
+        Path | None,
+        typer.Argument(metavar="DIR", help="Folder to audit. Default: wakeloop-demo, filled with samples."),
+    ] = None,
     given: AgentOptions,
     delay: Annotated[float, typer.Option(min=0, help="Seconds per reply of the offline model.")] = 0.0,
     db: Db = None,
