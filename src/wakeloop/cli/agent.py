@@ -134,14 +134,14 @@ def _create_model(spec: AgentSpec, stop: Event) -> BaseChatModel:
     if not spec.base_url:
         check_model_name(spec.model)
     if is_openai(spec.model):
-        address = {"base_url": spec.base_url} if spec.base_url else {}
-        return create_openai_model(spec.model.removeprefix("openai:"), **address, **stoppable_client(stop))
+        options = {**spec.model_options, **({"base_url": spec.base_url} if spec.base_url else {})}
+        return create_openai_model(spec.model.removeprefix("openai:"), **options, **stoppable_client(stop))
     if spec.base_url:
         raise usage_error(
             f"--base-url works only with OpenAI-compatible models, and {spec.model!r} names another "
             f"provider. If the server has a model of that name, write {f'openai:{spec.model}'!r}."
         )
-    return create_model(spec.model)
+    return create_model(spec.model, **spec.model_options)
 
 
 def stoppable_client(stop: Event) -> dict[str, Any]:

@@ -25,6 +25,7 @@ class AgentSpec:
 
     It is stored with the thread, so that `wakeloop resume` needs no options.
 
+    - `model_options`: what is passed to the model, such as its temperature
     - `demo`: use the offline model and its tools
     - `levels`: the configuration levels of the values; `role` and `agent` are the files among them
     - `switched_on`: auto_continue is on although the preset leaves it off and nobody asked for it
@@ -37,6 +38,7 @@ class AgentSpec:
 
     model: str = ""
     base_url: str = ""
+    model_options: Mapping[str, Any] = field(default_factory=dict)
     system: str = ""
     preset: str = "wakeloop"
     settings: Mapping[str, Any] = field(default_factory=dict)

@@ -18,10 +18,11 @@ from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import LoopSettings, resolve_aliases
 from wakeloop.text.characters import quote_path
 
-DEFAULTS = {  # of the keys that are not settings
+DEFAULTS: dict[str, Any] = {  # of the keys that are not settings
     **dict.fromkeys(("model", "base_url", "mcp", "system_prompt")),
     "preset": "wakeloop",
     "tools": AgentSpec.tools,
+    "model_options": {},
     "function_calling": True,
 }
 MAX_CELL = 48  # characters of a value in the table

@@ -108,6 +108,7 @@ def spec_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, An
         before,
         model=model,
         base_url=select_base_url(found),
+        model_options=found.get("model_options") or {},
         system=found.get("system_prompt") or "",
         preset=name,
         settings={key: value for key, value in settings.items() if value != preset_values[key]},

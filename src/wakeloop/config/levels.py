@@ -1,7 +1,9 @@
 """Configuration levels, and which one overrides which."""
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,16 +13,26 @@ from platformdirs import user_config_path
 from wakeloop.config import TOOLS
 from wakeloop.config.environment import PREFIX, read_environment
 from wakeloop.config.files import Document, read_markdown, read_yaml
-from wakeloop.config.loki_keys import NON_SETTING_ALIASES, explain_loki_key
+from wakeloop.config.loki_keys import MODEL_OPTIONS, NON_SETTING_ALIASES, explain_loki_key
 from wakeloop.errors import SettingsError
 from wakeloop.loop.overrides import FIXED_SETTINGS
 from wakeloop.presets import preset
 from wakeloop.settings import ALIASES, AgentFileSettings, LoopSettings, resolve_aliases
 from wakeloop.text.characters import quote_path
+from wakeloop.text.secret_formats import SECRET_NAME
 from wakeloop.text.wording import suggest
 
 # keys of files and options that are not settings
-NON_SETTINGS = ("model", "base_url", "preset", "tools", "mcp", "system_prompt", "function_calling")
+NON_SETTINGS = (
+    "model",
+    "base_url",
+    "model_options",
+    "preset",
+    "tools",
+    "mcp",
+    "system_prompt",
+    "function_calling",
+)
 
 
 @dataclass(frozen=True)
@@ -100,7 +112,7 @@ def resolve_levels(levels: Iterable[Level], *, whole: Level | None = None) -> Re
     for level in given:
         values = level.expand_preset() if level is named else level.values
         for key, value in values.items():
-            if key in ("prompts", "prices") and key in found:
+            if key in ("prompts", "prices", "model_options") and key in found:
                 value = {**found[key].value, **value}  # noqa: PLW2901 - these are merged, entry by entry
             found[key] = ResolvedValue(value, level.name, level.source, explicit=key in level.values)
     return ResolvedConfig(found, whole is not None, tuple(dict.fromkeys(ignored)))
@@ -194,27 +206,44 @@ def _find_named_file(folder: Path, name: str, suffix: str, what: str) -> Path:
 
 
 def check_document(document: Document, allowed: Sequence[str] = NON_SETTINGS) -> dict[str, Any]:
-    """Check a file's values one by one, so that an error can name file, line and key.
+    """Check a file's values one by one, and name file, line and key of all that are wrong at once.
 
     `allowed` are the keys that may occur besides settings.
     """
     values: dict[str, Any] = {}
+    wrong: list[str] = []
     for given, value in document.values.items():
-        key = canonical_key(given)
-        if key in allowed:
-            values[key] = _check_non_setting(document, given, key, value)
-            continue
-        if value is None and explain_loki_key(given):  # loki's example file lists most keys without a value
-            continue
-        if key not in LoopSettings.model_fields:
-            known = (*LoopSettings.model_fields, *ALIASES, *allowed)
-            why = explain_loki_key(given) or f"unknown setting {given!r}. {suggest(given, known)}"
-            raise document.error(given, why)
         try:
-            values |= normalize_settings({key: value})
+            checked = _check_value(document, given, value, allowed)
         except SettingsError as error:
-            raise document.error(given, str(error)) from None
+            wrong.append(str(error))
+            continue
+        if "model_options" in checked:
+            checked["model_options"] = values.get("model_options", {}) | checked["model_options"]
+        values |= checked
+    if wrong:
+        raise SettingsError("\n".join(wrong))
     return values
+
+
+def _check_value(document: Document, given: str, value: Any, allowed: Sequence[str]) -> dict[str, Any]:
+    """Return one value of a file under its canonical name; {} for an empty key of loki's."""
+    key = canonical_key(given)
+    if key in allowed:
+        return {key: _check_non_setting(document, given, key, value)}
+    if value is None and (given in MODEL_OPTIONS or explain_loki_key(given)):
+        return {}  # loki's example file lists most keys without a value
+    if given in MODEL_OPTIONS and "model_options" in allowed:
+        options = {MODEL_OPTIONS[given]: value}
+        return {"model_options": _check_non_setting(document, given, "model_options", options)}
+    if key not in LoopSettings.model_fields:
+        known = (*LoopSettings.model_fields, *ALIASES, *allowed)
+        why = explain_loki_key(given) or f"unknown setting {given!r}. {suggest(given, known)}"
+        raise document.error(given, why)
+    try:
+        return normalize_settings({key: value})
+    except SettingsError as error:
+        raise document.error(given, str(error)) from None
 
 
 def normalize_settings(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,6 +265,8 @@ def _check_non_setting(document: Document, given: str, key: str, value: Any) -> 
         return _check_tools(document, given, value)
     if key == "function_calling":
         return _check_switch(document, given, value)
+    if key == "model_options":
+        return _check_model_options(document, given, value)
     if not isinstance(value, str):
         raise document.error(given, f"{key} must be a string, got {value!r}.")
     if key == "mcp":
@@ -247,6 +278,29 @@ def _check_non_setting(document: Document, given: str, key: str, value: Any) -> 
         except SettingsError as error:
             raise document.error(given, str(error)) from None
     return value
+
+
+def _check_model_options(document: Document, given: str, value: Any) -> dict[str, Any]:
+    """Read the options that are passed to the model; the environment gives them as JSON."""
+    with suppress(TypeError, ValueError):
+        value = json.loads(value)
+    if not isinstance(value, Mapping):
+        raise document.error(given, f"{given} must be a mapping such as {{temperature: 0.2}}, got {value!r}.")
+    if name := _find_secret_name(value):  # the options are stored with the thread
+        raise document.error(given, f"{given} may not hold {name!r}: set it in the environment.")
+    return dict(value)
+
+
+def _find_secret_name(options: Mapping[Any, Any]) -> str | None:
+    """Return the first name, also of a header, whose value is a secret."""
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            found = _find_secret_name(value)
+        else:  # max_tokens is no secret
+            found = name if isinstance(value, str) and SECRET_NAME.search(str(name)) else None
+        if found:
+            return str(found)
+    return None
 
 
 def _check_tools(document: Document, given: str, value: Any) -> tuple[str, ...]:

@@ -10,6 +10,10 @@ NON_SETTING_ALIASES = MappingProxyType(
     }
 )
 """loki's names for keys that are not settings."""
+MODEL_OPTIONS = MappingProxyType(
+    {"temperature": "temperature", "top_p": "top_p", "max_output_tokens": "max_tokens"}
+)
+"""loki's keys that are passed to the model, and their names in LangChain."""
 _CLIENT = "it belongs to the model: in Python, pass it to the model, as in ChatOpenAI(…)"
 _TOOLS = "use --tools, or tools: in a file"
 _MCP = "use --mcp FILE, or mcp: in a file"
@@ -20,7 +24,6 @@ _AGENT = "agents have no such key; an agent is named by its file or folder"
 _SCREEN = "the terminal view cannot be configured"
 LOKI_KEY_ADVICE = MappingProxyType(
     {
-        **dict.fromkeys(("temperature", "top_p", "max_output_tokens"), _CLIENT),
         **dict.fromkeys(("stream", "clients", "patches", "max_input_tokens", "user_agent"), _CLIENT),
         **dict.fromkeys(("enabled_tools", "use_tools", "visible_tools", "mapping_tools"), _TOOLS),
         "global_tools": _TOOLS,

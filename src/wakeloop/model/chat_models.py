@@ -15,16 +15,17 @@ from wakeloop.platform.openai_replies import send_reasoning_back
 from wakeloop.text.secrets import redact_text
 
 
-def create_model(name: str) -> BaseChatModel:
+def create_model(name: str, **options: Any) -> BaseChatModel:
     """Create a chat model from `"openai:NAME"`, a bare `NAME` (the same), or `"PROVIDER:NAME"`.
 
+    The options, such as `temperature`, are passed to it.
     OpenAI's models come from langchain-openai and read `OPENAI_API_KEY` and `OPENAI_BASE_URL`; those of other
     providers come from `langchain.chat_models.init_chat_model`. Raises `ModelError`, which says what to
     install or set.
     """
     provider, colon, rest = name.partition(":")
     if not colon or provider == "openai":
-        return create_openai_model(rest if colon else name)
+        return create_openai_model(rest if colon else name, **options)
     hint = ""
     if os.environ.get("OPENAI_BASE_URL"):  # a model there may have a colon in its name
         hint = f" For a model of the server at OPENAI_BASE_URL write {f'openai:{name}'!r}."
@@ -36,7 +37,7 @@ def create_model(name: str) -> BaseChatModel:
             f"pip install langchain langchain-{provider}.{hint}"
         ) from None
     try:
-        return init_chat_model(name)  # type: ignore[no-any-return,unused-ignore]
+        return init_chat_model(name, **options)  # type: ignore[no-any-return,unused-ignore]
     except Exception as error:  # noqa: BLE001 - its text may contain a key, so it is not chained
         raise ModelError(f"The model {name!r} cannot be created: {_describe_error(error)}.{hint}") from None
 

@@ -16,6 +16,7 @@ from wakeloop.cli.failures import CommandError
 from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.spec_builder import build_spec, build_stack, settings_from_spec
 from wakeloop.cli.store import DatabaseFile, open_to_write
+from wakeloop.config.levels import NON_SETTINGS
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings
 
@@ -93,7 +94,7 @@ def test_each_level_is_shown_with_its_source(
 
 def test_every_setting_is_shown_once(folder: Path) -> None:
     assert set(rows()) == {
-        "model", "base_url", "preset", "tools", "mcp", "system_prompt", "function_calling",
+        *NON_SETTINGS,
         *LoopSettings.model_fields,
     }  # fmt: skip
 

@@ -11,7 +11,7 @@ import pytest
 from talking import does, talks
 
 from wakeloop.cli.agent import build_agent_graph, make_model
-from wakeloop.cli.agent_spec import parse_options
+from wakeloop.cli.agent_spec import AgentSpec, parse_options
 from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.parsing import parse_entry
 from wakeloop.cli.external_tools import ExternalTools
@@ -62,7 +62,7 @@ def test_a_key_at_both_places_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["temperature", "save_session", "compression_threshold", "rag_top_k", "wrap", "name", "global_tools"],
+    ["save_session", "compression_threshold", "rag_top_k", "wrap", "name", "global_tools"],
 )
 def test_a_key_of_lokis_is_answered_with_the_way(key: str, folder: Path, talk_with: Any) -> None:
     (folder / "config.yaml").write_text(f"{key}: 1\n")
@@ -85,6 +85,34 @@ def test_a_key_of_lokis_without_a_value_says_nothing(folder: Path) -> None:
     (folder / "config.yaml").write_text("zzz: null\n")
     with pytest.raises(SettingsError, match="unknown setting 'zzz'"):
         read_global_levels(folder)
+
+
+def test_what_belongs_to_the_model_is_passed_to_it(folder: Path) -> None:
+    """Each level changes single options; the thread keeps them."""
+    options = "temperature: 0.2\ntop_p: 0.5\nmax_output_tokens: 99\n"
+    (folder / "config.yaml").write_text(f"model: openai:m\n{options}")
+    (folder / "roles").mkdir()
+    (folder / "roles" / "cook.md").write_text("---\nmodel_options:\n  temperature: 0.7\n---\nYou cook.\n")
+    spec = build_spec(None, {"role": "cook"})
+    stored = AgentSpec.from_json(spec.to_json())
+    assert stored is not None
+    model: Any = make_model(stored, Event())
+    assert (model.temperature, model.top_p, model.max_tokens) == (0.7, 0.5, 99)
+    for wrong in ("3", "{api_key: x}", "{default_headers: {Authorization: Bearer x}}"):
+        (folder / "config.yaml").write_text(f"model_options: {wrong}\n")
+        with pytest.raises(SettingsError, match="line 1: model_options m"):
+            read_global_levels(folder)
+
+
+def test_all_unknown_keys_are_named_at_once(folder: Path) -> None:
+    (folder / "config.yaml").write_text("wrap: 1\nmax_auto_continues: 4\nzzz: 2\nnag_after: x\n")
+    with pytest.raises(SettingsError) as raised:
+        read_global_levels(folder)
+    assert [line.partition(": ")[0].rpartition(", ")[2] for line in str(raised.value).splitlines()] == [
+        "line 1",
+        "line 3",
+        "line 4",
+    ]
 
 
 def test_exit_and_info_of_an_agent(folder: Path, talk_with: Any) -> None:

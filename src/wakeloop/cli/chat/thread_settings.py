@@ -7,7 +7,7 @@ from wakeloop.cli.agent_spec import YAML_WORDS, parse_value
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.spec_builder import LIMIT_OPTIONS, require_prices
 from wakeloop.config.levels import NON_SETTINGS, canonical_key, is_thread_setting
-from wakeloop.config.loki_keys import explain_loki_key
+from wakeloop.config.loki_keys import MODEL_OPTIONS, explain_loki_key
 from wakeloop.display.formatting import to_json
 from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import ALIASES, LoopSettings, check_setting_name, resolve_aliases
@@ -41,7 +41,7 @@ def remove_value(own: Mapping[str, Any], given: str) -> dict[str, Any]:
 
 def resolve_key(given: str) -> str:
     """Return the name of a setting or alias; refuse one that a thread cannot override."""
-    if canonical_key(given) in NON_SETTINGS:
+    if canonical_key(given) in NON_SETTINGS or given in MODEL_OPTIONS:
         raise usage_error(
             f"{given!r} cannot be set in a thread. Choose it with a role, an agent or a chat option."
         )
