@@ -269,6 +269,11 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "if isinstance(arguments, Mapping):",
         "if False:",
     ),
+    "c76": (
+        "platform/openai_replies.py",
+        "sent.update({name: kept[name] for name in REASONING_FIELDS if name in kept})",
+        "pass",
+    ),
 }
 
 

@@ -23,21 +23,12 @@ from wakeloop.text.characters import pluralize, quote_path
 
 VERSION_SUFFIX = re.compile(r"/v\d\w*$")  # of an address
 PACKAGES = ("wakeloop", "langgraph", "langchain-core", "langchain-openai", "langgraph-checkpoint-sqlite")
-TEST_PROMPT = "Call the tool ready once, with ok set to true. Say nothing else."
-TEST_TOOL = {
-    "type": "function",
-    "function": {
-        "name": "ready",
-        "description": "Tell that you are ready.",
-        "parameters": {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]},
-    },
-}
 
 
 def run_doctor(database: DatabaseFile, given: Mapping[str, Any], say: Callable[[str], None]) -> int:
     """Report versions, configuration, threads, keys, servers and the model, line by line.
 
-    Return 0 if a model answers and calls a tool.
+    Return 0 if a model answers, calls a tool and takes the result, also as a stream.
     """
     say(f"versions: python {platform.python_version()}, {', '.join(map(format_version, PACKAGES))}")
     file = config_folder() / "config.yaml"
@@ -87,38 +78,47 @@ def choose_spec(sources: ModelSources, given: Mapping[str, Any]) -> AgentSpec | 
 
 
 def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
-    """Ask the model for one tool call, report what came back, and return the exit code."""
+    """Try what a run does, whole and as a stream; report what works, and return the exit code."""
     show_progress("Asking the model for one tool call …")
-    from langchain_core.messages import HumanMessage
-
     from wakeloop.cli.agent import make_model
-    from wakeloop.model.bindings import BoundModel
+    from wakeloop.cli.model_trial import TRIAL_TOOL, ModelTrial
     from wakeloop.model.chat_models import bind_tools
-    from wakeloop.model.invocation import invoke_model
-    from wakeloop.model.reply_watcher import ReplyWatcher
 
-    model, watcher = None, ReplyWatcher({}, streaming=False)
+    model: Any = None
     with ExitStack() as clients:
         try:
             model = make_model(spec, Event())
             if client := getattr(model, "http_client", None):
                 clients.callback(client.close)
-            asked = BoundModel(bind_tools(model, [TEST_TOOL]))
-            reply = invoke_model(asked, [HumanMessage(TEST_PROMPT)], watcher)
+            trial = ModelTrial(bind_tools(model, [TRIAL_TOOL]))
+            trial.request_call()
+        except CommandError as error:
+            say(f"tools: {format_error(error)}")
+            return error.code
         except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
             say(f"answer: none. {format_error(error)}")
             if isinstance(error, ReplyError) or isinstance(getattr(error, "status_code", None), int):
                 for line in suggest_alternatives(spec.model, model):
                     say(line)
             return error_exit_code(error)
-    if watcher.unreadable is not None:
-        say(f"tools: not called. The call could not be read: {clean_line(watcher.unreadable.why)}.")
+        say("tools: called as asked")
+        streamed = ModelTrial(trial.model, streaming=True)
+        takes_result = report_step(say, "result", trial.send_result, "accepted, with the call before it")
+        return report_step(say, "stream", streamed.run, "the same works") or takes_result
+
+
+def report_step(say: Callable[[str], None], name: str, step: Callable[[], None], success: str) -> int:
+    """Take one more step of a trial and say what came of it. Return the exit code."""
+    show_progress(f"Trying the {name} …")
+    try:
+        step()
+    except CommandError as error:
+        say(f"{name}: {format_error(error)}")
+        return error.code
+    except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
+        say(f"{name}: failed. {format_error(error)}")
         return FAILED
-    if not reply.tool_calls:
-        answer = clean_line(reply.text, 60)
-        say(f"tools: not called. It answered {answer!r}; the todo list needs tool calls.")
-        return FAILED
-    say("tools: called as asked")
+    say(f"{name}: {success}")
     return SETTLED
 
 

@@ -31,7 +31,7 @@ _READERS = frozenset(  # the packages that read replies: a raw error of theirs i
     )
 )
 _CALLS = frozenset(("tool_calls", "invalid_tool_calls", "tool_call_chunks"))
-_NO_STREAM = "No generations found in stream"
+_NO_STREAM = ("No generations found in stream", "No generation chunks were returned")  # by invoke, by stream
 _LONGEST_CAUSE = 300  # characters
 _FORMAT_ERRORS = {  # which clients raise for a reply in a format, by class name
     "LengthFinishReasonError": "cut",
@@ -113,7 +113,7 @@ class ReplyWatcher(BaseCallbackHandler):
             self.unreadable = unreadable
             return True
         if isinstance(error, _RAW_ERRORS) and _raising_package(trace) in _READERS:
-            if self.retries_unstreamed and _NO_STREAM in str(error):
+            if self.retries_unstreamed and any(words in str(error) for words in _NO_STREAM):
                 self.never_began, self.retries_unstreamed = True, False
                 return True
             raise unreadable_reply_error(error, find_server_message(trace)) from error

@@ -22,10 +22,12 @@ class Reply:
     finish: str | None = None
     delay: float = 0
     words: str = "the server says no"
+    more: dict[str, Any] = field(default_factory=dict)  # further fields of the message
+    empty: bool = False  # an answer without a body
 
     @property
     def reason(self) -> str:
-        return self.finish or ("tool_calls" if self.calls else "stop")
+        return self.finish if self.finish is not None else ("tool_calls" if self.calls else "stop")
 
     def tool_calls(self, number: int) -> list[dict[str, Any]]:
         return [
@@ -94,7 +96,11 @@ class Server:
         script = self.script
         reply = script(number, asked) if callable(script) else script[min(number, len(script)) - 1]
         time.sleep(reply.delay)
-        if reply.status != 200:
+        if reply.empty:
+            handler.send_response(200)
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+        elif reply.status != 200:
             self.send(handler, reply.status, {"error": {"message": reply.words, "type": "x", "code": None}})
         elif asked.get("stream"):
             self.stream(handler, reply, number)
@@ -103,6 +109,7 @@ class Server:
                 "role": "assistant",
                 "content": reply.text,
                 "tool_calls": reply.tool_calls(number) or None,
+                **reply.more,
             }
             choice = {"index": 0, "message": message, "finish_reason": reply.reason}
             self.send(
@@ -143,7 +150,7 @@ class Server:
         def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
             return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
-        yield chunk({"role": "assistant", "content": ""})
+        yield chunk({"role": "assistant", "content": "", **reply.more})
         for start in range(0, len(reply.text), 7):
             yield chunk({"content": reply.text[start : start + 7]})
         for index, call in enumerate(reply.tool_calls(number)):

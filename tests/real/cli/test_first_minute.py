@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -229,10 +230,16 @@ def test_a_model_that_is_alone_is_taken_or_left(
 # -- doctor -----------------------------------------------------------------------------------------------
 
 
+GOOD = [
+    "tools: called as asked",
+    "result: accepted, with the call before it",
+    "stream: the same works",
+]
+
+
 @pytest.mark.parametrize(
     ("reply", "code", "told"),
     [
-        (CALLED, 0, "tools: called as asked"),
         (
             Reply("I am ready."),
             1,
@@ -244,9 +251,9 @@ def test_a_model_that_is_alone_is_taken_or_left(
             "answer: none. The server at HERE rejected the request (400): the server says no.",
         ),
     ],
-    ids=["calls", "talks", "refuses"],
+    ids=["talks", "refuses"],
 )
-def test_the_doctor_asks_a_model_once(
+def test_the_doctor_asks_no_more_where_the_first_answer_is_wrong(
     here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, reply: Reply, code: int, told: str
 ) -> None:
     server = served(monkeypatch, serve, reply)
@@ -263,6 +270,104 @@ def test_the_doctor_asks_a_model_once(
         told.replace("HERE", server.url.removesuffix("/v1")),
     ]
     assert len(server.requests) == 1
+
+
+def test_the_doctor_tries_what_a_run_does(here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any) -> None:
+    server = served(monkeypatch, serve, CALLED, Reply("Done."), CALLED, Reply("Done."))
+    code, out, err = wakeloop("doctor")
+    assert (code, out.splitlines()[-3:], err) == (0, GOOD, "")
+    assert [bool(asked.get("stream")) for asked in server.requests] == [False, False, True, True]
+    for first, second in (server.requests[:2], server.requests[2:]):
+        assert len(first["messages"]) == 1
+        assert [message["role"] for message in second["messages"]] == ["user", "assistant", "tool"]
+        assert first["tools"] == second["tools"]
+
+
+def refuses(number: int, streamed: bool) -> Any:
+    """A server that refuses such a request, whole or streamed."""
+
+    def play(_: int, asked: dict[str, Any]) -> Reply:
+        sent = len(asked["messages"])
+        if (sent, bool(asked.get("stream"))) == (number, streamed):
+            return Reply(status=400)
+        return CALLED if sent == 1 else Reply("Done.")
+
+    return play
+
+
+def loses_the_end(_: int, asked: dict[str, Any]) -> Reply:
+    """A server whose streams have no finish reason."""
+    if len(asked["messages"]) > 1:
+        return Reply("Done.")
+    return Reply(calls=CALLED.calls, finish="" if asked.get("stream") else None)
+
+
+def streams_nothing(_: int, asked: dict[str, Any]) -> Reply:
+    """A server that streams nothing at all."""
+    reply = Reply("Done.") if len(asked["messages"]) > 1 else CALLED
+    return replace(reply, empty=bool(asked.get("stream")))
+
+
+NO = "failed. The server at HERE rejected the request (400): the server says no."
+CUT = "not called. the reply was cut off, or a stream has no finish reason (see the setting finish_reason)"
+WRONG = {
+    "the history": (refuses(3, streamed=False), 1, f"result: {NO}", GOOD[2]),
+    "streams": (refuses(1, streamed=True), 1, GOOD[1], f"stream: {NO}"),
+    "a streamed history": (refuses(3, streamed=True), 1, GOOD[1], f"stream: {NO}"),
+    "no finish reason": (loses_the_end, 1, GOOD[1], f"stream: {CUT}"),
+    "no stream": (
+        streams_nothing,
+        0,
+        GOOD[1],
+        "stream: none. A run asks again without one, which costs a request.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("script", "code", "result", "stream"), WRONG.values(), ids=WRONG)
+def test_the_doctor_names_what_the_server_cannot_do(
+    here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, script: Any, code: int, result: str, stream: str
+) -> None:
+    server = Server(script)
+    monkeypatch.setattr(discovery, "SERVERS", {"Ollama": int(server.url.split(":")[2].split("/")[0])})
+    got, out, err = wakeloop("doctor")
+    server.close()
+    told = [line.replace("HERE", server.url.removesuffix("/v1")) for line in (GOOD[0], result, stream)]
+    assert (got, out.splitlines()[-3:], err) == (code, told, "")
+
+
+def wants_thoughts(name: str) -> Any:
+    """A server that refuses a history without the thoughts of its model."""
+
+    def play(number: int, asked: dict[str, Any]) -> Reply:
+        for message in asked["messages"]:
+            if message["role"] == "assistant" and not message.get(name, "").startswith("Thought "):
+                return Reply(status=400, words=f"{name} is missing in an assistant message")
+        reply = Reply("Done.") if asked["messages"][-1]["role"] == "tool" else CALLED
+        return replace(reply, more={name: f"Thought {number}."})
+
+    return play
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_c76_thoughts_are_sent_back_as_they_came(
+    here: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    server = Server(wants_thoughts(name))
+    monkeypatch.setattr(discovery, "SERVERS", {"Ollama": int(server.url.split(":")[2].split("/")[0])})
+    code, out, _ = wakeloop("doctor")
+    assert (code, out.splitlines()[-3:]) == (0, GOOD)
+    (tmp_path / "own.py").write_text(
+        "from langchain_core.tools import tool\n\n@tool\n"
+        "def ready(ok: bool) -> str:\n    'Tell that you are ready.'\n    return 'Good.'\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    options = ["--model", "m", "--base-url", server.url, "--tools", "own:ready", "--thread", "t"]
+    for extra in ([], ["--json"]):  # streamed, and whole
+        assert wakeloop("run", "go", *options, *extra)[0] == 0
+    thoughts = [m.get(name) for m in server.requests[-1]["messages"] if m["role"] == "assistant"]
+    server.close()
+    assert thoughts == [f"Thought {number}." for number in (5, 6, 7)]
 
 
 @pytest.mark.parametrize(
@@ -326,7 +431,7 @@ def test_the_doctor_tells_of_a_database_and_goes_on(
     served(monkeypatch, serve, CALLED)
     code, out, err = wakeloop("doctor", "--db", str(tmp_path))
     told = f"threads: The database {str(tmp_path)!r} is a folder, not a file. Name another file with --db."
-    assert (code, out.splitlines()[2], out.splitlines()[-1], err) == (2, told, "tools: called as asked", "")
+    assert (code, out.splitlines()[2], out.splitlines()[-1], err) == (2, told, GOOD[2], "")
 
 
 def test_at_a_terminal_the_doctor_says_what_it_waits_for(
@@ -336,7 +441,15 @@ def test_at_a_terminal_the_doctor_says_what_it_waits_for(
     served(monkeypatch, serve, CALLED)
     monkeypatch.setattr(doctor, "at_a_terminal", lambda: True)
     code, _, err = wakeloop("doctor")
-    assert (code, err) == (0, "Looking for servers on this machine …\nAsking the model for one tool call …\n")
+    assert (code, err.splitlines()) == (
+        0,
+        [
+            "Looking for servers on this machine …",
+            "Asking the model for one tool call …",
+            "Trying the result …",
+            "Trying the stream …",
+        ],
+    )
     order: list[str] = []
     found = discovery.query_server
 
@@ -348,7 +461,8 @@ def test_at_a_terminal_the_doctor_says_what_it_waits_for(
     monkeypatch.setattr(doctor, "show_progress", order.append)
     assert doctor.run_doctor(DatabaseFile.of(None), {}, order.append) == 0
     assert [line.partition(":")[0].partition(" ")[0] for line in order] == [
-        *("versions", "config", "threads", "Looking", "keys", "asked", "server", "model", "Asking", "tools")
+        *("versions", "config", "threads", "Looking", "keys", "asked", "server", "model", "Asking", "tools"),
+        *("Trying", "result", "Trying", "stream"),
     ]
 
 
