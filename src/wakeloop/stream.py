@@ -45,6 +45,8 @@ EndReason = Literal[
 
 GoalState = Literal["due", "unmet", "met", "impossible", "wait"]
 """What is known of a goal that code checks; `due` until it is asked for."""
+WaitKind = Literal["human", "approval", "peer", "subagent", "work", "limit", "condition", "hold"]
+"""What a session waits for."""
 State = Literal["running", "idle", "dormant", "waiting", "failed", "cancelled"]
 """The state of a thread."""
 
@@ -82,10 +84,10 @@ class Session(TypedDict, total=False):
     its items of these kinds; `wakes` and `budget` are counts, too. `list` is the number of the list, which
     rises with every write of it. None of them is there while running. `spent` is what the activation has
     spent. `verified` is there only where a verifier was given: whether an item of the list passed it.
-    `repeated` is there only at `looping`: the calls that brought nothing new. `on` is
-    there only while waiting (`human`, `peer`, `approval`, `subagent`), `question` only while it waits with a
-    question that the model asked in words, `error` only if `session_of` reads a thread whose last input was
-    refused, or whose last run raised.
+    `repeated` is there only at `looping`: the calls that brought nothing new. `on` is there only while
+    waiting: a `WaitKind`. `until` is there only if it is known from when it makes sense to try again, in
+    seconds since 1970. `question` is there only while it waits with a question that the model asked in words,
+    `error` only if `session_of` reads a thread whose last input was refused, or whose last run raised.
 
     >>> from wakeloop import create_todo_agent
     >>> from wakeloop.testing import ScriptedModel

@@ -26,12 +26,14 @@ class Notices:
     """What has to be said before a request, in this order; an empty part says nothing.
 
     `changes` says what changed in the list since the model last saw it (rule 23), `earlier` what is still
-    open from before (rule 26), `missing` why the goal is not met (rule 24). `nudge` is the message of a wake
-    (rule 6), `reminder` that of a round without progress (rules 7 and 18).
+    open from before (rule 26), `waited` which waits have ended (rule 29), `missing` why the goal is not met
+    (rule 24). `nudge` is the message of a wake (rule 6), `reminder` that of a round without progress (rules 7
+    and 18).
     """
 
     changes: str = ""
     earlier: str = ""
+    waited: str = ""
     missing: str = ""
     nudge: str = ""
     reminder: str = ""

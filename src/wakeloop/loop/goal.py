@@ -145,6 +145,10 @@ def is_unmet(notes: Mapping[str, Any]) -> bool:
     return notes.get("goal") in ("due", "unmet")
 
 
-def build_wait_entry(verdict: Verdict, now: float) -> dict[str, Any]:
-    """Return the entry of `waiting_on` for a condition, with the time from which to ask again."""
-    return {"id": new_id(), "on": "condition", "what": verdict.reason, "until": now + verdict.seconds}
+def build_wait_entry(verdict: Verdict, now: float, since: float | None = None) -> dict[str, Any]:
+    """Return the entry of `waiting_on` for a condition, with the time from which to ask again.
+
+    `since` is the time from which on it is waited for in a row, if that is not `now`.
+    """
+    until, begun = now + verdict.seconds, now if since is None else since
+    return {"id": new_id(), "on": "condition", "what": verdict.reason, "until": until, "since": begun}

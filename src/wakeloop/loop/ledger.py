@@ -140,6 +140,7 @@ class Ledger(TypedDict, total=False):
     missing: Thread[str]
     reasons: Activation[str]
     judged: Round[bool]  # it was asked for since the last reply
+    limit_waits: Thread[Count]  # for a limit, since the last reply
     # the list and the conversation
     next_id: Thread[Count]
     writes: Thread[Count]  # of the list; a session carries the number

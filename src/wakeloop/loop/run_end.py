@@ -1,6 +1,6 @@
 """How a run ends: its session, and what remains of its notes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -11,6 +11,7 @@ from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import RUN_KEYS, Ledger, drop_keys
 from wakeloop.loop.list_writes import has_verified_item
 from wakeloop.loop.spending import report_spent
+from wakeloop.loop.waits import describe_waiting
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import EndReason, Session, State
 from wakeloop.todos.items import Todo, count_items
@@ -51,39 +52,22 @@ def build_session(
     if "missing" in notes:
         session["missing"] = notes["missing"]
     if session["state"] == "waiting":
-        session["on"] = find_waiting_party(waiting_on)
-        first = next(iter(waiting_on), None)
-        if isinstance(first, Mapping) and "until" in first:
-            session["until"] = first["until"]
-        question = find_waiting_question(waiting_on)
-        if question:
-            session["question"] = question
+        session |= describe_waiting(waiting_on)  # type: ignore[typeddict-item]
     return session
 
 
-def find_waiting_party(waiting_on: Sequence[Any]) -> str:
-    """Return whom a session waits for, by the first entry; a peer if it does not say. A hold comes first."""
-    for entry in waiting_on:
-        if isinstance(entry, Mapping) and entry.get("on") == "hold":
-            return "hold"
-    first = next(iter(waiting_on), None)
-    return str(first.get("on", "peer")) if isinstance(first, Mapping) else "peer"
-
-
-def find_waiting_question(waiting_on: Sequence[Any]) -> str:
-    """Return the question that a session waits with, or ""."""
-    for entry in waiting_on:
-        if isinstance(entry, Mapping) and isinstance(entry.get("question"), str):
-            return str(entry["question"])
-    return ""
+def waits_for_limit(notes: Ledger) -> bool:
+    """Tell whether the run ends because its request was refused for a limit (rule 29)."""
+    return notes.get("end") == "waiting"
 
 
 def drop_run_notes(notes: Ledger, messages: Sequence[BaseMessage] = ()) -> Ledger:
     """Return what the end of a run leaves of its notes, and the id of the last message.
 
-    By that id the next run sees whether the conversation has grown since.
+    By that id the next run sees whether the conversation has grown since. Where a request was refused for a
+    limit, they stay: the same request is made again later.
     """
-    rest = drop_keys(notes, RUN_KEYS)
+    rest: Ledger = {**notes} if waits_for_limit(notes) else drop_keys(notes, RUN_KEYS)
     if messages:
         rest["tail"] = messages[-1].id or ""
     return rest

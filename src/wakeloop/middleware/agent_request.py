@@ -265,6 +265,7 @@ class AgentRequest:
             retries_unstreamed=self.exchange.asking != "format" and loses_plain_bodies(model),
             finishes=self.exchange.settings.finish_reason == "required",
             forced=self.forced,
+            waits=self.exchange.may_wait and has_checkpointer(self.config),
         )
 
     def take_reply(self, response: ModelResponse[Any] | None, heard: ReplyWatcher) -> bool:

@@ -142,9 +142,9 @@ class ModelBindings:
         return loses_plain_bodies(self.bare)
 
     def watch(
-        self, config: RunnableConfig, asking: str | None, settings: LoopSettings, *, forced: bool
+        self, config: RunnableConfig, asking: str | None, settings: LoopSettings, *, forced: bool, waits: bool
     ) -> ReplyWatcher:
-        """Return the watcher for a request; `forced` says that it asks for a call."""
+        """Return the watcher for a request; a run that `waits` parks where a limit refuses it."""
         return ReplyWatcher(
             config,
             streaming=self.streaming,
@@ -152,6 +152,7 @@ class ModelBindings:
             retries_unstreamed=asking != "format" and self.retries_unstreamed,
             finishes=settings.finish_reason == "required",
             forced=forced,
+            waits=waits,
         )
 
     def choose(

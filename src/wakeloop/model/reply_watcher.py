@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from time import time
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from pydantic import ValidationError
 
 from wakeloop.errors import RESUME_HINT, ReplyError
 from wakeloop.model.finish_reasons import is_unreadable_call, reply_problem
+from wakeloop.model.rate_limits import find_retry_time
 from wakeloop.model.tool_choice import refuses_choice
 from wakeloop.platform.response_bodies import find_server_message, find_unparsed_text
 from wakeloop.text.characters import shorten
@@ -64,6 +66,7 @@ class ReplyWatcher(BaseCallbackHandler):
     - with `formats`, whatever a client raises in place of a result in the format;
     - with `retries_unstreamed`, a stream that ended before it began, which is what a reply looks like that is
       no stream. `never_began` is true for it;
+    - with `waits`, a refusal for rate or quota that states a time: `limited_until` has it;
     - with `forced`, a refusal of the choice that forces a call. `drops_choice` is true for it, also if other
       code caught the error: the same request is made without that choice, and `forced` is false from then on.
 
@@ -82,11 +85,14 @@ class ReplyWatcher(BaseCallbackHandler):
         retries_unstreamed: bool = False,
         finishes: bool = True,
         forced: bool = False,
+        waits: bool = False,
     ) -> None:
         self.config, self.formats, self.finishes = config, formats, finishes
         self.retries_unstreamed = retries_unstreamed
         self.chunks: list[AIMessageChunk] = []
         self.forced, self.choice_refused = forced, False
+        self.waits = waits
+        self.limited_until: float | None = None
         self.streamed = self.never_began = False
         self.unreadable: UnreadableReply | None = None
         self.message: AIMessage | None = None
@@ -107,6 +113,9 @@ class ReplyWatcher(BaseCallbackHandler):
             return False
         if self.forced and refuses_choice(error):
             self.choice_refused = True
+            return True
+        self.limited_until = find_retry_time(error, time()) if self.waits else None
+        if self.limited_until is not None:
             return True
         unreadable = self._find_retryable(error, trace)
         if unreadable is not None:

@@ -21,12 +21,13 @@ from wakeloop.loop.before_request import Notices, place_notices
 from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.goal import begin_goal, build_wait_entry, is_unmet
 from wakeloop.loop.inbox import find_owed_replies
-from wakeloop.loop.ledger import Ledger, keep_round, read_notes
+from wakeloop.loop.ledger import Ledger, drop_keys, keep_round, read_notes
 from wakeloop.loop.list_changes import find_unchanged, note_unnoticed, note_whole_list
 from wakeloop.loop.nudge import build_nudge, name_old_items, render_given_list, render_missing
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.prices import check_price
 from wakeloop.loop.silences import Doubt, note_doubt
+from wakeloop.loop.waits import LONGEST_WAIT, render_ended_waits
 from wakeloop.model.tool_results import find_unanswered, last_calls
 from wakeloop.platform.checkpointers import has_checkpointer
 from wakeloop.platform.runnables import Node
@@ -38,12 +39,13 @@ from wakeloop.text.marks import find_last, make_user_message, with_list_stamp
 from wakeloop.thread.concurrent_runs import NESTED, find_activation_start
 from wakeloop.thread.inputs import ThreadInput, find_inbox_fault, merge_settings
 from wakeloop.thread.judges import Judges, Play, Query, take_verdict
-from wakeloop.thread.repair import plan_repairs
+from wakeloop.thread.repair import Repairs, plan_repairs
 from wakeloop.thread.stale_input import InputVersion, discard_stale_input
 from wakeloop.todos.changes import make_todos_event
 from wakeloop.todos.items import OperationRefused, Todo, assign_ids, count_open, next_free_number
 from wakeloop.todos.stamps import stamp_of
 
+REPEATED = frozenset(("end", "unasked", "refused"))  # notes of a run that waited for a limit
 ON_HOLD = (
     "The thread is on hold, so its events were not taken. Send a person's message, or release it with "
     "release_thread(agent, config)."
@@ -112,14 +114,21 @@ class Activate(Node):
         if standing := self.find_standing_calls(found.state, old):
             notes |= {**keep_round(old), "standing": standing}
         awaited: list[Any] = []
+        late = [*found.opening.late_waits]
         if not standing and self.asks_goal_first(found):
             verdict = yield Query({**found.state, "todos": found.todos})
             take_verdict(notes, verdict)
             if verdict.kind == "wait":
-                awaited = [build_wait_entry(verdict, self.clock())]
-        if not standing and is_unasked(found.opening, notes, found.todos):
+                entry = build_wait_entry(verdict, found.opening.now, found.opening.condition_since)
+                waited = entry["until"] - verdict.seconds - entry["since"]
+                if waited < LONGEST_WAIT:
+                    awaited = [entry]
+                else:
+                    notes["goal"] = "due"
+                    late.append(entry)
+        if not standing and is_unasked(found.opening, notes, found.todos, ended=bool(late)):
             notes["unasked"] = True
-        update = self.write_update(found, notes)
+        update = self.write_update(found, notes, late)
         if awaited:
             update["waiting_on"] = {"drop": [], **update.get("waiting_on", {}), "add": awaited}
         return update
@@ -134,7 +143,7 @@ class Activate(Node):
         overrides = self.check_overrides(asked)
         if fault := sent.fault or _find_input_fault(state):
             raise OperationRefused(f"The input is refused: {fault}.")
-        opening = ThreadInput.read(state, old)
+        opening = ThreadInput.read(state, old, self.clock())
         if opening.is_held and not {"kick"}.issuperset(opening.kinds):
             raise OperationRefused(ON_HOLD)
         if (
@@ -150,7 +159,9 @@ class Activate(Node):
     def begin_notes(self, found: Input, config: RunnableConfig) -> Ledger:
         """Return the notes of a new activation, or those of the one that a subagent's result continues."""
         opening, settings, todos = found.opening, found.settings, found.todos
-        if opening.continues_activation:
+        if opening.repeats_request:
+            notes = drop_keys(found.old, REPEATED)
+        elif opening.continues_activation:
             notes = continue_activation(found.old, todos, settings, waiting=opening.is_waiting)
         else:
             # A kick with nothing open asks nothing of the model, so its run ends as the one before it did.
@@ -181,7 +192,7 @@ class Activate(Node):
         if self.uses_list(found.settings):
             notes["vocabulary"] = self.dialect.name
 
-    def write_update(self, found: Input, notes: Ledger) -> dict[str, Any]:
+    def write_update(self, found: Input, notes: Ledger, late: Sequence[Any] = ()) -> dict[str, Any]:
         """Write the channels that the input changes, and stream its events."""
         state, opening = found.state, found.opening
         update: dict[str, Any] = {}
@@ -189,7 +200,10 @@ class Activate(Node):
             update["todos"] = {"all": found.todos}
         if found.sent.echo is not None:
             update["todo_goal"] = state["todo_goal"]
-        messages, reasons = self.build_messages(found, notes)
+        messages, reasons = list[BaseMessage](), list[str]()
+        # A request that is made again says what it said, unless an agent has closed its round with a line.
+        if not opening.repeats_request or isinstance(state["messages"][-1], AIMessage):
+            messages, reasons = self.build_messages(found, notes, late)
         # Where the model has nothing to do, the conversation does not grow.
         if messages and (opening.needs_reply or not notes.get("unasked")):
             update["messages"] = messages
@@ -224,7 +238,7 @@ class Activate(Node):
         and with nothing open, where only an unmet goal gives the model something to do.
         """
         opening, known = found.opening, found.old.get("goal")
-        if self.judges.done_when is None or opening.continues_activation:
+        if self.judges.done_when is None or opening.continues_activation or opening.repeats_request:
             return False
         if opening.needs_reply or opening.is_waiting or known == "unmet":
             return False
@@ -240,10 +254,14 @@ class Activate(Node):
             stream_event(found.sent.echo)
         counts = {"open": count_open(found.todos), "budget": notes["budget"]}
         emit_event({"type": "activated", "sources": found.opening.sources, **counts}, notes)
+        if found.opening.is_clock and not notes.get("unasked"):
+            reasons = ["wait", *reasons]
         if reasons:
             emit_event({"type": "wake", "cycle": notes["wake_cycles"], **counts, "reasons": reasons}, notes)
 
-    def build_messages(self, found: Input, notes: Ledger) -> tuple[list[BaseMessage], list[str]]:
+    def build_messages(
+        self, found: Input, notes: Ledger, late: Sequence[Any]
+    ) -> tuple[list[BaseMessage], list[str]]:
         """Return the messages made from the input, and the reasons if it counts as a wake.
 
         A subagent's result that is answered comes in one message with everything that a nudge would say.
@@ -258,12 +276,16 @@ class Activate(Node):
         text, reasons = build_nudge(
             self.dialect, settings, found.todos, state["todo_goal"], owed, results, doubt=doubt
         )
+        waited = render_ended_waits(late, opening.kicked_work, settings, self.dialect.prompt_folder)
+        if waited and wakes and opening.needs_reply:
+            text, waited = Notices(waited=waited, nudge=text).compose(), ""
         arrived = opening.build_messages(text if wakes else events)
-        shows_list = wakes and count_open(found.todos) > 0
+        shows_list = bool(wakes and arrived and count_open(found.todos))
         if not wakes:
             reasons = []
             changes = self.render_new_list(found, arrived)
-            notices = Notices(changes=changes, earlier=self.name_old_items(found, notes))
+            said, waited = (waited, "") if opening.needs_reply else ("", waited)
+            notices = Notices(changes=changes, earlier=self.name_old_items(found, notes), waited=said)
             filler = self.fill_prompt(settings, "continued")
             placed = place_notices(arrived, notices, "activate", filler=filler)
             if changes:
@@ -275,16 +297,11 @@ class Activate(Node):
             notes["shown"] = arrived[-1].id or ""
         say = partial(self.fill_prompt, settings)
         missing = "" if doubt else render_missing(self.dialect, settings, notes)
-        if missing or count_open(found.todos):
-            opener = Notices(missing=missing, nudge=text).compose()
-        else:
-            opener = announce(say("activate"), settings, "activate")
+        opener = Notices(waited=waited, missing=missing, nudge=text).compose()
+        opener = opener or announce(say("activate"), settings, "activate")
         message, standing = make_user_message("activate", opener, doubt=doubt), notes.get("standing", ())
         mended = plan_repairs(state, found.old, arrived, self.dialect.tool_names, message, say, standing)
-        notes["injected"] = mended.injected_ids
-        nudged = mended.appended[-1:] if count_open(found.todos) else []
-        if nudged and nudged[0].content == opener:
-            notes["shown"] = nudged[0].id or ""
+        note_repairs(notes, mended, opener if count_open(found.todos) else None)
         return mended.build_writes(state["messages"]), reasons
 
     def render_new_list(self, found: Input, arrived: list[BaseMessage]) -> str:
@@ -336,15 +353,30 @@ class Activate(Node):
         return overrides
 
 
-def is_unasked(opening: ThreadInput, ledger: Ledger, todos: Sequence[Todo]) -> bool:
-    """Tell whether the model has nothing to do: no input, still waiting, or the budget is spent."""
+def note_repairs(notes: Ledger, mended: Repairs, nudge: str | None) -> None:
+    """Note the messages that were added, and the one that shows the list if it is the `nudge`."""
+    notes["injected"] = mended.injected_ids
+    if mended.appended and mended.appended[-1].content == nudge:
+        notes["shown"] = mended.appended[-1].id or ""
+
+
+def is_unasked(opening: ThreadInput, ledger: Ledger, todos: Sequence[Todo], *, ended: bool = False) -> bool:
+    """Tell whether the model has nothing to do: no input, still waiting, or the budget is spent.
+
+    `ended` says that something that was waited for has not come.
+    """
+    if opening.repeats_request:
+        return False
+    if opening.waits_for_limit:
+        return True
     if opening.continues_activation and ledger.get("end"):
         return True
     if opening.is_waiting and not opening.new_input and opening.is_passive:
         return True
     if ledger.get("judged") and not is_unmet(ledger):
         return True
-    return not (opening.needs_reply or count_open(todos) or is_unmet(ledger))
+    speaks = opening.needs_reply or ended or bool(opening.kicked_work)
+    return not (speaks or count_open(todos) or is_unmet(ledger))
 
 
 def refuse_unanswerable(*, reviews: bool, plans: bool) -> None:

@@ -20,6 +20,7 @@ from wakeloop.model.redaction import RedactingNode
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.request import Systems
 from wakeloop.model.user_code import raised_as
+from wakeloop.platform.checkpointers import has_checkpointer
 from wakeloop.settings import LoopSettings
 from wakeloop.thread.concurrent_runs import find_current_checkpoint
 from wakeloop.thread.exchange import Exchange
@@ -96,7 +97,8 @@ class CallModel(RedactingNode):
     def watch_reply(self, exchange: Exchange, way: BoundModel, config: RunnableConfig) -> ReplyWatcher:
         """Return the watcher of the reply."""
         forced = way.unforced is not None
-        return self.bindings.watch(config, exchange.asking, exchange.settings, forced=forced)
+        waits = exchange.may_wait and has_checkpointer(config)
+        return self.bindings.watch(config, exchange.asking, exchange.settings, forced=forced, waits=waits)
 
     def store_reply(
         self, exchange: Exchange, raw: Any, way: BoundModel, heard: ReplyWatcher, config: RunnableConfig

@@ -29,11 +29,12 @@ from wakeloop.loop.progress import begin_measuring
 from wakeloop.loop.pushes import begin_push
 from wakeloop.loop.replies import RETRY_PROMPTS, has_said_something
 from wakeloop.loop.ruling import rule, rule_without_report
-from wakeloop.loop.run_end import build_session, drop_run_notes
+from wakeloop.loop.run_end import build_session, drop_run_notes, waits_for_limit
 from wakeloop.loop.second_look import find_due, precedes_end
 from wakeloop.loop.silences import build_wait, ends_by_asking
 from wakeloop.loop.spending import add_round
 from wakeloop.loop.turn import GUARD, build_case
+from wakeloop.loop.waits import set_ceilings
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.prompts import fill_prompt
@@ -94,6 +95,10 @@ class FinalizationGuard(Node):
         """Take over a list that a tool wrote, then rule, and do what the ruling says."""
         ledger = copy_ledger(state)
         ledger.pop("asked_at", None)
+        if waits_for_limit(ledger):  # nothing is judged or counted: the same request is made again later
+            settings = settings_in_force(self.settings, ledger)
+            ledger["ruling"] = "waiting"
+            return self.end_run(state, ledger, Case(count_open(state["todos"]), settings), "waiting")
         add_round(ledger, state["messages"])
         ledger.pop("nag", None)
         written = adopt_list(state["todos"], ledger)
@@ -286,20 +291,21 @@ class FinalizationGuard(Node):
         waits, begun = state.get("waiting_on") or [], list[Any]()
         if reason == "waiting" and not waits and case.awaited is not None:
             begun = [build_wait(case.awaited, state["messages"], state.get("owed_replies") or ())]
+        timed = set_ceilings([*waits, *begun], self.clock()) if reason == "waiting" else waits
         session = build_session(
-            ledger, state["todos"], case.settings, reason, [*waits, *begun], needs_proof=self.needs_proof
+            ledger, state["todos"], case.settings, reason, timed, needs_proof=self.needs_proof
         )
         if reason == "looping":
             blanks = describe_repeats(state["messages"], ledger.get("idle_rounds", 0))
             session["repeated"] = blanks["repeated"]
         if reason == "handed_over":
             return build_handoff(state, session)
-        if ledger.get("asking") == "explain":
+        if ledger.get("asking") == "explain" and reason != "waiting":
             ledger |= {"todo_guard_blocked": None, "todo_guard_suppressed": True}
         messages: list[BaseMessage] = state["messages"]
         update: dict[str, Any] = {"todo_session": session, "todo_ledger": drop_run_notes(ledger, messages)}
-        if begun:
-            update["waiting_on"] = begun
+        if timed != waits:
+            update["waiting_on"] = {"drop": waits, "add": timed}
         if self.formats and "structured_response" not in state:  # so that every result has the key
             update["structured_response"] = None
         return update

@@ -68,7 +68,8 @@ class Wake(Node):
         if missing:
             reasons.insert(0, "goal")
         earlier = self.name_unsaid_items(state, ledger, settings) if doubt == "topic" else ""
-        notices = Notices(render_reopened(self.dialect, settings, ledger), earlier, missing, text)
+        changes = render_reopened(self.dialect, settings, ledger)
+        notices = Notices(changes, earlier, missing=missing, nudge=text)
         message = build_message(notices, doubt, todos)
         event = {
             "cycle": cycle,

@@ -23,6 +23,8 @@ BLANKS: Mapping[str, frozenset[str]] = {
     "nudge_goal": frozenset(("missing",)),
     "nudge_goal_again": frozenset(("missing",)),
     "nudge_subagent": frozenset(("results",)),
+    "not_come": frozenset(("waits",)),
+    "work_over": frozenset(("waits",)),
     "no_text": frozenset(),
     "subagent_early": frozenset(("text", "open", "reason")),
     "failed": frozenset(("problem",)),

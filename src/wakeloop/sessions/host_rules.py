@@ -14,6 +14,7 @@ from wakeloop.errors import SessionError
 from wakeloop.loop.inbox import WakeEvent, build_owed_reply, find_owed_replies
 from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.silences import QUESTION_WAIT
+from wakeloop.loop.waits import build_clock_event
 from wakeloop.prompts import fill_prompt
 from wakeloop.sessions.host import SessionHost, awaited_threads, derive_id
 from wakeloop.sessions.questions import EarlyEvents, answer_fault, find_answered_question, open_questions
@@ -73,7 +74,10 @@ class NextInput:
 
 
 def choose_next_input(
-    snapshot: StateSnapshot, events: Sequence[WakeEvent], early: EarlyEvents | None = None
+    snapshot: StateSnapshot,
+    events: Sequence[WakeEvent],
+    early: EarlyEvents | None = None,
+    now: float = 0.0,
 ) -> NextInput:
     """Decide what to run a thread with next, given the events that wait for it in order of arrival.
 
@@ -81,13 +85,14 @@ def choose_next_input(
     first question that it came after. The other events are held: any other input would drop the question.
     An event that names a question that is not being asked is refused. A run that broke off or was drained
     continues before anything new is taken. A thread on hold takes only a human's events. Otherwise all events
-    form one batch.
+    form one batch. A thread for which none waits runs when the time of one of its waits is over (rule 29).
 
     Args:
         snapshot: The thread's newest checkpoint, as `graph.get_state` returns it.
         events: The events that wait for the thread; may be empty.
         early: Which event came before which question (`find_early_events`); None if the host does not know
             the order, so that an answer has to name its question.
+        now: The time, in seconds since 1970; 0 if no clock runs.
 
     Example:
         >>> from langgraph.types import StateSnapshot
@@ -116,8 +121,10 @@ def choose_next_input(
         return NextInput(run=bool(waiting), input=batch, taken=taken, held=held, refused=tuple(refused))
     if not questions:
         taken = tuple(waiting)
-        batch = {"todo_inbox": waiting} if waiting else None
-        return NextInput(run=bool(waiting), input=batch, taken=taken, refused=tuple(refused))
+        clock = None if waiting else build_clock_event(snapshot.values.get("waiting_on") or (), now)
+        inbox = waiting or ([] if clock is None else [clock])
+        batch = {"todo_inbox": inbox} if inbox else None
+        return NextInput(run=bool(inbox), input=batch, taken=taken, refused=tuple(refused))
     for answer in waiting:
         question = find_answered_question(answer, questions, early)
         if question is not None:

@@ -13,6 +13,7 @@ from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.run_end import choose_state, drop_run_notes
 from wakeloop.loop.silences import QUESTION_WAIT
 from wakeloop.loop.spending import add_round, report_spent
+from wakeloop.loop.waits import WAIT_KEYS
 from wakeloop.stream import EndReason
 from wakeloop.thread.thread_status import find_resting_node, is_unfinished, read_session
 from wakeloop.todos.items import count_items
@@ -73,7 +74,7 @@ def drop_question(graph: Graph, config: RunnableConfig) -> bool:
     session = values.get("todo_session") or {}
     if session.get("state") != "waiting" or "question" not in session:
         return False
-    kept = {key: value for key, value in session.items() if key not in ("on", "question")}
+    kept = {key: value for key, value in session.items() if key not in WAIT_KEYS}
     ended = {**kept, "reason": "drained", "state": choose_state("drained", kept["open"])}
     update = {"waiting_on": {"drop": [QUESTION_WAIT]}, "todo_session": ended}
     graph.update_state(config, update, as_node=find_resting_node(graph))
@@ -103,7 +104,7 @@ def build_ended_update(
         "list": rest.get("writes", 0),
         "spent": report_spent(rest),
     }
-    for key in ("on", "question", "error"):
+    for key in (*WAIT_KEYS, "error"):
         session.pop(key, None)
     if failure:
         session["error"] = failure

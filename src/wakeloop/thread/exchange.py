@@ -28,6 +28,7 @@ from wakeloop.loop.replies import (
     note_unreadable_reply,
 )
 from wakeloop.loop.spending import add_request, add_round, build_spent_event, find_spent_budget
+from wakeloop.loop.waits import MOST_LIMIT_WAITS, build_limit_entry
 from wakeloop.model.reply import Reply, drop_calls, read_reply, with_speaker
 from wakeloop.model.reply_watcher import ReplyWatcher, require_ai_message
 from wakeloop.model.request import Request, Systems
@@ -133,11 +134,19 @@ class Exchange:
         """The messages that are sent to the model."""
         return self.request.build_messages(self.context.prompt, self.context.systems)
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether the run may wait if this request is refused for a limit (rule 29)."""
+        return self.ledger.get("limit_waits", 0) < MOST_LIMIT_WAITS
+
     def build_update(self, raw: Any, watcher: ReplyWatcher, *, may_call: bool) -> dict[str, Any]:
         """Return the update for a reply: the message, and the notes that the routers read.
 
         Unless the reply `may_call` tools, calls in it are dropped.
         """
+        if watcher.limited_until is not None:
+            return self.build_refused_update(watcher.limited_until)
+        self.ledger.pop("limit_waits", None)
         lost = watcher.unreadable
         if self.asking == "format":
             self.store_structured(lost or raw, watcher)
@@ -156,6 +165,18 @@ class Exchange:
         if self.request.writes:
             self.update["messages"] = self.request.writes
         return {**self.request.update, **self.update, "todo_ledger": self.ledger}
+
+    def build_refused_update(self, until: float) -> dict[str, Any]:
+        """Return the update for a request that was refused for a limit, which parks the run.
+
+        What was noted and said before it stays, so that it is made again as it was.
+        """
+        if self.request.writes:
+            self.update["messages"] = self.request.writes
+        waits = self.ledger.get("limit_waits", 0) + 1
+        notes = {**drop_keys(self.ledger, ROUND_KEYS), "end": "waiting", "limit_waits": waits}
+        parked = {"waiting_on": [build_limit_entry(until)], "todo_ledger": notes}
+        return {**self.request.update, **self.update, **parked}
 
     @computed_once
     def index(self) -> Messages:

@@ -7,8 +7,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
-from wakeloop.loop.run_end import choose_state, find_waiting_party
+from wakeloop.loop.run_end import choose_state
 from wakeloop.loop.silences import HOLD_WAIT
+from wakeloop.loop.waits import describe_waiting
 from wakeloop.thread.edit_target import refuse_unfinished
 from wakeloop.thread.thread_status import find_resting_node, read_session
 
@@ -69,7 +70,7 @@ def find_hold(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 def build_hold(before: StateSnapshot) -> dict[str, Any]:
     """Return the update that holds a thread; its entry keeps why the last run had ended."""
-    session = read_session(before)
+    session = {key: value for key, value in read_session(before).items() if key != "until"}
     entry = {"id": HOLD_WAIT, "on": "hold", "reason": session["reason"]}
     held = {**session, "state": "waiting", "reason": "waiting", "on": "hold"}
     return {"waiting_on": [entry], "todo_session": held}
@@ -81,7 +82,7 @@ def build_release(before: StateSnapshot, entry: Mapping[str, Any]) -> dict[str, 
     rest = [one for one in before.values["waiting_on"] if one is not entry]
     reason = entry.get("reason")
     if rest:
-        session |= {"on": find_waiting_party(rest), "state": "waiting", "reason": "waiting"}
+        session |= {**describe_waiting(rest), "state": "waiting", "reason": "waiting"}
     else:
         fresh = "idle" if session["open"] else "dormant"
         session |= {"reason": reason, "state": choose_state(reason, session["open"]) if reason else fresh}

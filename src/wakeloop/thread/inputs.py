@@ -11,6 +11,7 @@ from wakeloop.errors import SettingsError
 from wakeloop.loop.inbox import WakeEvent, build_owed_reply, find_event_fault
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.silences import HOLD_WAIT, QUESTION_WAIT, SUBAGENTS_WAIT
+from wakeloop.loop.waits import CONTINUES, read_wait_end, read_wait_kind
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.state import TodoState
 from wakeloop.text.characters import fix_surrogates, indent_lines, shorten, to_one_line
@@ -25,7 +26,7 @@ OPEN_WAITS = {  # waits of gate 6, which end with the next words of any of these
     (QUESTION_WAIT, "peer"): frozenset(("human", "peer_message", "peer_reply")),
     (SUBAGENTS_WAIT, "subagent"): frozenset(("human", "peer_message", "peer_reply", "subagent_done")),
 }
-ANSWERED_BY_PERSON = frozenset(("human", "approval"))  # to an approval, any other words mean no
+ANSWERED_BY_PERSON = frozenset(("human", "approval", "limit"))  # to an approval, any other words mean no
 SILENT_KINDS = frozenset(("human", "kick"))  # the model does not see these unless they have text
 
 
@@ -63,9 +64,10 @@ class ThreadInput:
     waiting_on: tuple[Any, ...] = ()
     ends_in_words: bool = True  # the last message is a user's, and not the middle of a run that broke off
     from_others: bool = False  # a framework or a chat UI put in all that is new
+    now: float = 0.0  # seconds since 1970
 
     @classmethod
-    def read(cls, state: TodoState, old: Ledger) -> Self:
+    def read(cls, state: TodoState, old: Ledger, now: float) -> Self:
         """Read the input from the state. Events that were seen before are ignored."""
         messages = state["messages"]
         seen = set(old.get("events", ()))
@@ -80,6 +82,7 @@ class ThreadInput:
             waiting_on=tuple(state.get("waiting_on") or ()),
             ends_in_words=bool(messages) and messages[-1].type in ("human", "system"),
             from_others=_came_from_others(messages),
+            now=now,
         )
 
     @computed_once
@@ -94,8 +97,27 @@ class ThreadInput:
 
     @property
     def continues_activation(self) -> bool:
-        """Whether the input is only results of subagents, which continue the activation."""
-        return self.has_ledger and not self.new_input and set(self.kinds) == {"subagent_done"}
+        """Whether the input is only results of subagents, or a clock, which continue the activation."""
+        continues = set(self.kinds) == {"subagent_done"} or self.is_clock
+        return self.has_ledger and not self.new_input and continues
+
+    @property
+    def is_clock(self) -> bool:
+        """Whether a host's clock says that the time of a wait is over."""
+        ended = {str(wait.get("id")) for wait in self.late_waits}
+        named = {event.get("correlation_id") for event in self.events}
+        return self.is_kick and bool(named) and ended.issuperset(named)
+
+    @property
+    def is_kick(self) -> bool:
+        """Whether the input says nothing at all."""
+        return not self.needs_reply and {"kick"}.issuperset(self.kinds)
+
+    @property
+    def repeats_request(self) -> bool:
+        """Whether the input only ends the wait for a limit: the request that was refused is made again."""
+        kinds = [read_wait_kind(wait) for wait in self.ended_waits]
+        return self.has_ledger and self.is_kick and "limit" in kinds
 
     @property
     def needs_reply(self) -> bool:
@@ -118,24 +140,68 @@ class ThreadInput:
     # -- waits and replies -------------------------------------------------------------------------------
 
     @computed_once
-    def answered_waits(self) -> list[Any]:
-        """The ids of waits that this input ends, by its correlation id or because a person has spoken."""
+    def ended_waits(self) -> list[Any]:
+        """The waits that this input ends: by a correlation id, a person's words, a kick, or their time."""
+        if self.is_held:
+            return []
+        return [wait for wait in self.waiting_on if self.answers(wait) or self.ends(wait)]
+
+    def answers(self, wait: Any) -> bool:
+        """Tell whether somebody who speaks in this input ends a wait."""
         answered = {e.get("correlation_id") for e in self.events if e.get("kind") in ANSWER_KINDS}
         if self.leaves_question:
             answered.add(QUESTION_WAIT)
-        ended: list[Any] = []
-        if self.is_held:
-            return ended
-        for wait in self.waiting_on:
-            key, on = wait, None
-            if isinstance(wait, Mapping):
-                key, on = wait.get("id"), wait.get("on")
-            by_person = self.is_spoken and (on in ANSWERED_BY_PERSON or key == HOLD_WAIT)
-            by_voice = OPEN_WAITS.get((str(key), str(on)), NOBODY) & self.voices
-            asks_again = on == "condition" and not self.by_peers  # the goal is asked whether it still holds
-            if key in answered or asks_again or by_person or by_voice:
-                ended.append(key)
-        return ended
+        key, on = _read_id(wait), read_wait_kind(wait)
+        by_person = self.is_spoken and (on in ANSWERED_BY_PERSON or key == HOLD_WAIT)
+        by_voice = OPEN_WAITS.get((str(key), on), NOBODY) & self.voices
+        return key in answered or by_person or bool(by_voice)
+
+    def ends(self, wait: Any) -> bool:
+        """Tell whether a wait ends with this input though nobody has answered (rule 29)."""
+        match read_wait_kind(wait):
+            case "condition":  # the goal is asked whether it still holds
+                return not self.by_peers
+            case "limit":
+                return self.is_kick or self.is_late(wait)
+            case "work":
+                return True
+            case kind:
+                return kind in CONTINUES and self.is_late(wait)
+
+    def is_late(self, wait: Any) -> bool:
+        """Tell whether the time of a wait is over."""
+        until = read_wait_end(wait)
+        return until is not None and until <= self.now
+
+    @computed_once
+    def late_waits(self) -> list[Any]:
+        """The waits that end because their time is over, without what was waited for."""
+        late: list[Any] = []
+        for wait in self.ended_waits:
+            came = self.answers(wait) or (read_wait_kind(wait) == "work" and not self.is_kick)
+            if read_wait_kind(wait) in CONTINUES and self.is_late(wait) and not came:
+                late.append(wait)
+        return late
+
+    @property
+    def kicked_work(self) -> list[Any]:
+        """The background work that a kick says something about before its time is over."""
+        if not self.is_kick:
+            return []
+        ended = [wait for wait in self.ended_waits if read_wait_kind(wait) == "work"]
+        return [wait for wait in ended if wait not in self.late_waits]
+
+    @property
+    def condition_since(self) -> float | None:
+        """Since when a condition is waited for in a row; None if it is not, or was not asked about again."""
+        conditions = [wait for wait in self.ended_waits if read_wait_kind(wait) == "condition"]
+        return min((wait["since"] for wait in conditions if "since" in wait), default=None)
+
+    @property
+    def waits_for_limit(self) -> bool:
+        """Whether the thread still waits for a limit after this input: only a person is worth a request."""
+        left = [wait for wait in self.waiting_on if wait not in self.ended_waits]
+        return "limit" in map(read_wait_kind, left) and not self.is_spoken
 
     @computed_once
     def voices(self) -> frozenset[str]:
@@ -164,9 +230,7 @@ class ThreadInput:
     def answers_person_wait(self) -> bool:
         """Whether a person's words in this input are the answer to a question or an approval."""
         for wait in self.waiting_on:
-            asks = isinstance(wait, Mapping) and (
-                wait.get("on") in ANSWERED_BY_PERSON or wait.get("id") == QUESTION_WAIT
-            )
+            asks = read_wait_kind(wait) in ("human", "approval") or _read_id(wait) == QUESTION_WAIT
             if asks and self.is_spoken:
                 return True
         return False
@@ -174,7 +238,7 @@ class ThreadInput:
     @property
     def is_waiting(self) -> bool:
         """Whether the thread still waits for something after this input."""
-        return len(self.answered_waits) < len(self.waiting_on)
+        return len(self.ended_waits) < len(self.waiting_on)
 
     @property
     def finished_subagents(self) -> list[str]:
@@ -197,8 +261,8 @@ class ThreadInput:
             update["todo_inbox"] = []
             seen = [*ledger.get("events", ()), *(e["id"] for e in self.events if e.get("id"))]
             ledger["events"] = seen[-REMEMBERED_EVENTS:]
-        if self.answered_waits:
-            update["waiting_on"] = {"drop": self.answered_waits}
+        if self.ended_waits:
+            update["waiting_on"] = {"drop": [_read_id(wait) for wait in self.ended_waits]}
         if self.owed_replies:
             update["owed_replies"] = self.owed_replies
         if self.finished_subagents and state.get("todo_subagents"):
@@ -242,6 +306,10 @@ class ThreadInput:
             key = HIDDEN + _make_event_id(self.other_events[0])
             written.append(HumanMessage(text, id=key, additional_kwargs=marked))
         return written
+
+
+def _read_id(wait: Any) -> Any:
+    return wait.get("id") if isinstance(wait, Mapping) else wait
 
 
 def _came_from_others(messages: Sequence[BaseMessage]) -> bool:

@@ -1,4 +1,4 @@
-"""Tools for files, a shell, and questions to a person.
+"""Tools for files, a shell, questions and waiting.
 
 They are ordinary LangChain tools, for `create_todo_agent` and any other LangGraph agent. Names are imported
 when they are first used.
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from wakeloop.platform.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from wakeloop.tools.background_work import wait_for_work
     from wakeloop.tools.files import FileLimits, file_tools
     from wakeloop.tools.shell import shell_tool
     from wakeloop.tools.user_questions import ask_user
 
-__all__ = ["FileLimits", "ask_user", "file_tools", "shell_tool"]
+__all__ = ["FileLimits", "ask_user", "file_tools", "shell_tool", "wait_for_work"]
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
@@ -22,6 +23,7 @@ __getattr__, __dir__ = lazy_exports(
             "FileLimits",
             "file_tools",
         ),
+        "wakeloop.tools.background_work": ("wait_for_work",),
         "wakeloop.tools.shell": ("shell_tool",),
         "wakeloop.tools.user_questions": ("ask_user",),
     },

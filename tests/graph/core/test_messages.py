@@ -1,6 +1,7 @@
 """Messages that the graph writes, rules 11 and 13: marks, repairs, the static prompt, the inbox."""
 
 from typing import Annotated, Any
+from unittest.mock import ANY
 
 import pytest
 from agents import END, START, TODO, UNASKED, WAKE, WORK, Make, done, look, looks, session, update, write
@@ -203,7 +204,7 @@ def parked(thread: Make, *replies: Any, **options: Any) -> Any:
 
     agent = thread(calls(("ask", {})), "I wait", *replies, tools=[ask], **options)
     agent.run("go")
-    assert agent.session == {**session("waiting", "waiting", 0), "on": "peer"}
+    assert agent.session == {**session("waiting", "waiting", 0), "on": "peer", "until": ANY}
     return agent
 
 
@@ -229,13 +230,13 @@ def test_while_waiting_what_is_not_a_persons_or_peers_is_not_answered(given: Any
 def test_while_waiting_a_person_or_peer_is_answered_and_then_it_parks(given: Any, thread: Make) -> None:
     agent = parked(thread, "yes?")
     assert agent.walk(given) == [*START, *END]
-    assert agent.session == {**session("waiting", "waiting", 0), "on": "peer"}
+    assert agent.session == {**session("waiting", "waiting", 0), "on": "peer", "until": ANY}
 
 
 def test_waiting_comes_before_open_items(thread: Make) -> None:
     agent = parked(thread, write("a"), "still waiting")
     assert agent.walk("hey") == [*START, *TODO, *END]
-    assert agent.session == {**session("waiting", "waiting", 1), "on": "peer"}
+    assert agent.session == {**session("waiting", "waiting", 1), "on": "peer", "until": ANY}
 
 
 # -- a subagent's result continues the activation --------------------------------------------------------

@@ -1,0 +1,119 @@
+"""Waits: for what, until when, and what has not come."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from wakeloop.loop.announcements import announce
+from wakeloop.loop.inbox import WakeEvent
+from wakeloop.prompts import fill_prompt
+from wakeloop.settings import LoopSettings
+from wakeloop.stream import WaitKind
+from wakeloop.text.characters import shorten, to_one_line
+
+WAIT_KINDS: tuple[str, ...] = get_args(WaitKind)
+LONGEST_WAIT = 3600.0  # seconds in a row for a peer, a subagent or a condition; then the run continues once
+LIMIT_MARGIN = 2.0  # seconds after the time that a server stated: clocks differ
+MOST_LIMIT_WAITS = 2  # without a reply in between
+LIMIT_WAIT = "limit"  # the id of the entry of a thread whose request was refused for a limit
+HAS_CEILING = frozenset(("peer", "subagent", "condition"))
+WAIT_KEYS = ("on", "until", "question")  # of a waiting session
+CONTINUES = frozenset(("peer", "subagent", "work"))
+"""The waits after whose time the activation goes on, for one wake. A condition is asked about instead."""
+LONGEST_NAMED = 200  # characters
+
+
+def read_wait_kind(entry: object) -> str:
+    """Return what an entry of `waiting_on` waits for; a peer if it does not say."""
+    return str(entry.get("on", "peer")) if isinstance(entry, Mapping) else "peer"
+
+
+def find_waiting_party(waiting_on: Sequence[Any]) -> str:
+    """Return what a session waits for, by the first entry. A hold comes first."""
+    kinds = [read_wait_kind(entry) for entry in waiting_on] or ["peer"]
+    return "hold" if "hold" in kinds else kinds[0]
+
+
+def find_waiting_question(waiting_on: Sequence[Any]) -> str:
+    """Return the question that a session waits with, or ""."""
+    for entry in waiting_on:
+        if isinstance(entry, Mapping) and isinstance(entry.get("question"), str):
+            return str(entry["question"])
+    return ""
+
+
+def find_next_wait(waiting_on: Sequence[Any]) -> Mapping[str, Any] | None:
+    """Return the entry whose time comes first; None without one, or on hold, which no clock ends."""
+    if any(read_wait_kind(entry) == "hold" for entry in waiting_on):
+        return None
+    timed = [entry for entry in waiting_on if read_wait_end(entry) is not None]
+    return min(timed, key=lambda entry: entry["until"], default=None)
+
+
+def read_wait_end(entry: object) -> float | None:
+    """Return the time from which it makes sense to try again, in seconds since 1970; None if not known."""
+    until = entry.get("until") if isinstance(entry, Mapping) else None
+    return until if isinstance(until, int | float) else None
+
+
+def describe_waiting(waiting_on: Sequence[Any]) -> dict[str, Any]:
+    """Return what a waiting session says: `on`, and `until` and `question` if there are such."""
+    session: dict[str, Any] = {"on": find_waiting_party(waiting_on)}
+    if (first := find_next_wait(waiting_on)) is not None:
+        session["until"] = first["until"]
+    if question := find_waiting_question(waiting_on):
+        session["question"] = question
+    return session
+
+
+def set_ceilings(waiting_on: Sequence[Any], now: float) -> list[Any]:
+    """Return the entries that a run parks with: a wait for others gets a time at which it ends."""
+    timed = []
+    for entry in waiting_on:
+        limited = isinstance(entry, Mapping) and read_wait_kind(entry) in HAS_CEILING
+        if limited and read_wait_end(entry) is None:
+            timed.append({**entry, "until": now + LONGEST_WAIT})
+        else:
+            timed.append(entry)
+    return timed
+
+
+def build_limit_entry(until: float) -> dict[str, Any]:
+    """Return the entry of a thread whose request was refused for a limit until a stated time."""
+    return {"id": LIMIT_WAIT, "on": "limit", "until": until + LIMIT_MARGIN}
+
+
+def build_clock_event(waiting_on: Sequence[Any], now: float) -> WakeEvent | None:
+    """Return the event with which a host continues a thread whose time has come; None before that."""
+    due = find_next_wait(waiting_on)
+    if due is None or due["until"] > now:
+        return None
+    return {"kind": "kick", "correlation_id": str(due.get("id"))}
+
+
+def render_ended_waits(
+    late: Sequence[Mapping[str, Any]], over: Sequence[Mapping[str, Any]], settings: LoopSettings, folder: str
+) -> str:
+    """Return what a model reads of waits that ended: those that are `late`, and work that may be over."""
+    parts = list[str]()
+    for name, entries in (("not_come", late), ("work_over", over)):
+        if entries:
+            names = "\n".join(f"- {_name_wait(entry)}" for entry in entries)
+            text = fill_prompt(name, folder, settings.prompts, waits=names)
+            parts.append(announce(text, settings, name) if not parts else text)
+    return "\n\n".join(parts)
+
+
+def _name_wait(entry: Mapping[str, Any]) -> str:
+    match read_wait_kind(entry):
+        case "peer":
+            return f"a reply from {_shorten_name(entry.get('from') or entry.get('id'))}"
+        case "subagent" if entry.get("id") == "subagents":
+            return "a result of a subagent"
+        case "subagent":
+            return f"the result of subagent {_shorten_name(entry.get('id'))}"
+        case _:
+            return _shorten_name(entry.get("what") or entry.get("id"))
+
+
+def _shorten_name(name: object) -> str:
+    return shorten(to_one_line(str(name)), LONGEST_NAMED)
