@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wakeloop.errors import GoalError as GoalError
     from wakeloop.errors import HookError as HookError
     from wakeloop.errors import InputError as InputError
-    from wakeloop.errors import ModelError as ModelError
+    from wakeloop.errors import ModelSetupError as ModelSetupError
     from wakeloop.errors import ReplyError as ReplyError
     from wakeloop.errors import SessionError as SessionError
     from wakeloop.errors import SettingsError as SettingsError
@@ -59,7 +59,7 @@ _FROM = {
         "GoalError",
         "HookError",
         "InputError",
-        "ModelError",
+        "ModelSetupError",
         "ReplyError",
         "SessionError",
         "SettingsError",

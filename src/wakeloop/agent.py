@@ -170,7 +170,7 @@ def create_todo_agent(
         ToolNameError: Two tools with one name, a tool named like a todo tool, or an unknown name in
             `interrupt_on`.
         ToolError: A tool with `return_direct`, or a value that is not a tool.
-        ModelError: A model that cannot be created, or that cannot call tools.
+        ModelSetupError: A model that cannot be created, or that cannot call tools.
 
     >>> from wakeloop import create_todo_agent
     >>> from wakeloop.testing import ScriptedModel, calls

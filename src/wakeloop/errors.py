@@ -37,7 +37,7 @@ class ToolError(WakeloopError):
     """A tool cannot be used in this graph or in this way (`return_direct`, async only)."""
 
 
-class ModelError(WakeloopError):
+class ModelSetupError(WakeloopError):
     """The model cannot be created, cannot call tools, or its package is not installed."""
 
 

@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import ConfigDict
 
 from wakeloop.agent import create_todo_agent
-from wakeloop.errors import ModelError
+from wakeloop.errors import ModelSetupError
 from wakeloop.model.chat_models import bind_tools, create_model
 from wakeloop.platform.computed_once import computed_once
 
@@ -36,7 +36,7 @@ def make_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
 class EnvironmentModel(BaseChatModel):
     """The model that `WAKELOOP_MODEL` names, such as `openai:NAME`, created at the first request.
 
-    A request raises `ModelError` if no model is named, or if the named one cannot be created.
+    A request raises `ModelSetupError` if no model is named, or if the named one cannot be created.
     """
 
     model_config = ConfigDict(ignored_types=(computed_once,))
@@ -51,7 +51,7 @@ class EnvironmentModel(BaseChatModel):
     def _real(self) -> Runnable[Any, Any]:
         name = os.environ.get("WAKELOOP_MODEL", "")
         if not name:
-            raise ModelError("No model is set. Set WAKELOOP_MODEL, for example to openai:NAME.")
+            raise ModelSetupError("No model is set. Set WAKELOOP_MODEL, for example to openai:NAME.")
         return bind_tools(create_model(name), self.tools)
 
     def bind_tools(self, tools: Sequence[Any], **_: Any) -> "EnvironmentModel":

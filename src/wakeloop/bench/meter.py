@@ -14,6 +14,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import ValidationError
 
 from wakeloop.model.finish_reasons import is_unreadable_call
+from wakeloop.platform.provider_errors import find_status
 from wakeloop.testing import token_usage
 from wakeloop.text.characters import pluralize
 
@@ -100,7 +101,7 @@ class RequestMeter(BaseCallbackHandler):
         self._since.pop(run_id, None)
         if not isinstance(error, Exception) or _is_model_error(error):
             return
-        refused = getattr(error, "status_code", None) in REFUSAL_STATUSES
+        refused = find_status(error) in REFUSAL_STATUSES
         if not refused or self.requests == 1:
             how = "refuses the first request" if refused else "cannot be reached"
             raise OutageError(f"The model {how}: {type(error).__name__}: {error}") from error

@@ -9,7 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.retry import RunnableRetry
 
-from wakeloop.errors import ModelError
+from wakeloop.errors import ModelSetupError
 from wakeloop.settings import PROVIDERS
 from wakeloop.text.wording import describe_type
 
@@ -55,35 +55,39 @@ def is_local_address(url: str) -> bool:
 
 
 def check_model(model: object) -> None:
-    """Refuse anything but a chat model or a model's name. Raises `ModelError`."""
+    """Refuse anything but a chat model or a model's name. Raises `ModelSetupError`."""
     if isinstance(model, BaseChatModel):
         return
     if isinstance(model, str):
         check_model_name(model)
     elif isinstance(model, type):
-        raise ModelError(f"`model` is the class {model.__name__}. Pass an instance: {model.__name__}(…).")
+        raise ModelSetupError(
+            f"`model` is the class {model.__name__}. Pass an instance: {model.__name__}(…)."
+        )
     elif hasattr(model, "fallbacks"):
-        raise ModelError(
+        raise ModelSetupError(
             "`model` was wrapped by with_fallbacks, but the loop needs a chat model. Write one whose "
             "_generate tries the next model; the page Coming from LangChain shows how."
         )
     elif isinstance(model, RunnableRetry):
-        raise ModelError(
+        raise ModelSetupError(
             "`model` was wrapped by with_retry, but the loop needs a chat model. "
             "Let the client retry instead: max_retries=N."
         )
     elif isinstance(model, Runnable) and isinstance(getattr(model, "bound", None), BaseChatModel):
         kind = type(model.bound).__name__  # type: ignore[attr-defined]
-        raise ModelError(
+        raise ModelSetupError(
             "`model` was wrapped by bind or with_config, but the loop needs the chat model itself. "
             f"Pass options to the model, as in {kind}(…, stop=[…]), and tools as tools=[…]."
         )
     else:
-        raise ModelError(f"`model` must be a model's name or a chat model, got {describe_type(model)}.")
+        raise ModelSetupError(f"`model` must be a model's name or a chat model, got {describe_type(model)}.")
 
 
 def check_model_name(name: str) -> None:
-    """Refuse a name without a provider that is clearly not OpenAI's. Raises `ModelError` with the right one.
+    """Refuse a name without a provider that is clearly not OpenAI's.
+
+    Raises `ModelSetupError` with the right name.
 
     With OPENAI_BASE_URL set, the name belongs to that server and may be anything without a colon.
     """
@@ -94,12 +98,12 @@ def check_model_name(name: str) -> None:
     if names_provider:
         if provider != provider.lower():
             right = f"{provider.lower()}:{rest}"
-            raise ModelError(f"Providers are written in lower case. Write {right!r}.")
+            raise ModelSetupError(f"Providers are written in lower case. Write {right!r}.")
         return
     if os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE"):
         if colon:
             right = f"openai:{name}"
-            raise ModelError(f"The model name {name!r} has no provider. Write {right!r}.")
+            raise ModelSetupError(f"The model name {name!r} has no provider. Write {right!r}.")
         return
     head, slash, bare = name.partition("/")
     if slash:
@@ -108,7 +112,7 @@ def check_model_name(name: str) -> None:
         found = (f"{is_from}:{name}" for begins, is_from in MODEL_PREFIXES if low.startswith(begins))
         meant = next(found, None)
     if meant is not None:
-        raise ModelError(
+        raise ModelSetupError(
             f"The model name {name!r} has no provider and is not OpenAI's. Write {meant!r}; "
             "for a server of your own set OPENAI_BASE_URL."
         )

@@ -19,6 +19,7 @@ from wakeloop.config.levels import config_folder
 from wakeloop.display.terminal_output import write_text
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.errors import ReplyError
+from wakeloop.platform.provider_errors import find_status
 from wakeloop.text.characters import pluralize, quote_path
 
 VERSION_SUFFIX = re.compile(r"/v\d\w*$")  # of an address
@@ -97,7 +98,7 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
             return error.code
         except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
             say(f"answer: none. {format_error(error)}")
-            if isinstance(error, ReplyError) or isinstance(getattr(error, "status_code", None), int):
+            if isinstance(error, ReplyError) or find_status(error) is not None:
                 for line in suggest_alternatives(spec.model, model):
                     say(line)
             return error_exit_code(error)

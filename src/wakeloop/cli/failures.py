@@ -13,13 +13,14 @@ from wakeloop.errors import (
     ConcurrentRunError,
     EditError,
     InputError,
-    ModelError,
+    ModelSetupError,
     ReplyError,
     SettingsError,
     ToolNameError,
     WakeloopError,
 )
 from wakeloop.loop.gates import ExitCode
+from wakeloop.platform.provider_errors import find_status, is_provider_error
 from wakeloop.text.secrets import redact_text
 
 SETTLED, FAILED, USAGE = ExitCode.SETTLED, ExitCode.FAILED, ExitCode.USAGE
@@ -57,7 +58,9 @@ def error_exit_code(error: BaseException) -> int:
     """Return the exit code for an exception."""
     if isinstance(error, CommandError):
         return error.code
-    usage = SettingsError | ModelError | ToolNameError | EditError | InputError | BenchError | UnicodeError
+    usage = (
+        SettingsError | ModelSetupError | ToolNameError | EditError | InputError | BenchError | UnicodeError
+    )
     return USAGE if isinstance(error, usage) else FAILED
 
 
@@ -110,7 +113,7 @@ def format_database_error(error: BaseException) -> str:
 
 
 def _is_server_error(error: BaseException) -> bool:
-    if isinstance(getattr(error, "status_code", None), int):
+    if find_status(error) is not None or is_provider_error(error, "ModelError"):
         return True
     return _has_type_named(error, "Timeout", "Connect", "APIError")
 
@@ -118,8 +121,8 @@ def _is_server_error(error: BaseException) -> bool:
 def format_server_error(error: Any) -> str:
     """Say what went wrong with a model's server, judging by status and class name, for any provider."""
     message, where = clean_line(server_message(error), MAX_SERVER_MESSAGE), format_server_address(error)
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int):
+    status = find_status(error)
+    if status is not None:
         what, advice = REFUSALS.get(status, ("rejected the request", ""))
         if status >= SERVER_ERROR:
             what = "failed"
@@ -127,9 +130,9 @@ def format_server_error(error: Any) -> str:
             what, advice = explain_not_found(error)
         ended = f"The server{where} {what} ({status})"
         return " ".join(filter(None, (f"{ended}: {message}" if message else f"{ended}.", advice)))
-    if _has_type_named(error, "Timeout"):
+    if is_provider_error(error, "ModelTimeoutError") or _has_type_named(error, "Timeout"):
         return f"The server{where} did not answer in time."
-    if _has_type_named(error, "Connect"):
+    if is_provider_error(error, "ModelConnectionError") or _has_type_named(error, "Connect"):
         cause = clean_line(str(find_root_cause(error)), MAX_SERVER_MESSAGE).rstrip(".")
         return f"The server{where} cannot be reached: {cause}."
     return f"The server's answer could not be used: {message or type(error).__name__}"
@@ -158,8 +161,8 @@ def explain_not_found(error: Any) -> tuple[str, str]:
 
 def is_model_error(error: BaseException) -> bool:
     """Whether `wakeloop doctor` can help: the model or its server is at fault, and not just busy."""
-    status = getattr(error, "status_code", None)
-    return isinstance(error, ReplyError) or (_is_server_error(error) and status != TOO_MANY_REQUESTS)
+    busy = find_status(error) == TOO_MANY_REQUESTS
+    return isinstance(error, ReplyError) or (_is_server_error(error) and not busy)
 
 
 def format_server_address(error: Any) -> str:

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.errors import ModelError
+from wakeloop.errors import ModelSetupError
 from wakeloop.model.chat_models import bind_format, bind_tools
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.tool_choice import (
@@ -92,7 +92,7 @@ class ModelBindings:
         try:
             full = bind_tools(chat, everything)
             quiet = full if choice is None else bind_tools(chat, everything, choice)
-        except ModelError:
+        except ModelSetupError:
             if dialect.is_active(base):
                 raise
         formatted = None if form is None else bind_format(chat, form)
@@ -118,7 +118,7 @@ class ModelBindings:
             return None
         try:
             return bind_tools(self.bare, self.every_tool, choice)
-        except (TypeError, ValueError, ModelError):  # the client's own `bind_tools` does not take it
+        except (TypeError, ValueError, ModelSetupError):  # the client's own `bind_tools` does not take it
             return None
 
     @computed_once

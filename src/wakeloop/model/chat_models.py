@@ -10,7 +10,7 @@ from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.runnables import Runnable, RunnableBinding
 
 from wakeloop.checks.models import is_local_address
-from wakeloop.errors import ModelError
+from wakeloop.errors import ModelSetupError
 from wakeloop.platform.openai_replies import send_reasoning_back
 from wakeloop.text.secrets import redact_text
 
@@ -20,7 +20,7 @@ def create_model(name: str, **options: Any) -> BaseChatModel:
 
     The options, such as `temperature`, are passed to it.
     OpenAI's models come from langchain-openai and read `OPENAI_API_KEY` and `OPENAI_BASE_URL`; those of other
-    providers come from `langchain.chat_models.init_chat_model`. Raises `ModelError`, which says what to
+    providers come from `langchain.chat_models.init_chat_model`. Raises `ModelSetupError`, which says what to
     install or set.
     """
     provider, colon, rest = name.partition(":")
@@ -32,28 +32,30 @@ def create_model(name: str, **options: Any) -> BaseChatModel:
     try:
         from langchain.chat_models import init_chat_model  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
-        raise ModelError(
+        raise ModelSetupError(
             f"The model {name!r} needs langchain and its provider's package: "
             f"pip install langchain langchain-{provider}.{hint}"
         ) from None
     try:
         return init_chat_model(name, **options)  # type: ignore[no-any-return,unused-ignore]
     except Exception as error:  # noqa: BLE001 - its text may contain a key, so it is not chained
-        raise ModelError(f"The model {name!r} cannot be created: {_describe_error(error)}.{hint}") from None
+        raise ModelSetupError(
+            f"The model {name!r} cannot be created: {_describe_error(error)}.{hint}"
+        ) from None
 
 
 def create_openai_model(name: str, **options: Any) -> BaseChatModel:
     """Create a model of langchain-openai that reports usage in streams, and sends back the model's thoughts.
 
-    The client demands a key, which a server on this machine does not need. Raises `ModelError` if the
+    The client demands a key, which a server on this machine does not need. Raises `ModelSetupError` if the
     package or the key is missing.
     """
     if not name:
-        raise ModelError("The model name is empty: write it as 'openai:NAME'.")
+        raise ModelSetupError("The model name is empty: write it as 'openai:NAME'.")
     try:
         from langchain_openai import ChatOpenAI
     except ImportError:
-        raise ModelError(
+        raise ModelSetupError(
             f"The model {name!r} needs langchain-openai: pip install 'wakeloop[openai]'."
         ) from None
     address = options.get("base_url") or os.environ.get("OPENAI_BASE_URL", "")
@@ -63,17 +65,17 @@ def create_openai_model(name: str, **options: Any) -> BaseChatModel:
         chat = ChatOpenAI(model=name, stream_usage=True, **options)
     except Exception as error:  # noqa: BLE001 - pydantic's text contains the values it was given
         if "api_key" in str(error).lower():
-            raise ModelError(
+            raise ModelSetupError(
                 "The model has no API key: set OPENAI_API_KEY "
                 "(any value works for your own server at OPENAI_BASE_URL)."
             ) from None
-        raise ModelError(f"The model {name!r} cannot be created: {_describe_error(error)}.") from None
+        raise ModelSetupError(f"The model {name!r} cannot be created: {_describe_error(error)}.") from None
     send_reasoning_back(chat)
     return chat
 
 
 def bind_tools(model: BaseChatModel, tools: Sequence[Any], choice: Any = None) -> Runnable[Any, Any]:
-    """Bind tools to a model, and which of them to call. Raises `ModelError` if it cannot call tools."""
+    """Bind tools to a model, and which of them to call. Raises `ModelSetupError` if it cannot call tools."""
     if not tools:
         return model
     try:
@@ -81,7 +83,7 @@ def bind_tools(model: BaseChatModel, tools: Sequence[Any], choice: Any = None) -
             return model.bind_tools(tools)
         return model.bind_tools(tools, tool_choice=choice)
     except NotImplementedError:
-        raise ModelError(
+        raise ModelSetupError(
             f"The model {type(model).__name__} cannot call tools, which a todo list needs: choose another."
         ) from None
 
@@ -92,7 +94,7 @@ def bind_format(model: BaseChatModel, response_format: Any) -> Runnable[Any, Any
     try:
         return bind(response_format, include_raw=True)
     except NotImplementedError:
-        raise ModelError(
+        raise ModelSetupError(
             f"The model {type(model).__name__} has no structured output: remove response_format."
         ) from None
 

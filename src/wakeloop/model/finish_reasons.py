@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage
 
+from wakeloop.platform.provider_errors import find_status
+
 Problem = Literal["cut", "refused", "unfit"]
 Sign = Literal[Problem, "promised"]
 
@@ -107,7 +109,7 @@ def is_unreadable_call(error: BaseException | None) -> bool:
     """
     if not isinstance(error, Exception):
         return False
-    is_client_error = getattr(error, "status_code", None) in range(400, 500)
+    is_client_error = find_status(error) in range(400, 500)
     text = f"{getattr(error, 'code', '')} {error}".lower()
     for sign, whatever_status in UNREADABLE_CALL_ERRORS.items():
         if sign in text and (whatever_status or not is_client_error):

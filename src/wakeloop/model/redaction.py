@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, SecretStr
 
-from wakeloop.errors import ModelError
+from wakeloop.errors import WakeloopError
 from wakeloop.platform.first_handlers import FirstHandler
 from wakeloop.platform.runnables import Node
 from wakeloop.text.secret_formats import SECRET_NAME
@@ -59,7 +59,7 @@ def redact_error(error: Exception, secrets: Sequence[str]) -> Exception:
     """Return an error that may be stored and logged: the same one, with `secrets` taken out of its text.
 
     Type, status and headers stay. Its causes are redacted too, since a log prints them. An error whose text
-    cannot be changed is replaced by a `ModelError` with the redacted text.
+    cannot be changed is replaced by a `WakeloopError` with the redacted text.
 
     >>> redact_error(ValueError("wrong key: 0123456789"), ["0123456789"])
     ValueError('wrong key: …')
@@ -79,7 +79,7 @@ def redact_error(error: Exception, secrets: Sequence[str]) -> Exception:
             error.__cause__, error.__context__, error.__suppress_context__ = None, None, True
     if not _shows_secret(error, secrets):
         return error
-    replacement = ModelError(redact_text(f"{type(error).__name__}: {error}", secrets))
+    replacement = WakeloopError(redact_text(f"{type(error).__name__}: {error}", secrets))
     replacement.__suppress_context__ = True
     return replacement
 

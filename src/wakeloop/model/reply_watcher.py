@@ -19,6 +19,7 @@ from wakeloop.errors import RESUME_HINT, ReplyError
 from wakeloop.model.finish_reasons import is_unreadable_call, reply_problem
 from wakeloop.model.rate_limits import find_retry_time
 from wakeloop.model.tool_choice import refuses_choice
+from wakeloop.platform.provider_errors import is_provider_error
 from wakeloop.platform.response_bodies import find_server_message, find_unparsed_text
 from wakeloop.text.characters import shorten
 
@@ -38,7 +39,6 @@ _LONGEST_CAUSE = 300  # characters
 _FORMAT_ERRORS = {  # which clients raise for a reply in a format, by class name
     "LengthFinishReasonError": "cut",
     "ContentFilterFinishReasonError": "refused",
-    "ModelRefusalError": "refused",
 }
 
 
@@ -63,6 +63,7 @@ class ReplyWatcher(BaseCallbackHandler):
     Some errors do not leave the block, because the request can be made again; `unreadable` then says why:
 
     - calls that do not fit a message, or that the server could not parse;
+    - a refusal that the client raises instead of returning it;
     - with `formats`, whatever a client raises in place of a result in the format;
     - with `retries_unstreamed`, a stream that ended before it began, which is what a reply looks like that is
       no stream. `never_began` is true for it;
@@ -134,6 +135,8 @@ class ReplyWatcher(BaseCallbackHandler):
             places = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
             if places and places <= _CALLS:
                 return UnreadableReply(_describe_cause(error))
+        if is_provider_error(error, "ModelRefusalError"):
+            return UnreadableReply(_describe_cause(error), "refused", _find_refusal(error, self.message))
         if is_unreadable_call(error):
             return UnreadableReply("the server could not read it")
         if self.formats:
@@ -232,6 +235,14 @@ def _describe_cause(cause: BaseException | str) -> str:
     for hint in ("For further information visit", " For troubleshooting, visit"):  # pydantic's, langchain's
         text = text.partition(hint)[0]
     return shorten(" ".join(text.split()), _LONGEST_CAUSE)
+
+
+def _find_refusal(error: BaseException, heard: AIMessage | None) -> AIMessage:
+    """Return the reply that langchain-core's error about a refusal is about, or the error's words as one."""
+    for reply in (heard, getattr(error, "raw_message", None)):
+        if isinstance(reply, AIMessage) and reply_problem(reply) == "refused":
+            return reply
+    return AIMessage("", additional_kwargs={"refusal": str(error)})
 
 
 def _completion_text(error: BaseException) -> AIMessage | None:

@@ -148,6 +148,8 @@ class Exchange:
             return self.build_refused_update(watcher.limited_until)
         self.ledger.pop("limit_waits", None)
         lost = watcher.unreadable
+        if lost is not None and lost.kind == "refused" and self.asking != "format":
+            raw, lost = lost.message, None  # a client may raise a refusal: it is a reply all the same
         if self.asking == "format":
             self.store_structured(lost or raw, watcher)
         elif lost is not None and self.asking != "report":

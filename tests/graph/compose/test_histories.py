@@ -86,12 +86,12 @@ def test_a_thread_that_ended_takes_another_ones_results_as_they_are() -> None:
 
 
 def test_a_wrapped_model_is_refused_with_the_way_out() -> None:
-    from wakeloop import ModelError
+    from wakeloop import ModelSetupError
 
     one, two = ScriptedModel("a"), ScriptedModel("b")
-    with pytest.raises(ModelError, match=r"fallbacks.+_generate"):
+    with pytest.raises(ModelSetupError, match=r"fallbacks.+_generate"):
         create_todo_agent(one.with_fallbacks([two]))  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match=r"bind.+ScriptedModel\(…, stop=\[…\]\)"):
+    with pytest.raises(ModelSetupError, match=r"bind.+ScriptedModel\(…, stop=\[…\]\)"):
         create_todo_agent(one.bind(stop=["x"]))  # type: ignore[arg-type]
 
 

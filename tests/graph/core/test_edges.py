@@ -12,7 +12,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
 from wakeloop import create_todo_agent
-from wakeloop.errors import InputError, ModelError, SettingsError
+from wakeloop.errors import InputError, ModelSetupError, SettingsError
 from wakeloop.presets import preset
 from wakeloop.testing import ScriptedModel, calls
 
@@ -47,10 +47,10 @@ def test_a_word_that_the_dialect_has_not_is_refused_when_the_agent_is_built() ->
 
 
 def test_a_model_is_a_name_or_a_chat_model() -> None:
-    with pytest.raises(ModelError, match="got an int"):
+    with pytest.raises(ModelSetupError, match="got an int"):
         create_todo_agent(7)  # type: ignore[arg-type]
     for name in ("", "openai:"):
-        with pytest.raises(ModelError, match="The model name is empty"):
+        with pytest.raises(ModelSetupError, match="The model name is empty"):
             create_todo_agent(name)
 
 
@@ -61,7 +61,7 @@ def test_a_model_by_name_gets_the_tools(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_model_by_name_needs_a_key() -> None:
-    with pytest.raises(ModelError, match="The model has no API key: set OPENAI_API_KEY"):
+    with pytest.raises(ModelSetupError, match="The model has no API key: set OPENAI_API_KEY"):
         create_todo_agent("some-model")
 
 

@@ -28,7 +28,7 @@ from langgraph.types import Command, Send
 from wakeloop import (
     EditError,
     InputError,
-    ModelError,
+    ModelSetupError,
     SettingsError,
     TodoState,
     ToolError,
@@ -66,7 +66,7 @@ def test_what_is_refused_at_build() -> None:
     fails(ToolNameError, "'todo_list'", tools=[{"type": "web_search", "name": "todo_list"}])
     fails(ToolNameError, "'todo_list'", tools=[{"type": "function", "function": {"name": "todo_list"}}])
     fails(ToolError, "3", tools=[3])
-    fails(ModelError, "ScriptedModel", "tools", model=ScriptedModel([], tools=False))
+    fails(ModelSetupError, "ScriptedModel", "tools", model=ScriptedModel([], tools=False))
     fails(SettingsError, "TodoState", state_schema=dict)
 
 

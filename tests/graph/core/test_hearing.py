@@ -4,9 +4,12 @@ import json
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
+from langchain_core.exceptions import ModelRefusalError
 from pydantic import BaseModel, TypeAdapter
 
-from wakeloop import ReplyError, create_todo_agent
+from wakeloop import ReplyError, answer_of, create_todo_agent
+from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.storable_values import make_storable
 from wakeloop.testing import ScriptedModel, calls, says
@@ -40,6 +43,29 @@ async def test_the_models_own_errors_pass(error: Exception) -> None:
         create_todo_agent(ScriptedModel(error)).invoke(GO)
     with pytest.raises(type(error), match="mine"):
         await create_todo_agent(ScriptedModel(error)).ainvoke(GO)
+
+
+def refuses(_: Any) -> Any:
+    raise ModelRefusalError("I will not.")
+
+
+def refuses_in_a_reply(_: Any) -> Any:
+    raise ModelRefusalError("no", raw_message=says("As for", finish_reason="refusal"))
+
+
+@pytest.mark.parametrize("door", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
+@pytest.mark.parametrize(("raises", "words"), [(refuses, "I will not."), (refuses_in_a_reply, "As for")])
+async def test_a_refusal_that_is_raised_is_the_last_word(
+    door: str, layer: bool, raises: Any, words: str
+) -> None:
+    model = ScriptedModel(calls(("todo_write", {"items": ["a"]})), raises)
+    agent: Any = create_todo_agent(model)
+    if layer:
+        agent = create_agent(model, [], middleware=[WakeLoopMiddleware(settings="wakeloop")])
+    out = agent.invoke(GO) if door == "invoke" else await agent.ainvoke(GO)
+    assert (out["todo_session"]["reason"], answer_of(out)) == ("refused", words)
+    assert len(model.requests) == 2
 
 
 class Answer(BaseModel):

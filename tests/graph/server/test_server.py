@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from wakeloop import ModelError, server
+from wakeloop import ModelSetupError, server
 from wakeloop.testing import ScriptedModel, calls, says
 
 ROOT = Path(__file__).parents[3]
@@ -41,13 +41,13 @@ def test_a_read_costs_nothing() -> None:
 
 
 def test_a_run_without_a_model_says_what_to_set() -> None:
-    with pytest.raises(ModelError, match="WAKELOOP_MODEL"):
+    with pytest.raises(ModelSetupError, match="WAKELOOP_MODEL"):
         factory()().invoke(GO)
 
 
 def test_a_run_without_a_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKELOOP_MODEL", "openai:some-model")
-    with pytest.raises(ModelError, match="OPENAI_API_KEY"):
+    with pytest.raises(ModelSetupError, match="OPENAI_API_KEY"):
         factory()().invoke(GO)
 
 

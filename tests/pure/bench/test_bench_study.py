@@ -16,7 +16,7 @@ from wakeloop.bench.models import check_model, parse_knobs, profile_key
 from wakeloop.bench.plan import expand_tasks, plan_cells
 from wakeloop.bench.runner import plan_study
 from wakeloop.bench.study import BUILT_IN, load_study, parse_study
-from wakeloop.errors import BenchError, ModelError
+from wakeloop.errors import BenchError, ModelSetupError
 from wakeloop.settings import LoopSettings
 
 
@@ -163,7 +163,7 @@ def test_a_profile_calls_a_model_by_name_and_server(text: str, name: str) -> Non
 
 def test_a_model_without_a_key_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     for elsewhere in ("openai:small", "small@http://10.0.0.1/v1"):
-        with pytest.raises(ModelError, match="set OPENAI_API_KEY"):
+        with pytest.raises(ModelSetupError, match="set OPENAI_API_KEY"):
             check_model(elsewhere)
     check_model("small@http://127.0.0.1:1/v1")  # a server on this machine wants none
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")

@@ -18,7 +18,7 @@ from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.spec_builder import build_spec
 from wakeloop.config.levels import list_names, read_agent, read_global_levels
-from wakeloop.errors import ModelError, SettingsError
+from wakeloop.errors import ModelSetupError, SettingsError
 from wakeloop.testing import ScriptedModel, calls, says
 
 LOKIS = "model: openai:m\ninstructions: You keep the books.\nauto_continue: true\nmax_auto_continues: 4\n"
@@ -163,7 +163,7 @@ def test_a_server_without_function_calling(folder: Path, tmp_path: Path, talk_wi
     build_agent_graph(spec, ExternalTools(), ask=False, stop=Event())
     with pytest.raises(NotImplementedError):
         make_model(spec, Event()).bind_tools([])
-    with pytest.raises(ModelError, match="cannot call tools"):
+    with pytest.raises(ModelSetupError, match="cannot call tools"):
         does(talk_with(), ".set auto_continue true")
     (folder / "config.yaml").write_text("function_calling: perhaps\n")
     with pytest.raises(SettingsError, match="true or false"):

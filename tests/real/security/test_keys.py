@@ -23,7 +23,7 @@ from openai import APIError, APIStatusError
 from pydantic import SecretStr
 from tracing import OPENINFERENCE, OTEL, LangSmith, instrumented
 
-from wakeloop import ModelError, VerifyError, create_todo_agent
+from wakeloop import ModelSetupError, VerifyError, WakeloopError, create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.failures import format_error
 from wakeloop.middleware import WakeLoopMiddleware
@@ -180,7 +180,7 @@ class OfItsOwnError(Exception):
 
 def test_words_that_cannot_be_changed_are_said_by_another_error() -> None:
     new = redact_error(OfItsOwnError(), [KEY])
-    assert isinstance(new, ModelError)
+    assert isinstance(new, WakeloopError)
     assert str(new) == "OfItsOwnError: bad …"
     error = ValueError(f"of {KEY}")
     error.__cause__ = OfItsOwnError()
@@ -238,7 +238,7 @@ def test_a_recipe_and_a_models_failure_keep_no_key(monkeypatch: pytest.MonkeyPat
     assert AgentSpec.from_json(written).base_url == "http://h/v1?v=2"
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     for make in (lambda: create_openai_model("m", base_url=[url]), lambda: create_model(f"nowhere:{KEY}")):
-        with pytest.raises(ModelError) as raised:
+        with pytest.raises(ModelSetupError) as raised:
             make()
         whole = "".join(traceback.format_exception(raised.value))
         assert f"api_key={KEY}" not in whole

@@ -87,7 +87,7 @@ class Conversation:
     def override(self, own: Mapping[str, Any]) -> None:
         """Replace the thread's overrides; the thread must have ended.
 
-        Raises `ModelError` if they require todo tools and the model cannot call tools.
+        Raises `ModelSetupError` if they require todo tools and the model cannot call tools.
         """
         self.refuse_unfinished()
         base = self.base
