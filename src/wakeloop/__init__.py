@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from wakeloop.thread.edits import update_todos as update_todos
     from wakeloop.thread.hold import hold_thread as hold_thread
     from wakeloop.thread.hold import release_thread as release_thread
+    from wakeloop.thread.steering import asteer as asteer
+    from wakeloop.thread.steering import steer as steer
     from wakeloop.thread.thread_status import answer_of as answer_of
     from wakeloop.thread.thread_status import session_of as session_of
     from wakeloop.todos.items import Todo as Todo
@@ -72,6 +74,7 @@ _FROM = {
     "wakeloop.stream": ("Event", "Session"),
     "wakeloop.thread.edits": ("aupdate_todos", "update_todos"),
     "wakeloop.thread.hold": ("hold_thread", "release_thread"),
+    "wakeloop.thread.steering": ("asteer", "steer"),
     "wakeloop.presets": ("preset",),
     "wakeloop.thread.thread_status": ("answer_of", "session_of"),
     "wakeloop.settings": ("LoopSettings",),

@@ -84,7 +84,7 @@ def after_guard(state: Notes) -> Literal["open, within budget", "ask again", "st
     match (state.get("todo_ledger") or {}).get("ruling"):
         case "wake":
             return "open, within budget"
-        case "correct" | "explain" | "report" | "format" | "retry" | "ask" | "audit":
+        case "correct" | "explain" | "report" | "format" | "retry" | "ask" | "audit" | "steer":
             return "ask again"
         case _:
             return "stop"

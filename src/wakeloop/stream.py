@@ -165,6 +165,14 @@ class WokenEvent(TimedEvent):
     reasons: list[str]
 
 
+class SteeredEvent(TimedEvent):
+    """The graph took an entry that `steer` stored; with an `error`, its edits did not fit the list."""
+
+    type: Literal["steered"]
+    id: str
+    error: NotRequired[str]
+
+
 class NagEvent(TimedEvent):
     """A reminder was added to the last tool result, after so many rounds without a todo write."""
 
@@ -238,6 +246,7 @@ Event = (
     | TodosEvent
     | EchoEvent
     | WokenEvent
+    | SteeredEvent
     | NagEvent
     | GuardEvent
     | VerifyEvent

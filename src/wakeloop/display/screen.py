@@ -182,6 +182,10 @@ class Screen:
             why.append(f"{pluralize(event['open'], 'incomplete todo')} {remain}")
         return [Line("wake", f"Auto-continuing ({event['cycle']}/{event['budget']}): {', '.join(why)}")]
 
+    def on_steered(self, event: Mapping[str, Any]) -> list[Line]:
+        """Say why the edits that a person sent during the run were not made; words show where they came."""
+        return [Line("error", clean_line(event["error"]))] if "error" in event else []
+
     def on_nag(self, event: Mapping[str, Any]) -> list[Line]:
         """Say that the model got a reminder."""
         rounds = pluralize(event["rounds"], "round")

@@ -58,7 +58,8 @@ class Case:
     wakes beyond `max_wake_cycles`. `steps_left` counts supersteps, `open` items.
 
     `goal` is what is known of a goal that code checks; it was `judged` if it was asked for in this turn.
-    `awaited` is for whom the run waits with something open (gate 6).
+    `awaited` is for whom the run waits with something open (gate 6). A person's words were `steered` in
+    meanwhile; on hold, and while an approval waits (`closed`), none are taken.
 
     In this activation a write of the list was accepted (`wrote`), and the model `gave_up` an item (rule 21).
 
@@ -95,6 +96,8 @@ class Case:
     goal: GoalState | None = None
     judged: bool = False
     awaited: Literal["human", "subagent"] | None = None
+    steered: bool = False
+    closed: bool = False
     suspects: int = 0
     wrote: bool = False
     gave_up: bool = False

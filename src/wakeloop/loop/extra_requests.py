@@ -21,6 +21,21 @@ def find_obstacle(case: Case, steps: int) -> StopReason | None:
     return "step_limit" if case.steps_left < steps else case.spent_budget
 
 
+def may_steer(case: Case) -> bool:
+    """Tell whether a person's words that have arrived meanwhile may continue the run (gate 2).
+
+    Not where something has ended it or asks again, and not where one more turn would be one too many: then
+    they stay for the next run.
+    """
+    answered = case.end or case.again or case.asking or case.closed
+    return not answered and not find_obstacle(case, case.costs.correction)
+
+
+def heed_person(case: Case) -> Literal["steer"] | None:
+    """Continue with the words that a person has steered in since the last request."""
+    return "steer" if case.steered and may_steer(case) else None
+
+
 def format_or_end(case: Case, reason: EndReason) -> Literal["format", EndReason]:
     """Ask for the answer in the caller's format where the run ends with one."""
     if reason in DONE and case.unformatted:

@@ -128,7 +128,7 @@ def asks_goal(case: Case) -> bool:
     if case.end is None and is_near_step_limit(case):
         return False
     ruling = rule(case)
-    return ENDINGS[ruling].after_goal if ruling in ENDINGS else ruling != "retry"
+    return ENDINGS[ruling].after_goal if ruling in ENDINGS else ruling not in ("retry", "steer")
 
 
 def strip_changing_parts(reason: str) -> str:

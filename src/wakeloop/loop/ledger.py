@@ -108,6 +108,10 @@ class Ledger(TypedDict, total=False):
     # this turn was about, as long as its turn made no call
     uncalled: Activation[Literal["said", "unsaid"]]  # whether the items were named after the words
     woken: Run[Literal["plain", "question", "topic"]]
+    # steering: the entries of the store that are taken and not deleted yet; whether the store has been read
+    # for the coming request
+    steered: Thread[list[str]]
+    looked: Round[bool]
     # the audit: what the round completed, the successful calls that no item has claimed yet, the items that
     # were completed without one, and whether the model was asked about them
     completed: Round[list[int | str]]

@@ -16,6 +16,7 @@ from wakeloop.loop.extra_requests import (
     end_by_goal,
     find_obstacle,
     format_or_end,
+    heed_person,
     is_guarded,
     may_ask_for_list,
     may_audit,
@@ -25,7 +26,9 @@ from wakeloop.loop.extra_requests import (
 from wakeloop.loop.gates import BEARS_BAD_REPLY, LIMITS, find_earlier_end, find_first_gate, find_stop
 from wakeloop.stream import EndReason
 
-Ruling = Literal["wake", "correct", "explain", "report", "format", "retry", "ask", "audit", EndReason]
+Ruling = Literal[
+    "wake", "correct", "explain", "report", "format", "retry", "ask", "audit", "steer", EndReason
+]
 """What follows: another turn, one more request of some kind, or the end of that name."""
 
 
@@ -60,10 +63,7 @@ def rule_on_turn(case: Case) -> Ruling:
 
 
 def end_formatted(case: Case) -> Ruling | None:
-    """End the run once its answer has been given in the caller's format.
-
-    It was asked for where nothing was left to do, and its reply changes nothing about that.
-    """
+    """End the run, where nothing was left to do, once its answer has come in the caller's format."""
     if case.asking != "format":
         return None
     return GOAL_ENDS.get(case.goal) or find_first_gate(replace(case, open=0, owed=False, waiting=False))
@@ -84,6 +84,6 @@ def stop(case: Case) -> Ruling | None:
     return correct_or_end(case, reason) if is_guarded(case, reason) else format_or_end(case, reason)
 
 
-STEPS: tuple[Callable[[Case], Ruling | None], ...] = (end_formatted, ask_about_list, stop)
+STEPS: tuple[Callable[[Case], Ruling | None], ...] = (end_formatted, heed_person, ask_about_list, stop)
 """The questions at a turn's end, in this order. A step that spends a request or a cycle comes before `stop`,
 and says by itself where a gate would answer first."""

@@ -50,6 +50,19 @@ def note_doubt(notes: Ledger, doubt: Doubt | None, *, subagents: bool) -> None:
         notes["woken"] = doubt or "plain"
 
 
+def heed_words(notes: Ledger, settings: LoopSettings, *, some_open: int) -> None:
+    """Begin the counts of silence and idleness anew, because a person has steered words in (rule 26).
+
+    The words may tell the model to stop, as a message over the items of an earlier activation may.
+    """
+    for key in ("idle_rounds", "woken", "uncalled", "called_by", "push", "called", "force"):
+        notes.pop(key, None)  # type: ignore[misc]
+    notes["idle_wakes"] = 0
+    notes["todo_finalization_correction"] = None
+    if some_open and settings.on_question != "wake":
+        notes["uncalled"] = "unsaid"
+
+
 def ends_by_asking(messages: Sequence[BaseMessage]) -> bool:
     """Tell whether the last message is a reply that ends a turn with a question."""
     last = messages[-1] if messages else None

@@ -59,6 +59,7 @@ from wakeloop.text.marks import (
     split_result_text,
 )
 from wakeloop.thread.judges import Play, ask_about_items
+from wakeloop.thread.steering import look
 from wakeloop.thread.tool_reviews import ToolReviews, find_asking_tools
 from wakeloop.todos.items import count_open
 
@@ -80,6 +81,7 @@ class AgentRequest:
     reply: AIMessage | None = None
     given: frozenset[str | None] = frozenset()
     heard: HeardCalls = field(default_factory=HeardCalls)
+    has_looked: bool = False
     forced: bool = False  # the request asks for a call
 
     def __post_init__(self) -> None:
@@ -95,7 +97,7 @@ class AgentRequest:
         """The vocabulary of the todo tools."""
         return self.nag.dialect
 
-    def prepare(self) -> ModelRequest[Any] | None:
+    def prepare(self) -> Play[ModelRequest[Any] | None]:
         """Return the request to make, or None if none may be made before the guard has ruled."""
         draft, request = self.draft, self.request
         if not has_checkpointer(self.config):
@@ -126,6 +128,9 @@ class AgentRequest:
         if update is not None:
             draft.apply(update)
             return None
+        if not self.has_looked:  # what a retry would read again is not stored yet
+            self.has_looked = True
+            self.exchange.entries = yield from look(self.exchange.plan_read())
         self.adopt_history()
         return self.build_model_request()
 

@@ -116,7 +116,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         """Ask the model by the rules, and read its reply."""
         way = AgentRequest(self._turns, self._nag, request, get_config(), self._systems)
         self._judges.finish(way.check_items())
-        while (asked := way.prepare()) is not None:
+        while (asked := self._judges.finish(way.prepare())) is not None:
             ear = way.watch_reply()
             if not way.take_reply(call_handler(handler, asked, ear, way.config), ear):
                 break
@@ -130,7 +130,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         """Do the same; the model is awaited."""
         way = AgentRequest(self._turns, self._nag, request, get_config(), self._systems)
         await self._judges.afinish(way.check_items())
-        while (asked := way.prepare()) is not None:
+        while (asked := await self._judges.afinish(way.prepare())) is not None:
             ear = way.watch_reply()
             if not way.take_reply(await acall_handler(handler, asked, ear, way.config), ear):
                 break

@@ -1,7 +1,7 @@
 """Opens an activation: input, repairs, counters."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import time
 from typing import Any
@@ -41,6 +41,7 @@ from wakeloop.thread.inputs import ThreadInput, find_inbox_fault, merge_settings
 from wakeloop.thread.judges import Judges, Play, Query, take_verdict
 from wakeloop.thread.repair import Repairs, plan_repairs
 from wakeloop.thread.stale_input import InputVersion, discard_stale_input
+from wakeloop.thread.steering import Entry, is_closed, look, plan_read, take_entries
 from wakeloop.todos.changes import make_todos_event
 from wakeloop.todos.items import OperationRefused, Todo, assign_ids, count_open, next_free_number
 from wakeloop.todos.stamps import stamp_of
@@ -103,6 +104,8 @@ class Activate(Node):
         """Read the input, begin the notes, and write the update; or refuse the input."""
         old: Ledger = {**read_notes(state)}
         check_channels(state)
+        entries = yield from self.read_entries(state, old)
+        state = add_words(state, entries)
         try:
             found = self.read_input(state, old)
         except (SettingsError, OperationRefused) as refusal:
@@ -111,6 +114,9 @@ class Activate(Node):
         if not has_checkpointer(config):
             refuse_unanswerable(reviews=self.reviews, plans=found.settings.approve_plan != "off")
         notes = self.begin_notes(found, config)
+        edits = take_entries(entries, notes, found.todos, self.dialect)
+        if "todos" in edits:
+            found = replace(found, todos=edits["todos"]["all"])
         if standing := self.find_standing_calls(found.state, old):
             notes |= {**keep_round(old), "standing": standing}
         awaited: list[Any] = []
@@ -128,10 +134,19 @@ class Activate(Node):
                     late.append(entry)
         if not standing and is_unasked(found.opening, notes, found.todos, ended=bool(late)):
             notes["unasked"] = True
-        update = self.write_update(found, notes, late)
+        update = {**edits, **self.write_update(found, notes, late)}
         if awaited:
             update["waiting_on"] = {"drop": [], **update.get("waiting_on", {}), "add": awaited}
         return update
+
+    def read_entries(self, state: Any, old: Ledger) -> Play[list[Entry]]:
+        """Read what a person has steered in, unless the thread is on hold or waits for an approval."""
+        if find_inbox_fault(state):
+            return []
+        is_spoken = ThreadInput.read(state, old, self.clock()).is_spoken
+        closed = is_closed(state.get("waiting_on")) and not is_spoken
+        wanted = not closed and not self.find_standing_calls(state, old)
+        return (yield from look(plan_read(old, wanted=wanted)))
 
     # -- the three steps ---------------------------------------------------------------------------------
 
@@ -173,6 +188,8 @@ class Activate(Node):
                 by_peers=opening.by_peers,
                 says_nothing=not opening.needs_reply,
             )
+        if "looked" in found.old:
+            notes["looked"] = True
         notes |= {"next_id": found.next_id, "budget": settings.max_wake_cycles, "writes": found.writes}
         note_list(notes, todos, settings, begins=True)
         self.note_unseen(found, notes)
@@ -351,6 +368,12 @@ class Activate(Node):
         if not self.todo_tools and self.dialect.is_active(settings):
             raise SettingsError("This agent's model cannot call tools, so auto_continue stays off.")
         return overrides
+
+
+def add_words(state: Any, entries: Sequence[Entry]) -> Any:
+    """Return the state with what a person said after the last request as the first of its events."""
+    words = [entry.as_event() for entry in entries if entry.message]
+    return {**state, "todo_inbox": [*words, *(state.get("todo_inbox") or ())]} if words else state
 
 
 def note_repairs(notes: Ledger, mended: Repairs, nudge: str | None) -> None:

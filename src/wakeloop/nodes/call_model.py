@@ -24,6 +24,7 @@ from wakeloop.platform.checkpointers import has_checkpointer
 from wakeloop.settings import LoopSettings
 from wakeloop.thread.concurrent_runs import find_current_checkpoint
 from wakeloop.thread.exchange import Exchange
+from wakeloop.thread.steering import aread_store, read_store
 from wakeloop.thread.tool_reviews import ToolReviews
 
 
@@ -65,6 +66,7 @@ class CallModel(RedactingNode):
         exchange = Exchange(state, self)
         if (update := exchange.end_without_request()) is not None:
             return update
+        exchange.entries = read_store(exchange.plan_read())
         if self.hook is not None:
             seen, listening = exchange.request.hook_state(), exchange.hook_usage.attach_to(config)
             with raised_as(HookError, "pre_model_hook", *self.models):
@@ -79,6 +81,7 @@ class CallModel(RedactingNode):
         exchange = Exchange(state, self)
         if (update := exchange.end_without_request()) is not None:
             return update
+        exchange.entries = await aread_store(exchange.plan_read())
         if self.hook is not None:
             seen, listening = exchange.request.hook_state(), exchange.hook_usage.attach_to(config)
             with raised_as(HookError, "pre_model_hook", *self.models):

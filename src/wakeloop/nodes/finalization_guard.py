@@ -16,6 +16,7 @@ from wakeloop.loop.announcements import announce
 from wakeloop.loop.audit import find_suspects
 from wakeloop.loop.before_request import Notices, place_notices
 from wakeloop.loop.case import Case, Costs, choose_costs
+from wakeloop.loop.extra_requests import may_steer
 from wakeloop.loop.gates import find_stop
 from wakeloop.loop.goal import asks_goal, build_wait_entry
 from wakeloop.loop.idle_rounds import describe_repeats
@@ -31,7 +32,7 @@ from wakeloop.loop.replies import RETRY_PROMPTS, has_said_something
 from wakeloop.loop.ruling import rule, rule_without_report
 from wakeloop.loop.run_end import build_session, drop_run_notes, waits_for_limit
 from wakeloop.loop.second_look import find_due, precedes_end
-from wakeloop.loop.silences import build_wait, ends_by_asking
+from wakeloop.loop.silences import build_wait, ends_by_asking, heed_words
 from wakeloop.loop.spending import add_round
 from wakeloop.loop.turn import GUARD, build_case
 from wakeloop.loop.waits import set_ceilings
@@ -50,6 +51,14 @@ from wakeloop.thread.concurrent_runs import (
 )
 from wakeloop.thread.handoff import build_handoff
 from wakeloop.thread.judges import Judges, Play, Query, ask_about_items, take_verdict
+from wakeloop.thread.steering import (
+    build_words,
+    find_ended_waits,
+    is_closed,
+    look,
+    plan_read,
+    take_entries,
+)
 from wakeloop.todos.changes import make_todos_event
 from wakeloop.todos.items import Todo, count_open
 from wakeloop.todos.operations import Board, Change, Outcome
@@ -109,9 +118,27 @@ class FinalizationGuard(Node):
         return update if isinstance(update, Command) else {"todos": {"all": written}, **update}
 
     def judge_turn(self, state: Any, ledger: Ledger) -> Play[Any]:
-        """Ask for the goal where it is time to, then rule."""
+        """Take what a person has steered in meanwhile, then rule."""
         measured = ledger.get("waking", False)
         case = self.build_case(state, ledger)
+        if case.again is not None or ledger.get("unasked"):  # the store has been read in this superstep
+            return (yield from self.judge_goal(state, ledger, case, measured=measured))
+        entries = yield from look(plan_read(ledger, wanted=may_steer(case)))
+        update = take_entries(entries, ledger, state["todos"], self.dialect)
+        if "todos" in update:
+            state = {**state, "todos": update["todos"]["all"]}
+            gave_up = has_given_up(ledger, state["todos"])
+            case = replace(case, open=count_open(state["todos"]), gave_up=gave_up)
+        filler = fill_prompt("continued", self.dialect.prompt_folder, case.settings.prompts)
+        if words := build_words(entries, state["messages"], filler):
+            heed_words(ledger, case.settings, some_open=case.open)
+            case = replace(case, steered=True, called_by=None, idle_wakes=0)
+            update |= {"messages": words, **find_ended_waits(state.get("waiting_on"))}
+        ruled = yield from self.judge_goal(state, ledger, case, measured=measured)
+        return {**update, **ruled} if update else ruled
+
+    def judge_goal(self, state: Any, ledger: Ledger, case: Case, *, measured: bool) -> Play[Any]:
+        """Ask for the goal where it is time to, then rule. `measured`: the turn was that of a wake."""
         if not asks_goal(case):
             return (yield from self.look_again(state, ledger, case))
         verdict = yield Query(state)
@@ -169,7 +196,7 @@ class FinalizationGuard(Node):
         """Note the ruling for the router, and return the update that follows."""
         ledger["ruling"] = ruling = rule(case)
         match ruling:
-            case "wake":
+            case "wake" | "steer":
                 return {"todo_ledger": ledger}
             case "retry":
                 return self.retry_reply(state["messages"], ledger, case)
@@ -192,6 +219,7 @@ class FinalizationGuard(Node):
             settings,
             goal=ledger.get("goal") if self.judges.done_when is not None else None,
             waiting=bool(state.get("waiting_on")),
+            closed=is_closed(state.get("waiting_on")),
             owed=bool(find_owed_replies(state)),
             subagents=bool(state.get("todo_subagents")),
             drained=get_runtime().drain_requested,

@@ -20,7 +20,7 @@ from wakeloop.platform.direct_calls import has_no_listeners
 
 RUN_EVENTS = frozenset(("activated", "wake", "spent", "parked"))
 """Events that are also noted on the run of the whole graph."""
-TRACED_EVENTS = RUN_EVENTS | {"guard", "nag"}
+TRACED_EVENTS = RUN_EVENTS | {"guard", "nag", "steered"}
 
 
 def mark_as_agent(config: RunnableConfig | None, graph: Runnable[Any, Any]) -> RunnableConfig | None:

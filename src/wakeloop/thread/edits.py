@@ -1,8 +1,8 @@
 """Edits of a thread's list by hand: `update_todos`."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import InvalidUpdateError
@@ -11,14 +11,15 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.checks.argument_names import EDIT_HINTS, reject_unknown_arguments
 from wakeloop.checks.edit_arguments import check_goal_and_clear, read_ids, read_texts, read_texts_by_id
-from wakeloop.errors import EditError
+from wakeloop.errors import ArgumentError, EditError
 from wakeloop.loop.gates import DONE
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.list_changes import PERSON, note_changes
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.state import note_untaken
-from wakeloop.text.characters import is_blank
+from wakeloop.text.characters import is_blank, shorten, storable_text
+from wakeloop.text.wording import suggest
 from wakeloop.thread.edit_target import EditTarget, refuse_unfinished
 from wakeloop.thread.thread_status import read_session
 from wakeloop.todos.changes import diff_lists
@@ -79,7 +80,7 @@ def update_todos(
         ['completed', 'pending']
     """
     target = EditTarget.find(graph, config)
-    edits = _Edit(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
+    edits = ListEdits(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
     todos, update = edits.apply_to(graph.get_state(config), target)
     if update:
         try:
@@ -118,7 +119,7 @@ async def aupdate_todos(
         [1]
     """
     target = EditTarget.find(graph, config)
-    edits = _Edit(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
+    edits = ListEdits(add, done, start, block, cancel, reopen, remove, edit, clear, goal)
     todos, update = edits.apply_to(await graph.aget_state(config), target)
     if update:
         try:
@@ -129,19 +130,41 @@ async def aupdate_todos(
 
 
 @dataclass(frozen=True)
-class _Edit:
-    """The arguments as given, and what they make of a thread."""
+class ListEdits:
+    """The edits as given, and what they make of a list."""
 
-    add: Any
-    done: Any
-    start: Any
-    block: Any
-    cancel: Any
-    reopen: Any
-    remove: Any
-    edit: Any
-    clear: bool
-    goal: str | None
+    add: Any = ()
+    done: Any = ()
+    start: Any = ()
+    block: Any = None
+    cancel: Any = ()
+    reopen: Any = ()
+    remove: Any = ()
+    edit: Any = None
+    clear: bool = False
+    goal: str | None = None
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """Read edits by name. Raises `ArgumentError` for an unknown name."""
+        names = [one.name for one in fields(cls)]
+        if unknown := [name for name in given if name not in names]:
+            raise ArgumentError(f"Unknown edit {shorten(repr(unknown[0]))}. {suggest(unknown[0], names)}")
+        return cls(**given)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return those edits that change something, as plain JSON. Raises `EditError` for a wrong form."""
+        check_goal_and_clear(self.clear, self.goal)
+        plain: dict[str, Any] = {"add": [storable_text(text) for text in read_texts(self.add, "add")]}
+        for name in ("done", "start", "cancel", "reopen", "remove"):
+            plain[name] = list(read_ids(getattr(self, name), name))
+        for name, what in (("block", "reason"), ("edit", "text")):
+            texts = read_texts_by_id(getattr(self, name), name, what)
+            plain[name] = {str(key): storable_text(text) for key, text in texts.items()}
+        given = {key: value for key, value in plain.items() if value}
+        if self.clear:
+            given["clear"] = True
+        return given if self.goal is None else {**given, "goal": storable_text(self.goal)}
 
     @computed_once
     def operations(self) -> list[Operation]:
@@ -159,20 +182,13 @@ class _Edit:
 
     def apply_to(self, snapshot: StateSnapshot, target: EditTarget) -> tuple[list[Todo], dict[str, Any]]:
         """Return the new list and the update that writes it. Raises `EditError`, and then changes nothing."""
-        check_goal_and_clear(self.clear, self.goal)
         refuse_unfinished(snapshot)
         values = snapshot.values or {}
         ledger = read_notes(values)
         stored = values.get("todos") or ()
         old, next_id = assign_ids(stored, ledger.get("next_id", 1))
         untaken = getattr(stored, "before", None) is not None  # somebody wrote it, and no run has begun since
-        refusals = self.drop_refusals(ledger)
-        restarts = self.clear and target.renumbers
-        if restarts:
-            next_id, refusals = 1, {}
-        board = Board(() if self.clear else tuple(old), next_id=next_id, refusals=refusals)
-        board = self.play(board)
-        todos = self.apply_texts(board)
+        todos, notes = self.apply_to_list(old, {**ledger, "next_id": next_id}, renumbers=target.renumbers)
         update: dict[str, Any] = {}
         if difference := diff_lists(old, todos):
             # update_state may have written items without ids; a difference could not name those.
@@ -180,22 +196,38 @@ class _Edit:
             update["todos"] = {"all": todos} if without_ids or untaken else difference
         if self.goal is not None or (self.clear and values.get("todo_goal")):
             update["todo_goal"] = self.goal or ""
+        restarts = self.clear and target.renumbers
         if not update and not (restarts and ledger.get("next_id", 1) > 1):
             return todos, {}
         # The session and not the ledger says which version the list has: a parent has no ledger.
-        writes = read_session(snapshot)["list"] + ("todos" in update)
-        notes: Ledger = {**ledger, "next_id": board.next_id, "writes": writes}
+        notes["writes"] = read_session(snapshot)["list"] + ("todos" in update)
         if untaken:
             note_untaken(notes, stored, old)
         note_changes(notes, old, todos, PERSON)
         update["todo_ledger"] = notes
-        if "refusals" in ledger or refusals:
-            update["todo_ledger"]["refusals"] = refusals
-        if "passed" in ledger:
-            update["todo_ledger"]["passed"] = self.keep_passed(ledger)
         if values.get("todo_session"):
-            update["todo_session"] = self.build_session(snapshot, todos, writes)
+            update["todo_session"] = self.build_session(snapshot, todos, notes["writes"])
         return todos, update
+
+    def apply_to_list(
+        self, old: Sequence[Todo], ledger: Ledger, *, renumbers: bool
+    ) -> tuple[list[Todo], Ledger]:
+        """Return the new list, and the notes with its next id and what the verifier said of its items.
+
+        Raises `EditError`, and then changes nothing.
+        """
+        check_goal_and_clear(self.clear, self.goal)
+        next_id, refusals = ledger.get("next_id", 1), self.drop_refusals(ledger)
+        if self.clear and renumbers:
+            next_id, refusals = 1, {}
+        board = Board(() if self.clear else tuple(old), next_id=next_id, refusals=refusals)
+        board = self.play(board)
+        notes: Ledger = {**ledger, "next_id": board.next_id}
+        if "refusals" in ledger or refusals:
+            notes["refusals"] = refusals
+        if "passed" in ledger:
+            notes["passed"] = self.keep_passed(ledger)
+        return self.apply_texts(board), notes
 
     def drop_refusals(self, ledger: Ledger) -> dict[str, int]:
         """Return the verifier's refusals, without those of items that are changed: a person overrules it."""

@@ -1,7 +1,7 @@
 """One request and its reply: from a state to its update."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -27,6 +27,7 @@ from wakeloop.loop.replies import (
     note_reply,
     note_unreadable_reply,
 )
+from wakeloop.loop.silences import heed_words
 from wakeloop.loop.spending import add_request, add_round, build_spent_event, find_spent_budget
 from wakeloop.loop.waits import MOST_LIMIT_WAITS, build_limit_entry
 from wakeloop.model.reply import Reply, drop_calls, read_reply, with_speaker
@@ -41,6 +42,15 @@ from wakeloop.state import adopt_list, copy_ledger, find_overruled, list_before
 from wakeloop.stream import EndReason
 from wakeloop.text.marks import find_last, kind_of, mark_no_answer, split_result_text
 from wakeloop.text.thoughts import answer_text
+from wakeloop.thread.steering import (
+    Entry,
+    StoreRead,
+    build_words,
+    find_ended_waits,
+    is_closed,
+    plan_read,
+    take_entries,
+)
 from wakeloop.todos.changes import make_todos_event
 from wakeloop.todos.items import count_open
 
@@ -86,6 +96,7 @@ class Exchange:
         self.asking = self.ledger.get("asking")
         self.active = context.dialect.is_active(self.settings)
         self.asks_for_call = self.asking is None and asks_for_call(self.ledger)
+        self.entries: Sequence[Entry] = ()  # that a person has steered in
         self.stores_reply = False  # whether the last of the written messages is the reply
 
     def end_without_request(self) -> dict[str, Any] | None:
@@ -97,6 +108,11 @@ class Exchange:
         add_round(self.ledger, self.messages)
         end = self.find_end()
         return None if end is None else {"todo_ledger": {**drop_keys(self.ledger, ROUND_KEYS), "end": end}}
+
+    def plan_read(self) -> StoreRead | None:
+        """Return the read of the store before this request, unless the last node has read it for that."""
+        wanted = self.asking is None and "looked" not in self.ledger
+        return plan_read(self.ledger, wanted=wanted and not is_closed(self.state.get("waiting_on")))
 
     def find_end(self) -> EndReason | None:
         """Find out why the run ends before this request, if it does."""
@@ -116,14 +132,27 @@ class Exchange:
             self.todos = written
             self.update["todos"] = {"all": written}
         note_unnoticed(self.ledger, self.messages, self.todos)
+        self.update |= take_entries(self.entries, self.ledger, self.todos, self.context.dialect)
+        if "todos" in self.update:
+            self.todos = self.update["todos"]["all"]
         note_list(self.ledger, self.todos, self.settings)
         note_progress(self.messages, self.ledger, self.context.dialect.tool_names)
         note_work(self.messages, self.ledger, self.settings)
         request = Request(self.state, self.todos, self.ledger, self.settings, self.context.dialect)
+        self.heed_person(request)
         # a nudge that was written after the changes shows them
         request.say_changes(is_older=self.ledger.get("unseen") == noted)
         request.add_reminder(self.idle)
         return request
+
+    def heed_person(self, request: Request) -> None:
+        """Put the words that a person has steered in into the request."""
+        if words := build_words(self.entries, self.messages, request.fill_prompt("continued")):
+            request.store_writes(words)
+            heed_words(self.ledger, self.settings, some_open=count_open(self.todos))
+            self.update |= find_ended_waits(self.state.get("waiting_on"))
+            self.idle = 0
+            self.asks_for_call = False
 
     def find_writer(self) -> str:
         """Return who wrote the list past the model, where the list itself does not say so."""

@@ -12,6 +12,7 @@ from wakeloop.loop.goal import Verdict, note_verdict, read_verdict
 from wakeloop.loop.ledger import Ledger
 from wakeloop.model.user_code import raised_as
 from wakeloop.platform.traces import emit_event
+from wakeloop.thread.steering import StoreRead, aread_store, read_store
 from wakeloop.thread.verifier import Verifier, is_asynchronous
 from wakeloop.todos.operations import Question
 
@@ -27,7 +28,7 @@ class Query:
     item: Question | None = None
 
 
-Play = Generator[Query, Any, T]
+Play = Generator[Query | StoreRead, Any, T]
 """The body of a node, which synchronous and asynchronous runs share: it yields what it asks."""
 
 
@@ -84,8 +85,10 @@ class Judges:
                 return done.value  # type: ignore[no-any-return]
             answer = await self.aask(query)
 
-    def ask(self, query: Query) -> str | Verdict | None:
-        """Return the verifier's answer about an item, or the verdict on the goal."""
+    def ask(self, query: Query | StoreRead) -> Any:
+        """Return the verifier's answer about an item, the verdict on the goal, or what the store has."""
+        if isinstance(query, StoreRead):
+            return read_store(query)
         if query.item is not None:
             return self.verifier.ask(query.item, query.state)
         assert self.done_when is not None  # noqa: S101 - nobody asks about a goal that is not there
@@ -97,8 +100,10 @@ class Judges:
             raise GoalError
         return read_verdict(given)
 
-    async def aask(self, query: Query) -> str | Verdict | None:
+    async def aask(self, query: Query | StoreRead) -> Any:
         """Do the same as `ask`, and await the answer if it is awaitable."""
+        if isinstance(query, StoreRead):
+            return await aread_store(query)
         if query.item is not None:
             return await self.verifier.aask(query.item, query.state)
         assert self.done_when is not None  # noqa: S101 - nobody asks about a goal that is not there

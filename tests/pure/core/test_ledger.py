@@ -101,6 +101,8 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "ruling": "wake",
     "uncalled": "said",
     "woken": "question",
+    "steered": ["k1"],
+    "looked": True,
     "faults": {"x": "y"},
     "open_at_wake": [1, "x"],
     "settings": {"max_wake_cycles": 1},
@@ -174,13 +176,13 @@ def test_a_key_has_one_life() -> None:
 
 def test_what_is_dropped_when() -> None:
     assert sorted(THREAD_KEYS) == [
-        "events", "goal", "listed", "missing", "next_id", "passed", "refusals", "shown", "summaries",
-        "suspects", "tail", "todo_guard_suppressed", "todo_stale_iterations", "told", "unclaimed", "unseen",
-        "vocabulary", "writes",
+        "events", "goal", "listed", "missing", "next_id", "passed", "refusals", "shown", "steered",
+        "summaries", "suspects", "tail", "todo_guard_suppressed", "todo_stale_iterations", "told",
+        "unclaimed", "unseen", "vocabulary", "writes",
     ]  # fmt: skip
     assert sorted(ROUND_KEYS) == [
-        "check", "completed", "faults", "held", "judged", "nag", "outdated", "plan", "plan_when", "reviews",
-        "todo_calls", "verdicts",
+        "check", "completed", "faults", "held", "judged", "looked", "nag", "outdated", "plan", "plan_when",
+        "reviews", "todo_calls", "verdicts",
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [
         "again", "asking", "bad_replies", "began", "called", "called_by", "emptied", "end", "force",

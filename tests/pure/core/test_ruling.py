@@ -16,6 +16,8 @@ WORDS: dict[str, dict[str, Any]] = {  # what a word in the table changes; otherw
     "owed": {"owed": True},
     "waiting": {"waiting": True},
     "silent": {"awaited": "human"},
+    "steered": {"steered": True},
+    "on-hold": {"closed": True},
     "drained": {"drained": True},
     "over": {"spent_budget": "time_budget"},
     "reported": {"reported": True},
@@ -70,6 +72,26 @@ drained steps=2 over repeated idle: drained
 steps=4 over repeated idle: step_limit
 no-wakes-left repeated idle suppressed: wake_budget
 repeated idle suppressed: repeated_reply
+
+# a person has spoken meanwhile
+steered: steer
+steered closed: steer
+steered empty suspects: steer
+steered listless: steer
+steered waiting: steer
+steered silent: steer
+steered no-wakes-left idle repeated: steer
+steered called corrected: steer
+steered manual: steer
+steered no-budget: steer
+steered on-hold waiting: waiting
+steered drained: drained
+steered steps=3: step_limit
+steered steps=4: steer
+steered over: report
+steered again: retry
+steered formatted: settled
+steered explained: guard_blocked
 
 # somebody has to speak first
 silent: waiting
