@@ -18,6 +18,7 @@ from langgraph.types import Interrupt, StateSnapshot
 
 from wakeloop.cli.questions import build_input, find_questions
 from wakeloop.display.screen import STREAM_MODES, Line, Screen
+from wakeloop.thread.steering import has_next_input
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Answers = dict[str, Any]
@@ -105,6 +106,9 @@ def execute(
             stopped, abandoned = stream_run(agent, given, config, view, stop or threading.Event())
         snapshot = agent.get_state(config)
         questions = find_questions(snapshot)
+        if stopped is None and not questions and has_next_input(agent, snapshot):
+            given = {"messages": []}  # a person has said something that no request took
+            continue
         if stopped is not None or not questions:
             return Outcome(snapshot, stopped, abandoned)
         answers = ask(questions)

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
 
 from wakeloop.agent import create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
@@ -45,14 +46,16 @@ class NoModel(BaseChatModel):
 
 
 def build_offline_graph(
-    saver: BaseCheckpointSaver[Any] | None = None, spec: AgentSpec | None = None
+    saver: BaseCheckpointSaver[Any] | None = None,
+    spec: AgentSpec | None = None,
+    store: BaseStore | None = None,
 ) -> Graph:
     """Build the graph without tools or a model, to read and edit threads and to draw it.
 
     To edit a list, pass the `spec` of its thread: the limits of the list come from there.
     """
     settings = settings_from_spec(spec).model_copy(update={"max_cost": None}) if spec else None
-    return create_todo_agent(NoModel(), settings=settings or "wakeloop", checkpointer=saver)
+    return create_todo_agent(NoModel(), settings=settings or "wakeloop", checkpointer=saver, store=store)
 
 
 def render_graph(kind: str = ".mmd") -> str:

@@ -85,7 +85,7 @@ def run_locked(run: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: Ext
     """Lock the thread, run it, and report its end."""
     with open_to_write(run.database) as store, store.hold(run.thread) as hold, hold.mark_running():
         read_state(store.saver, run.thread)
-        agent = graph.compile(checkpointer=store.saver, name="wakeloop")
+        agent = graph.compile(checkpointer=store.saver, store=store.graph_store, name="wakeloop")
         if run.resumes:
             release_thread(agent, run.config)
         before = agent.get_state(run.config)

@@ -2,8 +2,8 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from errno import EACCES
 from pathlib import Path
@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.failures import FAILED, USAGE, CommandError, format_disk_full, is_disk_full, usage_error
 from wakeloop.cli.locks import RUNNING_PREFIX, ThreadLock, open_lock_file
+from wakeloop.loop.inbox import name_thread
+from wakeloop.loop.ledger import read_notes
 from wakeloop.platform.computed_once import computed_once
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite import SqliteSaver
+    from langgraph.store.sqlite import SqliteStore
 
 BUSY_SECONDS = 10.0  # for a writer to wait for another one
 UNREADABLE = "\ufffd"  # what a byte becomes that is not UTF-8
@@ -29,6 +32,8 @@ SELECT_CHECKPOINTED = """
     GROUP BY thread_id ORDER BY MAX(checkpoint_id) DESC"""
 UPSERT_RECORD = """INSERT INTO wakeloop_threads VALUES (?, ?, ?)
               ON CONFLICT (thread_id) DO UPDATE SET spec = excluded.spec"""
+STEERING_TABLE = "store"  # of LangGraph's store; it is there once a run had one
+SELECT_ENTRIES = f"SELECT key FROM {STEERING_TABLE} WHERE prefix = ?"  # noqa: S608 - a constant
 COLUMNS = {
     "checkpoints": {
         "thread_id",
@@ -97,6 +102,7 @@ class Store:
 
     database: DatabaseFile
     connection: sqlite3.Connection | None
+    entries: sqlite3.Connection | None = None  # of LangGraph's store, which has transactions of its own
 
     @computed_once
     def saver(self) -> "SqliteSaver | None":
@@ -110,8 +116,30 @@ class Store:
         saver.is_setup = True  # `open_to_write` sets it up; reading must not change the journal mode
         return saver
 
+    @computed_once
+    def graph_store(self) -> "SqliteStore | None":
+        """LangGraph's store in this file, through which a person steers a run."""
+        if self.entries is None:
+            return None
+        from langgraph.store.sqlite import SqliteStore
+
+        store = SqliteStore(self.entries)
+        with suppress(sqlite3.IntegrityError):  # another process creates the tables at the same moment
+            store.setup()
+        return store
+
+    def count_waiting(self, thread: str, values: Mapping[str, Any]) -> int:
+        """Count the entries that a person has sent to a thread, and that its `values` do not have yet."""
+        if self.connection is None or STEERING_TABLE not in table_names(self.connection):
+            return 0
+        taken = read_notes(values).get("steered", ())
+        rows = self.connection.execute(SELECT_ENTRIES, (name_entries(thread),)).fetchall()
+        return sum(key not in taken for (key,) in rows)
+
     def close(self) -> None:
         """Close the database, after the statement of an abandoned run that may be in progress."""
+        if self.entries is not None:
+            self.entries.close()
         if self.saver is not None and self.connection is not None:
             with self.saver.lock:
                 self.connection.close()
@@ -149,6 +177,9 @@ class Store:
         with self.connection:
             for table in COLUMNS:
                 self.connection.execute(statement.format(table), values)
+            if STEERING_TABLE in table_names(self.connection):
+                own = statement.format(STEERING_TABLE).replace("thread_id", "prefix")
+                self.connection.execute(own, [name_entries(value) for value in values])
 
     @contextmanager
     def hold(self, thread: str) -> Iterator[ThreadLock]:
@@ -217,7 +248,8 @@ def open_to_write(database: DatabaseFile) -> Iterator[Store]:
 
         strict_saver(CompactSaver, connection).setup()
         compact_writes_table(connection)
-        with closing(Store(database, connection)) as store:
+        entries = connect(database, "rw", isolation_level=None)
+        with closing(Store(database, connection, entries)) as store:
             yield store
 
 
@@ -252,10 +284,10 @@ def create_database(database: DatabaseFile) -> None:
         ) from None
 
 
-def connect(database: DatabaseFile, mode: str) -> sqlite3.Connection:
+def connect(database: DatabaseFile, mode: str, **more: Any) -> sqlite3.Connection:
     """Connect. The saver uses the connection from several threads, under its own lock."""
     uri = f"{database.path.resolve().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False)
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, **more)
     # One row that is not UTF-8 must not make a query over all threads fail.
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
     return connection
@@ -280,8 +312,7 @@ def connect_to_read(database: DatabaseFile) -> sqlite3.Connection:
 
 def check_tables(database: DatabaseFile, connection: sqlite3.Connection) -> set[str]:
     """Return which of our tables exist; refuse the file of another program or version."""
-    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    names = {name for (name,) in rows if not name.startswith("sqlite_")}
+    names = table_names(connection)
     ours = names & set(COLUMNS)
     if names and not ours:
         raise database.refuse("belongs to another program")
@@ -292,6 +323,17 @@ def check_tables(database: DatabaseFile, connection: sqlite3.Connection) -> set[
                 "Name a new file with --db."
             )
     return ours
+
+
+def table_names(connection: sqlite3.Connection) -> set[str]:
+    """Return the names of the tables, without those of SQLite itself."""
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return {name for (name,) in rows if not name.startswith("sqlite_")}
+
+
+def name_entries(thread: str) -> str:
+    """Return the name under which LangGraph's store keeps the entries of a thread."""
+    return ".".join(name_thread(thread))
 
 
 def column_names(connection: sqlite3.Connection, table: str) -> set[str]:

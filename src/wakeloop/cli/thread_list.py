@@ -69,7 +69,8 @@ def thread_row(store: Store, known: ThreadRecord, database: DatabaseFile) -> dic
     try:
         damaged = StoredState({"todo_session": {**DAMAGED}})
         state = damaged if known.damaged else read_state(store.saver, known.id)
-        return summarize_thread(known, state, database, live=store.is_running(known.id))
+        row = summarize_thread(known, state, database, live=store.is_running(known.id))
+        return {**row, "sent": store.count_waiting(known.id, state.values or {})}
     except CommandError:
         nothing = {
             "reason": None,
@@ -81,6 +82,7 @@ def thread_row(store: Store, known: ThreadRecord, database: DatabaseFile) -> dic
             "completed": 0,
             "cancelled": 0,
             "blocked": 0,
+            "sent": 0,
             "changed": None,
             "raise": None,
             "last": "",
@@ -141,7 +143,7 @@ def format_cells(row: Mapping[str, Any], ids: Sequence[str], width: int | None) 
     name = clean_line(row["thread"])
     return {
         "THREAD": name if width is None else shorten_id(name, ids, max(width // ID_SHARE, ID_LEAST)),
-        "STATE": clean_line(str(row["state"]), 20),
+        "STATE": clean_line(f"{row['state']}, {row['sent']} sent" if row["sent"] else str(row["state"]), 20),
         "OPEN": f"{row['open']} of {row['total']}",
         "REASON": clean_line(str(row["reason"] or "-"), 20),
         "WAKES": str(row["wakes"]),

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
+from urllib.parse import quote
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
+from wakeloop.errors import ArgumentError
 from wakeloop.text.characters import shorten
 
 EventKind = Literal["human", "peer_message", "peer_reply", "subagent_done", "cron", "kick"]
@@ -72,3 +74,11 @@ def find_owed_replies(state: Any) -> list[Any]:
     """Return the replies that are owed. A subagent's task is not one: its last text is the answer."""
     owed = state.get("owed_replies") or ()
     return [o for o in owed if not isinstance(o, dict) or o.get("wants", "peer_reply") == "peer_reply"]
+
+
+def name_thread(thread_id: object) -> tuple[str, ...]:
+    """Return the namespace in which the store keeps what a person steers in; its labels have no dots."""
+    name = quote(str(thread_id), safe="").replace(".", "%2E")
+    if not name:
+        raise ArgumentError("`thread_id` is empty. Pass the id of the thread to steer.")
+    return "wakeloop_steering", name

@@ -11,16 +11,17 @@ from dataclasses import dataclass, field
 from secrets import token_hex
 from time import time_ns
 from typing import Any
-from urllib.parse import quote
 
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables.config import run_in_executor
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore, Op, PutOp, SearchOp
+from langgraph.types import StateSnapshot
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ArgumentError, EditError
-from wakeloop.loop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent, name_thread
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.list_changes import PERSON, note_changes
 from wakeloop.platform.traces import emit_event, stream_event
@@ -123,14 +124,6 @@ def make_key() -> str:
     return f"{time_ns():016x}-{token_hex(4)}"
 
 
-def name_thread(thread_id: object) -> tuple[str, ...]:
-    """Return the namespace of a thread's entries; a label of a namespace has no dots."""
-    name = quote(str(thread_id), safe="").replace(".", "%2E")
-    if not name:
-        raise ArgumentError("`thread_id` is empty. Pass the id of the thread to steer.")
-    return "wakeloop_steering", name
-
-
 async def abatch(store: BaseStore, operations: Sequence[Op]) -> list[Any]:
     """Run operations; LangGraph's store on SQLite has no asynchronous form."""
     try:
@@ -157,7 +150,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class StoreRead:
-    """One call of the store: it deletes what is stored in the thread, and reads what waits."""
+    """What a node asks of the store: to delete what its thread has taken, and to say what waits."""
 
     store: BaseStore
     namespace: tuple[str, ...]
@@ -165,17 +158,18 @@ class StoreRead:
     wanted: bool = True
 
     @property
-    def operations(self) -> list[Op]:
-        """The operations of the call."""
-        deletions = [PutOp(self.namespace, key, None) for key in self.taken]
-        return [*deletions, SearchOp(self.namespace, limit=MOST_READ)] if self.wanted else [*deletions]
+    def calls(self) -> list[list[Op]]:
+        """The operations of each call. SQLite cannot read first and then write in one transaction."""
+        deletions: list[Op] = [PutOp(self.namespace, key, None) for key in self.taken]
+        search: list[Op] = [SearchOp(self.namespace, limit=MOST_READ, refresh_ttl=False)]
+        return [*([deletions] if deletions else []), *([search] if self.wanted else [])]
 
     def parse(self, results: Sequence[Any]) -> list[Entry]:
         """Return the oldest entries that wait."""
         found: list[Entry] = []
         for item in results[-1] if self.wanted else ():
             message, edits = item.value.get("message"), item.value.get("edits")
-            if item.namespace == self.namespace and item.key not in self.taken:
+            if tuple(item.namespace) == self.namespace and item.key not in self.taken:
                 words = message if isinstance(message, str) else ""
                 found.append(Entry(item.key, words, edits if isinstance(edits, Mapping) else {}))
         return sorted(found, key=lambda entry: entry.id)[:MOST_TAKEN]
@@ -183,12 +177,18 @@ class StoreRead:
 
 def read_store(read: StoreRead | None) -> list[Entry]:
     """Return the entries that wait; none without a store."""
-    return [] if read is None else read.parse(read.store.batch(read.operations))
+    if read is None:
+        return []
+    results = [read.store.batch(operations) for operations in read.calls]
+    return read.parse(results[-1])
 
 
 async def aread_store(read: StoreRead | None) -> list[Entry]:
     """Do the same as `read_store`; the store is awaited."""
-    return [] if read is None else read.parse(await abatch(read.store, read.operations))
+    if read is None:
+        return []
+    results = [await abatch(read.store, operations) for operations in read.calls]
+    return read.parse(results[-1])
 
 
 def list_waiting(store: BaseStore, thread_id: object, values: Mapping[str, Any] | None = None) -> list[Entry]:
@@ -198,9 +198,18 @@ def list_waiting(store: BaseStore, thread_id: object, values: Mapping[str, Any] 
     return [entry for entry in entries if entry.id not in taken]
 
 
+def has_next_input(graph: CompiledStateGraph[Any, Any, Any, Any], snapshot: StateSnapshot) -> bool:
+    """Tell whether entries wait that a run of this thread would take as its input."""
+    values = snapshot.values or {}
+    if graph.store is None or snapshot.tasks or is_closed(values.get("waiting_on")):
+        return False
+    return bool(list_waiting(graph.store, snapshot.config["configurable"]["thread_id"], values))
+
+
 def drop_waiting(store: BaseStore, thread_id: object, entries: Sequence[Entry]) -> None:
     """Delete entries that nobody shall take."""
-    read_store(StoreRead(store, name_thread(thread_id), [entry.id for entry in entries], wanted=False))
+    if entries:
+        read_store(StoreRead(store, name_thread(thread_id), [entry.id for entry in entries], wanted=False))
 
 
 # -- taking ----------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ def test_a_terminal_that_goes_away_ends_the_reading_without_a_word(
     monkeypatch.setattr(threading, "excepthook", raised.append)
     ours, theirs = pty.openpty()
     with os.fdopen(theirs) as terminal:
-        reader = Thread(target=TypeAhead(Vt100Input(terminal)).read_keys, args=(Event(),), daemon=True)
+        reader = Thread(target=TypeAhead(Vt100Input(terminal)).read_keys, args=(Event(), bool), daemon=True)
         reader.start()
         os.close(ours) if gone == "hung up" else terminal.close()
         reader.join(10)

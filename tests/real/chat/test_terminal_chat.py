@@ -309,6 +309,46 @@ def test_stop_stops_and_a_new_topic_is_one(chat, serve) -> None:
     assert len(told) == 2  # once for each of the two messages
 
 
+def test_a_line_sent_during_a_run_steers_it(chat, serve, shell: Shell) -> None:
+    server = serve(PLAN, Reply("Soon.", delay=3), DONE, Reply("Both done."), Reply("Later."))
+    typist = chat(server)
+    typist.ready()
+    typist.types("go\r")
+    waits_for(server, 2)
+    typist.types(f"and then?{ALT_ENTER}Use tabs.\r")
+    typist.child.expect("sent: Use tabs.")
+    shown = typist.ready()  # the run is over, and the line that was kept for afterwards is sent
+    assert "Auto-continuing" not in shown
+    assert texts(server.requests[2])[-1] == "Use tabs."
+    until(lambda: len(server.requests) == 5)
+    assert texts(server.requests[4])[-1] == "and then?"
+    until(lambda: json.loads(shell("show", "mine", "--json").stdout)["session"]["reason"] == "answered")
+    assert [row["sent"] for row in json.loads(shell("threads", "--json").stdout)] == [0]
+
+
+def test_what_was_sent_waits_for_an_answer_and_ctrl_c_discards_it(chat, serve, shell: Shell) -> None:
+    ask = Reply(calls=[("ask_user", {"question": ASK})], delay=3)
+    server = serve(PLAN, ask, Reply("Fine."), Reply("Late.", delay=30))
+    typist = chat(server)
+    typist.ready()
+    typist.types("go\r")
+    waits_for(server, 2)
+    typist.types("Use tabs.\r")
+    typist.child.expect("sent: Use tabs.")
+    typist.child.expect("What you sent waits until you have answered.")
+    typist.ready()
+    assert [row["sent"] for row in json.loads(shell("threads", "--json").stdout)] == [1]
+    typist.types("Yes.\r")
+    waits_for(server, 4)
+    assert texts(server.requests[2])[-1] == "Use tabs."
+    typist.types("Too late.\r")
+    typist.child.expect("sent: Too late.")
+    typist.types(CTRL_C)
+    typist.child.expect("Discarded what you typed meanwhile")
+    typist.ready()
+    assert [row["sent"] for row in json.loads(shell("threads", "--json").stdout)] == [0]
+
+
 def test_a_thread_on_hold_is_moved_by_go(chat, serve, shell: Shell) -> None:
     server = serve(PLAN, Reply("Later."), Reply("Later."), DONE, Reply("Done."))
     typist = chat(server, "--set", "max_wake_cycles=1", "--set", "earn_wakes=0", "--set", "guard_retries=0")

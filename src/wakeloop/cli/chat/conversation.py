@@ -1,5 +1,6 @@
 """One chat thread: its spec, list, overrides and runs."""
 
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from langgraph.types import Interrupt, StateSnapshot
 
 from wakeloop.cli.agent import build_agent_graph, make_model
 from wakeloop.cli.agent_spec import AgentSpec
+from wakeloop.cli.chat.parsing import is_message
 from wakeloop.cli.execution import Graph, Outcome, View, execute, is_run_alive
 from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import usage_error
@@ -24,12 +26,14 @@ from wakeloop.cli.spec_builder import LevelStack, build_spec, build_stack, setti
 from wakeloop.cli.store import DatabaseFile, Store, open_to_write
 from wakeloop.cli.views import choose_view
 from wakeloop.dialects import get_dialect
+from wakeloop.display.screen import Line
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.model.chat_models import bind_tools
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.settings import AgentFileSettings, LoopSettings
 from wakeloop.thread.edits import update_todos
 from wakeloop.thread.end_run import drop_question, end_run
+from wakeloop.thread.steering import drop_waiting, list_waiting, steer
 from wakeloop.thread.thread_status import LAST_NODE, is_unfinished
 from wakeloop.todos.items import Todo
 
@@ -48,6 +52,7 @@ class Conversation:
     held_thread: ExitStack = field(default_factory=ExitStack)
     hold_on_thread: ThreadLock = field(default_factory=partial(ThreadLock, None, ""))
     abandoned: bool = False
+    view: View | None = None  # of the run under way
 
     @property
     def config(self) -> RunnableConfig:
@@ -57,7 +62,7 @@ class Conversation:
     @computed_once
     def graph(self) -> Graph:
         """The graph to read and edit the thread, never run."""
-        return build_offline_graph(self.store.saver)
+        return build_offline_graph(self.store.saver, store=self.store.graph_store)
 
     @property
     def snapshot(self) -> StateSnapshot:
@@ -165,12 +170,32 @@ class Conversation:
             return True
         return drop_question(self.graph, self.config)
 
+    def steer(self, typed: str) -> bool:
+        """Send a line to the run under way and show it; return False for commands, and where none is."""
+        view, store = self.view, self.store.graph_store
+        if view is None or store is None or not is_message(typed):
+            return False
+        try:
+            steer(store, self.thread, typed.strip())
+        except sqlite3.Error:  # such as a file that stays locked: the line is kept for the next prompt
+            return False
+        view.say(Line("note", f"sent: {typed.strip()}"))
+        return True
+
+    def discard_words(self) -> bool:
+        """Discard what was sent to a run and not read; return whether there was any."""
+        store = self.store.graph_store
+        waiting = list_waiting(store, self.thread, self.snapshot.values) if store is not None else []
+        if store is not None:
+            drop_waiting(store, self.thread, waiting)
+        return bool(waiting)
+
     def run(self, message: str | None, ahead: Callable[[], str] = str) -> tuple[Outcome, View]:
         """Send a message or the answer to a question; None continues without one.
 
         `ahead` returns what the user has typed during the run.
         """
-        self.request = self.request or message or ""
+        self.request, self.view = self.request or message or "", None
         stop = self.external.stop = Event()
         run = RunSpec(
             self.database, self.thread, self.spec, self.request, message, resumes=True, ask=self.ask
@@ -182,11 +207,12 @@ class Conversation:
             cut_off_abandoned_run(store),
             self.hold_on_thread.mark_running(),
         ):
-            agent = graph.compile(checkpointer=store.saver, name="wakeloop")
+            agent = graph.compile(checkpointer=store.saver, store=store.graph_store, name="wakeloop")
             before = agent.get_state(self.config)
-            view = choose_view(run, before)
+            view = self.view = choose_view(run, before)
             view.screen.typed = ahead
             outcome = execute(agent, graph_input(run, before), self.config, view, leave_open, stop)
+            self.view = None
         self.abandoned = self.abandoned or outcome.abandoned
         return outcome, view
 

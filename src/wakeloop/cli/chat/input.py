@@ -34,8 +34,8 @@ class ChatInput(Protocol):
     def read_entry(self, prompt: str, *, answer: bool = False, toolbar: str = "") -> str:
         """Return an entry of one or more lines. Raises `EOFError` at the end. `toolbar` is shown below it."""
 
-    def capture_ahead(self) -> AbstractContextManager[None]:
-        """Keep keys typed during a run for the next entries."""
+    def capture_ahead(self, send: Callable[[str], bool]) -> AbstractContextManager[None]:
+        """Give lines typed during a run to `send`, and keep what it does not take for the next entries."""
 
     def typed_ahead(self) -> str:
         """Return the text typed ahead so far."""
@@ -79,9 +79,9 @@ class TerminalInput:
                 write_text(prompt + typed, sys.stdout, whole=True)
             return typed
 
-    def capture_ahead(self) -> AbstractContextManager[None]:
-        """Capture keys for the next entry."""
-        return self.typed.capture()
+    def capture_ahead(self, send: Callable[[str], bool]) -> AbstractContextManager[None]:
+        """Capture keys for the run and for the next entry."""
+        return self.typed.capture(send)
 
     def typed_ahead(self) -> str:
         """Return the captured text."""
@@ -111,7 +111,7 @@ class PipeInput:
             raise EOFError
         return typed
 
-    def capture_ahead(self) -> AbstractContextManager[None]:
+    def capture_ahead(self, send: Callable[[str], bool]) -> AbstractContextManager[None]:  # noqa: ARG002 - nobody types
         """Do nothing: the lines wait in the pipe."""
         return nullcontext()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from wakeloop.cli.edit_todos import ACTION_ARGUMENTS, TodoAction
 from wakeloop.cli.failures import usage_error
+from wakeloop.text.characters import is_blank
 from wakeloop.text.wording import nearest
 
 FENCE = '"""'
@@ -74,6 +75,12 @@ def parse_entry(typed: str) -> str | Command:
             )
         return Command(name, rest)
     return strip_fence(typed)
+
+
+def is_message(typed: str) -> bool:
+    """Whether a line is words for the model: not a command, and not part of several lines."""
+    is_command = COMMAND_PATTERN.fullmatch(normalize_command(typed.rstrip()))
+    return not is_blank(typed) and FENCE not in typed and is_command is None
 
 
 def normalize_command(typed: str) -> str:

@@ -44,6 +44,7 @@ from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Kind, Line, Screen
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.thread.hold import release_thread
+from wakeloop.thread.steering import has_next_input
 from wakeloop.thread.thread_status import is_unfinished, read_session
 
 DROPPED = "Discarded what you typed meanwhile"
@@ -239,7 +240,7 @@ class Repl:
 
     def run_thread(self, message: str | None) -> None:
         """Run the thread and report how it ended; Ctrl-C ends the run for good."""
-        with self.source.capture_ahead():
+        with self.source.capture_ahead(self.talk.steer):
             outcome, view = self.talk.run(message, self.source.typed_ahead)
         if outcome.stopped == signal.SIGTERM:
             self.say("note", f"To finish the run: wakeloop resume {self.talk.thread}")
@@ -247,8 +248,12 @@ class Repl:
         if outcome.stopped is not None:
             self.talk.stop()
         self.report_end(outcome, view)
-        if outcome.stopped is not None and self.source.discard_ahead():
-            self.say("note", f"{DROPPED}.")
+        if outcome.stopped is not None:
+            unread, typed = self.talk.discard_words(), self.source.discard_ahead()
+            if unread or typed:
+                self.say("note", f"{DROPPED}.")
+        elif has_next_input(self.talk.graph, self.talk.snapshot):  # sent when the run had just ended
+            self.run_thread(None)
         if outcome.stopped is not None and not self.source.is_person:
             raise KeyboardInterrupt
 
@@ -282,6 +287,9 @@ class Repl:
                 self.out.say(line)
             if self.source.discard_ahead():
                 self.say("note", f"{DROPPED}, because it came before the question.")
+            if count := self.talk.store.count_waiting(self.talk.thread, snapshot.values):
+                what = "What you sent waits" if count == 1 else f"The {count} messages that you sent wait"
+                self.say("note", f"{what} until you have answered.")
             self.say("note", "Type .stop to end the run without an answer.")
         elif is_unfinished(snapshot):
             self.say(

@@ -1,7 +1,7 @@
-"""Type-ahead: keys typed during a run, for the next prompt."""
+"""Type-ahead: keys typed during a run, sent or kept."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from select import select
 from threading import Event, Thread
@@ -11,6 +11,7 @@ from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
+from wakeloop.cli.chat.parsing import FENCE
 from wakeloop.cli.questions import discard_typed_input, suppress_echo
 
 POLL_SECONDS = 0.05  # between two checks for the end of the run
@@ -19,7 +20,7 @@ ENTER_MARK = " ⏎ "
 
 
 class TypeAhead:
-    """Captures keys during a run and hands them to the next prompts."""
+    """Captures keys during a run: Enter sends a line to the run, Alt-Enter keeps it for the next prompts."""
 
     def __init__(self, source: Input) -> None:
         self.source = source
@@ -31,15 +32,15 @@ class TypeAhead:
         return keys_to_text(self.keys)
 
     @contextmanager
-    def capture(self) -> Iterator[None]:
-        """Capture keys while this lasts, and hand them to the next prompts."""
+    def capture(self, send: Callable[[str], bool]) -> Iterator[None]:
+        """Capture keys while this lasts, and hand those to the next prompts that `send` does not take."""
         with suppress_echo(sys.stdin, by_key=True) as possible:
             if not possible:
                 yield
                 return
             self.keys = get_typeahead(self.source)  # keys that the last prompt has read already
             over = Event()
-            reader = Thread(target=self.read_keys, args=(over,), name="wakeloop-keys", daemon=True)
+            reader = Thread(target=self.read_keys, args=(over, send), name="wakeloop-keys", daemon=True)
             reader.start()
             try:
                 yield
@@ -49,12 +50,30 @@ class TypeAhead:
                 store_typeahead(self.source, self.keys + self.source.flush_keys())
                 self.keys = []
 
-    def read_keys(self, over: Event) -> None:
+    def read_keys(self, over: Event, send: Callable[[str], bool]) -> None:
         """Read keys until the run is over or the terminal is gone."""
         with suppress(OSError, ValueError):  # the terminal was closed
             while not (over.is_set() or self.source.closed):
                 if select([self.source.fileno()], [], [], POLL_SECONDS)[0]:
-                    self.keys += self.source.read_keys()
+                    for key in self.source.read_keys():
+                        self.take_key(key, send)
+
+    def take_key(self, key: KeyPress, send: Callable[[str], bool]) -> None:
+        """Keep a key; at Enter, send the line that it ends."""
+        if key.key not in ENTER_KEYS:
+            self.keys.append(key)
+            return
+        if self.keys and self.keys[-1].key == Keys.Escape:  # Alt-Enter
+            self.keys[-1] = key
+            return
+        begins = len(self.keys)
+        while begins and self.keys[begins - 1].key not in ENTER_KEYS:
+            begins -= 1
+        in_block = FENCE in keys_to_text(self.keys)
+        if not in_block and send(keys_to_text(self.keys[begins:])):
+            del self.keys[begins:]
+        else:
+            self.keys.append(key)
 
     def discard(self) -> bool:
         """Discard the text typed ahead; return whether there was any."""
