@@ -117,11 +117,11 @@ def print_result(run: RunSpec, snapshot: StateSnapshot, view: View, error: str |
     result = final_state(run.thread, snapshot, usage=usage_counts(screen.read, screen.written), error=error)
     if run.output.format is OutputFormat.TEXT:
         if answer := result["answer"].strip():
-            PlainView(screen, sys.stdout).say(Line("model", answer))
+            PlainView(screen, run.output.data or sys.stdout).say(Line("model", answer))
         return
     if run.output.format is OutputFormat.STREAM_JSON:
         result = {"type": "result", **result}
-    print(to_json_line(result), flush=True)  # noqa: T201
+    print(to_json_line(result), file=run.output.data, flush=True)
 
 
 def exit_now(code: int) -> NoReturn:

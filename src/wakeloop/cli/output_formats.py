@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import Self, TextIO
 
 from wakeloop.cli.failures import usage_error
 
@@ -22,6 +22,7 @@ class OutputOptions:
 
     format: OutputFormat = OutputFormat.TEXT
     quiet: bool = False
+    data: TextIO | None = None  # where the data goes while stdout is kept for it
 
     @classmethod
     def from_flags(cls, output: OutputFormat | None, *, json: bool, quiet: bool) -> Self:

@@ -3,6 +3,7 @@
 import signal
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -12,6 +13,7 @@ from langgraph.types import Command, StateSnapshot
 from wakeloop.checks.pending_questions import is_package_request
 from wakeloop.cli.agent import build_agent_graph
 from wakeloop.cli.budget_hints import describe_budget, merge_typed_settings
+from wakeloop.cli.data_output import keep_stdout_for_data
 from wakeloop.cli.execution import Graph, Outcome, View, execute
 from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
 from wakeloop.cli.failures import SETTLED, usage_error
@@ -41,6 +43,14 @@ AUTO_CONTINUE_NOTE = (
 
 def run_thread(run: RunSpec) -> int:
     """Run a thread, report its end, and return the exit code."""
+    if run.output.shows_progress:
+        return build_and_run(run)
+    with keep_stdout_for_data() as data:
+        return build_and_run(replace(run, output=replace(run.output, data=data)))
+
+
+def build_and_run(run: RunSpec) -> int:
+    """Build the agent of a thread and run it; the exit code."""
     person = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
     has_input = run.message is not None or run.asks_goal
     if run.resumes and not has_input and (code := report_at_rest(run, person=person)) is not None:

@@ -2,7 +2,8 @@
 
 import sys
 from contextlib import ExitStack
-from typing import Any, Self
+from functools import partial
+from typing import Any, Self, TextIO
 
 from langgraph.types import StateSnapshot
 
@@ -45,9 +46,9 @@ class NoEchoLive(LiveView):
         self.typed.close()
 
 
-def print_event(event: Any) -> None:
+def print_event(out: TextIO | None, event: Any) -> None:
     """Print an event of the graph as a line of JSON."""
-    print(to_json_line(event), flush=True)  # noqa: T201
+    print(to_json_line(event), file=out, flush=True)
 
 
 def choose_view(run: RunSpec, before: StateSnapshot) -> View:
@@ -67,5 +68,5 @@ def choose_view(run: RunSpec, before: StateSnapshot) -> View:
             else PlainView(screen, sys.stdout)
         )
     if run.output.format is OutputFormat.STREAM_JSON:
-        screen.listener = print_event
+        screen.listener = partial(print_event, run.output.data)
     return (QuietView if run.output.quiet else PlainView)(screen, sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -162,6 +163,47 @@ def test_a_run_calls_them_and_its_thread_knows_where_they_are(shell: Shell, serv
     assert (done.returncode, done.stderr) == (0, "")
     told = [m["content"] for m in model.requests[-1]["messages"] if m["role"] == "tool"]
     assert told == ["3", "seen here", "they said green"]
+
+
+NOISY = """
+import atexit, ctypes, os, subprocess, sys
+
+def shout(where):
+    print(f"printed at {where}")
+    os.write(1, f"written at {where}\\n".encode())
+    os.system(f"echo by a child at {where}")
+    ctypes.CDLL(None).puts(f"put at {where}".encode())
+    ctypes.CDLL(None).fflush(None)
+
+shout("import")
+atexit.register(shout, "exit")
+
+def weigh(thing: str) -> int:
+    'Weigh a thing.'
+    shout("the call")
+    return 3
+"""
+LOUD = {"printed", "written", "by a child", "put"}
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize(
+    "flags", [["--json"], ["--output", "stream-json"], ["-q"]], ids=["json", "stream", "quiet"]
+)
+def test_c85_what_own_tools_print_is_never_in_the_data(shell: Shell, serve: Any, flags: list[str]) -> None:
+    (shell.folder / "noisy.py").write_text(NOISY)
+    model = serve(Reply(calls=[("weigh", {"thing": "x"})]), Reply("It weighs 3."))
+    options = ["--model", "m", "--base-url", model.url, "--tools", "noisy:weigh"]
+    done = shell("run", "go", *options, *flags)
+    assert done.returncode == 0, done.stderr
+    for where in ("import", "the call", "exit"):
+        assert {f"{how} at {where}" for how in LOUD} <= {*done.stderr.splitlines()}
+    if flags == ["-q"]:
+        assert done.stdout == "It weighs 3.\n"
+        return
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert events[-1]["answer"] == "It weighs 3."
+    assert len(events) == 1 or events[-1]["type"] == "result"
 
 
 def test_calls_of_one_round_that_are_the_first_have_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
