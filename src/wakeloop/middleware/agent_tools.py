@@ -1,13 +1,17 @@
 """An agent's own tools, and the order of its results."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from wakeloop.checks.tools import get_tool_name
 from wakeloop.dialects.base import Dialect
-from wakeloop.errors import ToolNameError
+from wakeloop.errors import ToolError, ToolNameError
+from wakeloop.model.tool_results import bind_to_call, describe_tool_error, error_result
+from wakeloop.platform.tool_boundary import find_time_limit, passes_boundary, wall_off
+from wakeloop.text.secrets import redact_text
 
 
 def check_tools(tools: Sequence[Any], dialect: Dialect) -> None:
@@ -18,6 +22,32 @@ def check_tools(tools: Sequence[Any], dialect: Dialect) -> None:
                 f"Tool {name!r} is defined twice: by WakeLoopMiddleware, and by other middleware or a tool "
                 "of your own. Rename the tool."
             )
+
+
+def wall_off_call(request: ToolCallRequest) -> tuple[ToolCallRequest, float | None]:
+    """Return a call whose tool cannot end the event loop, and the seconds that it may take."""
+    if request.tool is None:
+        return request, None
+    return request.override(tool=wall_off(request.tool)), find_time_limit(request.tool)
+
+
+def bind_result(call: Mapping[str, Any], result: Any) -> Any:
+    """Return what a tool answered, bound to its own call."""
+    if isinstance(result, ToolMessage):
+        [result] = bind_to_call(call, [result])
+    return result
+
+
+def answer_tool_error(call: Mapping[str, Any], error: BaseException) -> ToolMessage:
+    """Answer a call with what its tool raised. An ordinary exception is raised again: it is up to the agent.
+
+    The agent knows nothing of exceptions that are no `Exception`, such as SystemExit or the panic of a Rust
+    extension: in a host, they would end everything.
+    """
+    ordinary = isinstance(error, Exception) and not isinstance(error, ToolError)
+    if ordinary or passes_boundary(error):
+        raise error
+    return error_result(call, redact_text(describe_tool_error(error)))
 
 
 def order_results(messages: Sequence[AnyMessage], dialect: Dialect) -> Sequence[AnyMessage]:

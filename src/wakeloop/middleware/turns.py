@@ -12,6 +12,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.loop.case import Case, Costs, compute_hook_costs
 from wakeloop.loop.extra_requests import GOAL_ENDS
 from wakeloop.loop.goal import build_wait_entry, is_unmet
+from wakeloop.loop.idle_rounds import describe_repeats
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.replies import note_step_limit
@@ -192,6 +193,9 @@ class Turns:
         session = build_session(
             ledger, state["todos"], settings, reason, waiting_on, needs_proof=self.guard.needs_proof
         )
+        if reason == "looping":
+            rounds = ledger.get("idle_rounds", settings.max_idle_rounds)
+            session["repeated"] = describe_repeats(state["messages"], rounds)["repeated"]
         rest = drop_run_notes(ledger, state["messages"])
         rest["ruling"] = reason
         emit_event({"type": "parked", "session": session}, ledger)

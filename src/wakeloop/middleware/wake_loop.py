@@ -1,6 +1,7 @@
 """`WakeLoopMiddleware`: the rules of the graph for an agent."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from langchain.agents.middleware.types import (
@@ -24,12 +25,14 @@ from wakeloop.errors import SettingsError
 from wakeloop.loop.ledger import read_notes
 from wakeloop.middleware.agent_request import AgentRequest
 from wakeloop.middleware.agent_state import WakeLoopState
+from wakeloop.middleware.agent_tools import answer_tool_error, bind_result, wall_off_call
 from wakeloop.middleware.draft import with_message_ids
 from wakeloop.middleware.list_place import take_place
 from wakeloop.middleware.turns import Turns
 from wakeloop.middleware.watched_request import TRACE_POLICY, acall_handler, call_handler
 from wakeloop.model.request import Systems
 from wakeloop.nodes.nag import Nag
+from wakeloop.platform.tool_boundary import arun_within, run_within
 from wakeloop.settings import LoopSettings
 from wakeloop.text.wording import describe_type
 from wakeloop.thread.interrupts import run_approved
@@ -139,12 +142,16 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        """Run a call; if it waits for a person, as they decided it."""
+        """Run a call inside its boundary; if it waits for a person, as they decided it."""
         call, answered = self._decide(request)
         if answered is not None:
             return answered
-        with run_approved(call):
-            return handler(request)
+        request, limit = wall_off_call(request)
+        try:
+            with run_approved(call):
+                return bind_result(call, run_within(limit, partial(handler, request)))
+        except BaseException as error:  # noqa: BLE001 - of a tool
+            return answer_tool_error(call, error)
 
     async def awrap_tool_call(
         self,
@@ -155,8 +162,12 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         call, answered = self._decide(request)
         if answered is not None:
             return answered
-        with run_approved(call):
-            return await handler(request)
+        request, limit = wall_off_call(request)
+        try:
+            with run_approved(call):
+                return bind_result(call, await arun_within(limit, handler(request)))
+        except BaseException as error:  # noqa: BLE001 - of a tool
+            return answer_tool_error(call, error)
 
     def _decide(self, request: ToolCallRequest) -> tuple[dict[str, Any], ToolMessage | None]:
         return ToolReviews().decide_noted({**request.tool_call}, request.tool, read_notes(request.state))

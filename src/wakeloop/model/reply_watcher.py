@@ -137,6 +137,8 @@ class ReplyWatcher(BaseCallbackHandler):
                 return UnreadableReply(_describe_cause(error))
         if is_provider_error(error, "ModelRefusalError"):
             return UnreadableReply(_describe_cause(error), "refused", _find_refusal(error, self.message))
+        if isinstance(error, RecursionError) and _raising_package(trace) in _READERS:
+            return UnreadableReply("its arguments are nested too deeply")
         if is_unreadable_call(error):
             return UnreadableReply("the server could not read it")
         if self.formats:

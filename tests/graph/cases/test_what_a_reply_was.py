@@ -5,12 +5,14 @@ from itertools import repeat
 from typing import Any, ClassVar
 
 import pytest
-from forms import FORMS, Anthropic, Chat, Form, OldChat, Responses, Said, names_of
+from forms import FORMS, Anthropic, Chat, Form, OldChat, Responses, Said, Server, names_of
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from rig import Rig, close, marks, results, statuses, write
 from shared_tools import City, look
 
-from wakeloop import LoopSettings, ReplyError, answer_of, preset
+from wakeloop import LoopSettings, ReplyError, answer_of, create_todo_agent, preset
+from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import calls, says
 
 PARSED = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")  # langchain-openai's
@@ -360,3 +362,22 @@ def test_c74_a_tool_of_that_name_wins(quick: Rig) -> None:
     quick.run("go")
     assert [str(m.content) for m in results(quick.messages)] == ["seen x twice", "seen y"]
     quick.follow_up()
+
+
+# -- C87 -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [Chat(), OldChat(), Responses()], ids=["chat", "old", "responses"])
+@pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
+def test_c87_arguments_of_5000_levels(form: Form, *, layer: bool) -> None:
+    """Where the client itself raises, the reply is lost, and asked for again."""
+    deep = looks("promised", args='{"place": ' + '{"a": ' * 5000 + "1" + "}" * 5001)
+    server = Server(form, deep, looks("promised"), "Done.")
+    agent: Any = create_todo_agent(server.chat, [look])
+    if layer:
+        agent = create_agent(server.chat, [look], middleware=[WakeLoopMiddleware(settings="wakeloop")])
+    out = agent.invoke({"messages": [("user", "go")]})
+    server.assert_done()
+    told = [m.status for m in results(out["messages"])]
+    assert told == (["success"] if form.name == "responses" else ["error", "success"])
+    assert out["todo_session"]["reason"] == "answered"

@@ -165,6 +165,18 @@ def test_c57_what_the_model_closes_after_blocked_calls_is_closed(door: str) -> N
 
 
 @DOORS
+@pytest.mark.parametrize("settled", [False, True], ids=["no list", "a settled list"])
+def test_c57_blocked_calls_with_nothing_open(door: str, *, settled: bool) -> None:
+    before = [calls(plan("a!")), says("Closed.")] if settled else []
+    model = ScriptedModel(*before, calls(looks(1)), says("I cannot look."))
+    agent = laid(model, ToolCallLimitMiddleware(tool_name="look", run_limit=0, exit_behavior="continue"))
+    for _ in range(1 + settled):
+        run(agent, door)
+    model.assert_done()
+    assert ended(agent)[:2] == ("dormant", "ended_elsewhere")
+
+
+@DOORS
 def test_c57_a_call_limits_message(door: str) -> None:
     model = ScriptedModel(calls(plan("a")), says("stop"), says("stop"))
     agent = laid(model, ModelCallLimitMiddleware(run_limit=3))

@@ -21,6 +21,7 @@ from agents import (
     write,
 )
 from clocks import Clock, by
+from langchain.agents import create_agent
 from langchain_core.messages import RemoveMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -31,6 +32,7 @@ from pydantic import BaseModel
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.display.formatting import format_ending
+from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, wire_faults
 from wakeloop.text.marks import split_result_text
 
@@ -278,7 +280,9 @@ def test_a_cut_reply_brings_nothing(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("tool_polls", [False, True])
-def test_a_tool_that_polls_is_never_idle_and_any_other_is_named(thread: Make, *, tool_polls: bool) -> None:
+def test_c89_a_tool_that_polls_is_never_idle_any_other_is_named(
+    thread: Make, *, tool_polls: bool
+) -> None:
     @tool
     def poll(job: str) -> str:
         """Ask how a job is."""
@@ -298,6 +302,23 @@ def test_a_tool_that_polls_is_never_idle_and_any_other_is_named(thread: Make, *,
         'Going in circles with 0 open: no new result from poll(job="7"), several times in a row.'
     )
     assert agent.asked == 11
+
+
+@pytest.mark.parametrize("tool_polls", [False, True])
+def test_c89_the_same_in_an_agent_of_create_agent(*, tool_polls: bool) -> None:
+    @tool
+    def poll(job: str) -> str:
+        """Ask how a job is."""
+        return "running"
+
+    poll.metadata = {"polls": tool_polls}
+    model = ScriptedModel(repeat(calls(("poll", {"job": "7"}))))
+    layer = WakeLoopMiddleware(settings={"preset": "wakeloop", "max_requests": 20})
+    out = create_agent(model, [poll], middleware=[layer]).invoke({"messages": [("user", "go")]})
+    ended = out["todo_session"]
+    assert (ended["reason"], len(model.requests), ended.get("repeated")) == (
+        ("request_budget", 20, None) if tool_polls else ("looping", 11, 'poll(job="7")')
+    )
 
 
 # -- the list --------------------------------------------------------------------------------------------

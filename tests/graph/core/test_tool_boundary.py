@@ -10,11 +10,13 @@ from threading import Event
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, tool
 from langgraph.types import Command
 
 from wakeloop import create_todo_agent
+from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls
 
 
@@ -36,22 +38,38 @@ def look() -> str:
     return "seen"
 
 
-def run(*tools: BaseTool, asynchronous: bool = False) -> dict[str, str]:
+def build(layer: bool, model: Any, *tools: BaseTool) -> Any:
+    """An agent with the loop as its graph, or as a layer of an agent of langchain's."""
+    if layer:
+        return create_agent(model, [*tools], middleware=[WakeLoopMiddleware(settings="wakeloop")])
+    return create_todo_agent(model, [*tools])
+
+
+def run(*tools: BaseTool, asynchronous: bool = False, layer: bool = False) -> dict[str, str]:
     """Call each tool once in one reply; return what each call got as its result."""
     model = ScriptedModel(calls(*((one.name, {}, one.name) for one in tools)), "Done.")
-    agent = create_todo_agent(model, [*tools])
+    agent = build(layer, model, *tools)
     given: Any = {"messages": [HumanMessage("go")]}
     out = asyncio.run(agent.ainvoke(given)) if asynchronous else agent.invoke(given)
     model.assert_done()
     return {m.tool_call_id: str(m.content) for m in out["messages"] if isinstance(m, ToolMessage)}
 
 
-ERRORS = [SystemExit("bye"), Panic("bye"), asyncio.CancelledError("bye"), ValueError("bye")]
+LAYER = pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
+ERRORS = {
+    "c94": SystemExit("bye"),
+    "c81": Panic("bye"),
+    "c78": asyncio.CancelledError("bye"),
+    "error": ValueError("bye"),
+}
 
 
+@LAYER
 @pytest.mark.parametrize("asynchronous", [False, True])
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_whatever_a_tool_raises_is_its_own_result(error: BaseException, *, asynchronous: bool) -> None:
+@pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
+def test_c78_c81_c94_whatever_a_tool_raises_is_its_own_result(
+    error: BaseException, *, asynchronous: bool, layer: bool
+) -> None:
     fail = raising(error)
 
     async def afail() -> str:
@@ -59,17 +77,23 @@ def test_whatever_a_tool_raises_is_its_own_result(error: BaseException, *, async
 
     only_sync = StructuredTool.from_function(fail, name="fail")
     both = StructuredTool.from_function(fail, afail, name="both")
-    got = run(only_sync, both, look, asynchronous=asynchronous)
+    if layer and isinstance(error, Exception):  # what becomes of it is up to the agent
+        with pytest.raises(type(error), match="bye"):
+            run(only_sync, both, look, asynchronous=asynchronous, layer=layer)
+        return
+    got = run(only_sync, both, look, asynchronous=asynchronous, layer=layer)
     said = f"Error: {type(error).__name__}: bye"
     assert got == {"fail": said, "both": said, "look": "seen"}
 
 
-def test_a_keyboard_interrupt_passes() -> None:
+@LAYER
+def test_a_keyboard_interrupt_passes(*, layer: bool) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run(StructuredTool.from_function(raising(KeyboardInterrupt()), name="fail"))
+        run(StructuredTool.from_function(raising(KeyboardInterrupt()), name="fail"), layer=layer)
 
 
-def test_the_exit_of_a_signal_handler_passes() -> None:
+@LAYER
+def test_c94_the_exit_of_a_signal_handler_passes(*, layer: bool) -> None:
     def end(*_: object) -> None:
         sys.exit(7)
 
@@ -82,12 +106,13 @@ def test_the_exit_of_a_signal_handler_passes() -> None:
     before = signal.signal(signal.SIGTERM, end)
     try:
         with pytest.raises(SystemExit):
-            run(fail)
+            run(fail, layer=layer)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def test_a_task_that_is_cancelled_ends() -> None:
+@LAYER
+def test_c78_a_task_that_is_cancelled_ends(*, layer: bool) -> None:
     begun = asyncio.Event()
 
     @tool
@@ -98,7 +123,7 @@ def test_a_task_that_is_cancelled_ends() -> None:
         return "never"
 
     async def cancel() -> None:
-        agent = create_todo_agent(ScriptedModel(calls(("fail", {}, "1")), "never"), [fail])
+        agent = build(layer, ScriptedModel(calls(("fail", {}, "1")), "never"), fail)
         task = asyncio.create_task(agent.ainvoke({"messages": [HumanMessage("go")]}))
         await begun.wait()
         task.cancel()
@@ -108,8 +133,9 @@ def test_a_task_that_is_cancelled_ends() -> None:
         asyncio.run(cancel())
 
 
+@LAYER
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_tool_with_a_time_limit_ends_in_time(*, asynchronous: bool) -> None:
+def test_a_tool_with_a_time_limit_ends_in_time(*, asynchronous: bool, layer: bool) -> None:
     late = Event()
 
     def fail() -> str:
@@ -126,14 +152,14 @@ def test_a_tool_with_a_time_limit_ends_in_time(*, asynchronous: bool) -> None:
         slow = StructuredTool.from_function(fail, afail, name="fail", metadata=limit)
         quick = StructuredTool.from_function(lambda: "quick", name="quick", description="q", metadata=limit)
         began = time.monotonic()
-        got = pool.submit(run, slow, quick, asynchronous=asynchronous).result()
+        got = pool.submit(run, slow, quick, asynchronous=asynchronous, layer=layer).result()
         assert time.monotonic() - began < 30
         late.set()
     said = "Error: did not finish within 0.1 s; the call may or may not have taken effect"
     assert got == {"fail": said, "quick": "quick"}
 
 
-def test_a_result_is_bound_to_its_own_call() -> None:
+def test_c77_a_result_is_bound_to_its_own_call() -> None:
     @tool
     def one() -> ToolMessage:
         """Answer somebody else's call."""
@@ -152,6 +178,7 @@ def test_a_result_is_bound_to_its_own_call() -> None:
     got = run(look, one, two, three)
     refused = "Error: the tool answered the call 'look', which is not its own"
     assert got == {"look": "seen", "one": "one", "two": "two", "three": refused}
+    assert run(look, one, layer=True) == {"look": "seen", "one": "one"}
 
 
 def test_a_command_may_replace_an_older_result_by_its_id() -> None:
