@@ -20,6 +20,7 @@ _DESCRIBED = {  # rules of this package that the systems described by these pres
     "on_new_topic": "ignore",
     "on_no_list": "accept",
     "force_call": "never",
+    "max_context": 0,
 }
 _QUIET = {"nag_after": 0, "guard_retries": 0, "max_items": None, "in_progress": "any"}
 _CUBEPI = {

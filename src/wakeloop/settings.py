@@ -126,6 +126,8 @@ class LoopSettings(NotebookSettings, BaseModel):
     """Seconds of one activation: model time plus each round's longest call. None is unlimited."""
     on_budget: Literal["report", "stop"] = "report"
     """When a budget is spent with items open: ask for a closing report, or just stop."""
+    max_context: int | None = Field(None, ge=0, le=MAX_NUMBER)
+    """The model's context window in tokens. None: as its profile or its server says. 0 clears nothing."""
     finish_reason: Literal["required", "optional"] = "required"
     """Whether a stream from langchain-openai must end with a finish reason to count as whole."""
     tool_description: str | None = None

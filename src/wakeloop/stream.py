@@ -226,6 +226,18 @@ class SpentEvent(TimedEvent):
     budget: int
 
 
+class ClearedEvent(TimedEvent):
+    """Old results or rounds left the requests, because the model's window was nearly full (rule 28).
+
+    `before` and `after` are the estimated tokens of the request, `window` those that it may have.
+    """
+
+    type: Literal["cleared"]
+    before: int
+    after: int
+    window: int
+
+
 class RetriedEvent(TimedEvent):
     """The command line's client sends a request again: how often so far, and the status of the answer."""
 
@@ -252,6 +264,7 @@ Event = (
     | VerifyEvent
     | GoalEvent
     | SpentEvent
+    | ClearedEvent
     | RetriedEvent
     | ParkedEvent
 )

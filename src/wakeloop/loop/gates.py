@@ -301,7 +301,8 @@ OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by 
     ),
     Ending(
         name="context_full",
-        sentence="The next request does not fit the model's context, {open} open.",
+        sentence="The next request does not fit the model's context, whatever is cleared; {open} open. What "
+        "helps: smaller results, a larger max_context, or an export and a new thread.",
         meaning="the request does not fit, whatever was cleared (rule 28)",
     ),
     Ending(

@@ -9,7 +9,14 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.progress import FINGERPRINT_LENGTH, REMEMBERED, Pair, find_last_round, fingerprint_call
+from wakeloop.loop.progress import (
+    FINGERPRINT_LENGTH,
+    REMEMBERED,
+    Pair,
+    find_last_round,
+    fingerprint_call,
+    fingerprint_earlier_calls,
+)
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten, to_one_line
 from wakeloop.text.marks import activation_messages, split_result_text
@@ -176,6 +183,16 @@ def note_pairs(
     if settings.max_idle_rounds and "pairs" not in ledger:
         earlier = _collect_calls(activation_messages(messages), todo_tools)
         ledger["pairs"] = _fingerprint_history(messages, earlier)
+
+
+def forget_cleared(
+    visible: Sequence[AnyMessage], ledger: Ledger, settings: LoopSettings, todo_tools: Collection[str]
+) -> None:
+    """Remember only the calls whose results the model still sees: others may be made again."""
+    if settings.max_idle_rounds:
+        earlier = _collect_calls(activation_messages(visible), todo_tools)
+        ledger["pairs"] = _fingerprint_history(visible, earlier)
+    ledger["seen"] = fingerprint_earlier_calls(visible, todo_tools)
 
 
 def _collect_calls(newest_first: Iterable[AnyMessage], todo_tools: Collection[str]) -> list[ToolCall]:

@@ -50,6 +50,22 @@ def _check_known(values: list[Any]) -> list[Any]:
 Numbers = Annotated[list[Count | None], Field(min_length=7, max_length=8), AfterValidator(_check_known)]
 
 
+class Cleared(TypedDict, total=False):
+    """How far requests are made smaller, by the ids of the last messages (rule 28).
+
+    Up to there `results` are cleared, `rounds` left out, and results of more than `head` characters `cut`.
+    What the graph added to the results of `kept` stays, since it shows the list or a change of it.
+    """
+
+    __pydantic_config__ = ConfigDict(strict=True, extra="forbid")  # type: ignore[misc]
+
+    results: str
+    rounds: str
+    cut: str
+    head: Count
+    kept: list[str]
+
+
 class Ledger(TypedDict, total=False):
     """The graph's private counters and notes: one channel, one value, plain JSON.
 
@@ -161,6 +177,11 @@ class Ledger(TypedDict, total=False):
     # steps from one request to the next without tools
     hooks: Run[Annotated[list[Any], _exactly(int, int, int)]]
     formats: Run[Literal[True, "provider"]]  # the agent asks for a format: by a tool, or by the provider
+    # the context window (rule 28): what is cleared; the last counted request, as characters, tokens,
+    # hundredths of characters per token, and the window; what a refusal of this model has taught
+    cleared: Thread[Cleared]
+    counted: Thread[Annotated[list[Any], _exactly(int, int, int, int)]]
+    window: Thread[Annotated[list[Any], _exactly(str, int)]]
     # the input
     events: Thread[list[str]]
     settings: Activation[dict[str, Any]]

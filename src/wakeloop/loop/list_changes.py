@@ -14,7 +14,7 @@ from wakeloop.loop.ledger import Ledger
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import format_id, shorten, to_one_line
-from wakeloop.text.marks import find_list_stamp
+from wakeloop.text.marks import escape_automatic, find_list_stamp
 from wakeloop.todos.items import Todo, clip_item, count_open, is_closed, is_open, select_for_nudge
 from wakeloop.todos.merging import is_moved
 from wakeloop.todos.stamps import stamp_of
@@ -191,6 +191,20 @@ def _name_order(dialect: Dialect, settings: LoopSettings, todos: Sequence[Todo])
     if len(todos) > len(names):
         names.append(f"and {len(todos) - len(names)} more")
     return ", ".join(names)
+
+
+def render_every_item(
+    dialect: Dialect, settings: LoopSettings, todos: Sequence[Todo], goal: str, most: int
+) -> str:
+    """Return the list with its closed items, too, as long as these are at most so many characters.
+
+    It stands in for the rounds in which items were closed, so the open ones alone would not say what is done.
+    """
+    lines = "\n".join(_render_line(dialect, todo) for todo in todos)
+    if len(lines) > most:
+        return render_whole_list(dialect, settings, todos, goal)
+    listing = escape_automatic(lines) if settings.announces else lines
+    return fill_prompt("shown_again", dialect.prompt_folder, settings.prompts, list=listing)
 
 
 def render_whole_list(dialect: Dialect, settings: LoopSettings, todos: Sequence[Todo], goal: str) -> str:

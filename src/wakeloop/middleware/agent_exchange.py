@@ -34,6 +34,7 @@ class AgentRequestContext:
     prompt: SystemMessage | None
     systems: Systems
     model_name: str
+    window: int | None = None
     speaker: str | None = None  # the agent names its replies itself
     costs: Costs | None = JUDGED_LATER
     reviews_together: bool = False

@@ -36,6 +36,7 @@ from wakeloop.middleware.draft import Draft, assign_ids, replace_history
 from wakeloop.middleware.turns import Turns, read_step
 from wakeloop.middleware.watched_request import HeardCalls
 from wakeloop.model.bindings import ToolSelection, has_calls, select_tools
+from wakeloop.model.context_window import read_profile_window
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.request import Systems
 from wakeloop.model.tool_choice import (
@@ -83,6 +84,7 @@ class AgentRequest:
     heard: HeardCalls = field(default_factory=HeardCalls)
     has_looked: bool = False
     forced: bool = False  # the request asks for a call
+    too_long: bool = False  # it was refused for its length, so that a smaller one is made
 
     def __post_init__(self) -> None:
         check_tools(self.request.tools, self.dialect)
@@ -99,6 +101,9 @@ class AgentRequest:
 
     def prepare(self) -> Play[ModelRequest[Any] | None]:
         """Return the request to make, or None if none may be made before the guard has ruled."""
+        if self.too_long:
+            self.too_long = False
+            return self.build_model_request()
         draft, request = self.draft, self.request
         if not has_checkpointer(self.config):
             refuse_unanswerable(reviews=bool(find_asking_tools(request.tools)), plans=False)
@@ -119,6 +124,7 @@ class AgentRequest:
             request.system_message,
             self.systems,
             model_name_of(request.model),
+            read_profile_window(request.model),
         )
         self.context = context
         self.exchange = AgentExchange(draft.state, context)
@@ -264,7 +270,7 @@ class AgentRequest:
         model: BaseChatModel = self.request.model
         repair_replies(model)
         self.heard = HeardCalls()
-        return ReplyWatcher(
+        watcher = ReplyWatcher(
             merge_configs(self.config, {"callbacks": [self.heard]}),
             streaming=bool(getattr(model, "streaming", False)),
             retries_unstreamed=self.exchange.asking != "format" and loses_plain_bodies(model),
@@ -272,9 +278,14 @@ class AgentRequest:
             forced=self.forced,
             waits=self.exchange.may_wait and has_checkpointer(self.config),
         )
+        watcher.takes_refusals = self.exchange.clears
+        return watcher
 
     def take_reply(self, response: ModelResponse[Any] | None, heard: ReplyWatcher) -> bool:
-        """Process a reply. Return whether to make the same request again because the reply was unusable."""
+        """Process a reply. Return whether to ask again: the request was too long, or the reply unusable."""
+        if self.exchange.takes_refusal(heard):
+            self.too_long = True
+            return True
         self.response = response or ModelResponse([])
         self.note_lost_list()
         replies, others = _split_replies(self.response.result)

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from wakeloop.errors import RESUME_HINT, ReplyError
 from wakeloop.model.finish_reasons import is_unreadable_call, reply_problem
+from wakeloop.model.length_refusals import LengthRefusal, find_length_refusal
 from wakeloop.model.rate_limits import find_retry_time
 from wakeloop.model.tool_choice import refuses_choice
 from wakeloop.platform.provider_errors import is_provider_error
@@ -70,6 +71,8 @@ class ReplyWatcher(BaseCallbackHandler):
     - with `waits`, a refusal for rate or quota that states a time: `limited_until` has it;
     - with `forced`, a refusal of the choice that forces a call. `drops_choice` is true for it, also if other
       code caught the error: the same request is made without that choice, and `forced` is false from then on.
+    - with `takes_refusals`, a refusal because the request is too long, also if other code caught the error:
+      `too_long` has what it says.
 
     langchain parses a streamed call whose arguments broke off as if it were whole: `broken_arguments` has
     them as they came. With `finishes`, a stream has to say how it ended.
@@ -95,6 +98,8 @@ class ReplyWatcher(BaseCallbackHandler):
         self.waits = waits
         self.limited_until: float | None = None
         self.streamed = self.never_began = False
+        self.takes_refusals = False
+        self.too_long: LengthRefusal | None = None
         self.unreadable: UnreadableReply | None = None
         self.message: AIMessage | None = None
         callbacks: Any = config.get("callbacks")
@@ -115,8 +120,7 @@ class ReplyWatcher(BaseCallbackHandler):
         if self.forced and refuses_choice(error):
             self.choice_refused = True
             return True
-        self.limited_until = find_retry_time(error, time()) if self.waits else None
-        if self.limited_until is not None:
+        if self._is_refused(error):
             return True
         unreadable = self._find_retryable(error, trace)
         if unreadable is not None:
@@ -128,6 +132,13 @@ class ReplyWatcher(BaseCallbackHandler):
                 return True
             raise unreadable_reply_error(error, find_server_message(trace)) from error
         return False
+
+    def _is_refused(self, error: BaseException) -> bool:
+        """Note a refusal for length, or for a limit that ends at a stated time; tell whether it was one."""
+        self.too_long = find_length_refusal(error) if self.takes_refusals else None
+        if self.too_long is None and self.waits:
+            self.limited_until = find_retry_time(error, time())
+        return self.too_long is not None or self.limited_until is not None
 
     def _find_retryable(self, error: BaseException, trace: TracebackType | None) -> UnreadableReply | None:
         """Return the reply to ask for again because of an error, or None if the error has to be raised."""
@@ -169,14 +180,17 @@ class ReplyWatcher(BaseCallbackHandler):
             self.chunks.append(message)
 
     def on_llm_error(self, error: BaseException, **_: Any) -> None:
-        """Note a refused choice: a middleware that retries would put its own message in the reply's place."""
+        """Note a refusal: a middleware that retries would put its own message in the reply's place."""
         if self.forced and refuses_choice(error):
             self.choice_refused = True
+        elif self.takes_refusals:
+            self.too_long = find_length_refusal(error)
 
     def on_llm_end(self, response: LLMResult, **_: Any) -> None:
         """Keep the reply, in case the client raises after it."""
+        self.too_long = None  # another model, a fallback, has taken the request
         if self.forced:
-            self.choice_refused = False  # another model, a fallback, has taken the choice
+            self.choice_refused = False
         for generations in response.generations:
             if generations:
                 message = getattr(generations[0], "message", None)

@@ -18,15 +18,28 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
 from wakeloop.loop.announcements import announce
 from wakeloop.loop.before_request import Notices, place_notices
-from wakeloop.loop.idle_rounds import describe_repeats, needs_idle_reminder, note_pairs
+from wakeloop.loop.idle_rounds import describe_repeats, forget_cleared, needs_idle_reminder, note_pairs
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.list_changes import describe_changes
+from wakeloop.loop.list_changes import describe_changes, render_every_item
 from wakeloop.loop.nudge import find_unseen_lines
+from wakeloop.model.context_window import (
+    EMPTIED,
+    FULL,
+    LARGEST_RESULT,
+    NO_MODEL,
+    Clearing,
+    Estimate,
+    RequestedModel,
+    find_visible,
+    find_window,
+)
 from wakeloop.model.legality import is_legal
+from wakeloop.model.length_refusals import LengthRefusal
 from wakeloop.model.usage import count_characters
 from wakeloop.model.wire_order import RepairTexts, join_system_prompt, make_legal
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
+from wakeloop.stream import ClearedEvent
 from wakeloop.text.characters import shorten
 from wakeloop.text.marks import append_to_result, kind_of, make_user_message, new_id, with_list_stamp
 from wakeloop.todos.items import Todo, count_open, select_for_nudge
@@ -43,14 +56,24 @@ class Request:
     """What the model is sent, made of the state and what `pre_model_hook` returns.
 
     `seen` is the history as the hook changed it, or None. `kept` is the history as it will be stored.
-    `writes` are messages to store next to the reply, `update` the hook's other channels.
+    `writes` are messages to store next to the reply, `update` the hook's other channels. `cleared` is the
+    event about what was cleared to make room, or None.
     """
 
     def __init__(
-        self, state: Any, todos: Sequence[Todo], ledger: Ledger, settings: LoopSettings, dialect: Dialect
+        self,
+        state: Any,
+        todos: Sequence[Todo],
+        ledger: Ledger,
+        settings: LoopSettings,
+        dialect: Dialect,
+        model: RequestedModel = NO_MODEL,
     ):
         self.state, self.todos, self.ledger = state, todos, ledger
-        self.settings, self.dialect = settings, dialect
+        self.settings, self.dialect, self.model = settings, dialect, model
+        self.clearing = Clearing(dialect, settings, model.tools)
+        self.prompt_size = 0
+        self.cleared: ClearedEvent | None = None
         self.messages: list[AnyMessage] = state["messages"]
         self.seen: Sequence[AnyMessage] | None = None
         self.kept: Sequence[AnyMessage] = self.messages
@@ -191,24 +214,39 @@ class Request:
         later = {message.id for message in newest_first}
         return [said for said in told if said in later]
 
-    def show_list_again(self, seen: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
-        """Show the list at the end once more: in the last tool result, or as a user message."""
-        listing = self.dialect.quote_list(self.todos, self.state["todo_goal"], self.settings)
-        text = self.fill_prompt("shown_again", list=listing)
+    def must_show_list(self, wire: Sequence[AnyMessage]) -> bool:
+        """Tell whether the list has to be shown at the end, because a hook or rule 28 took it from sight."""
+        if not count_open(self.todos):
+            return False
+        if self.seen is not None and self.is_list_hidden(wire):
+            return True
+        if "rounds" not in self.ledger.get("cleared", {}) or self.dialect.replaces:
+            return False
+        following, _ = select_for_nudge(self.todos, 1)
+        return bool(find_unseen_lines(self.dialect, wire, following, self.ledger.get("shown", "")))
+
+    def show_list_again(self, most: int = 0) -> None:
+        """Show the list at the end once more: in the last tool result, or as a user message.
+
+        Closed items are shown, too, if all have at most so many characters.
+        """
+        text = render_every_item(self.dialect, self.settings, self.todos, self.state["todo_goal"], most)
+        seen = self._history()
         last = seen[-1] if seen else None
         stored = None
         if isinstance(last, ToolMessage):
             stored = next((message for message in self.kept if message.id == last.id), None)
-        new: AnyMessage
+        new: AnyMessage = make_user_message("nag", text)
+        kept = new
         if isinstance(last, ToolMessage) and isinstance(stored, ToolMessage):
-            new = append_to_result(last, text)
             # the hook may have shortened the result: the history keeps all of it
-            self.writes.append(append_to_result(stored, text))
+            new, kept = append_to_result(last, text), append_to_result(stored, text)
+        if self.seen is None:
+            self.store_writes([kept])
         else:
-            new = make_user_message("nag", text)
-            self.writes.append(new)
+            self.writes.append(kept)
+            self.seen = merge_messages(seen, [[new]])
         self.ledger["shown"] = new.id or ""
-        return merge_messages(seen, [[new]])
 
     def build_messages(self, prompt: SystemMessage | None, systems: Systems) -> list[AnyMessage]:
         """Return the messages of the request: the system prompt and a legal history.
@@ -222,15 +260,68 @@ class Request:
             if message.id not in self.summaries:
                 head.append(message)
         system = self.cached_system_prompt(head, systems)
-        wire = self.put_in_order(self._history(), head)
-        if self.seen is not None and count_open(self.todos) and self.is_list_hidden(wire):
-            wire = self.put_in_order(self.show_list_again(wire), head)
+        self.prompt_size = 0 if system is None else count_characters(system)
+        self.make_room()
+        wire = self.put_in_order(self.clear_history(), head)
+        if self.must_show_list(wire):
+            self.show_list_again()
+            wire = self.put_in_order(self.clear_history(), head)
         messages = [*wire]
         if system is not None:
             messages.insert(0, system)
         if not wire or isinstance(wire[-1], AIMessage):  # servers want something to answer
             messages.append(make_user_message("activate", self.announce_activation()))
         return messages
+
+    def make_room(self) -> None:
+        """Clear more of the history where the request would nearly fill the model's window (rule 28)."""
+        window = self.find_window()
+        if window is None:
+            return
+        estimate, size = Estimate.read(self.ledger), self.count_sent()
+        before = estimate.count_tokens(size)
+        if before <= FULL * window:
+            return
+        most = estimate.count_room(EMPTIED * window) - self.prompt_size
+        largest = round(LARGEST_RESULT * window * estimate.per_token)
+        old = self.ledger.get("cleared", {})
+        kept = [self.ledger.get("shown", ""), *self.ledger.get("told", ())]
+        new = self.clearing.plan(self._history(), {**old, "kept": kept}, most, largest)
+        if new == {**old, "kept": kept}:
+            return
+        self.ledger["cleared"] = new
+        visible = find_visible(self.messages, self.ledger, "results", "rounds")
+        forget_cleared(visible, self.ledger, self.settings, self.dialect.tool_names)
+        if new.get("rounds") != old.get("rounds") and self.todos and self.dialect.is_active(self.settings):
+            self.show_list_again(largest)
+            self.ledger.pop("told", None)
+            new["kept"] = []
+        after = estimate.count_tokens(self.count_sent())
+        self.cleared = {"type": "cleared", "before": before, "after": after, "window": window}
+
+    def learn_window(self, refusal: LengthRefusal) -> None:
+        """Note what a refusal for length says about the window, so that the next request is smaller."""
+        estimate, size = Estimate.read(self.ledger), self.count_sent()
+        guessed = estimate.count_tokens(size)
+        named = [refusal.limit or guessed, refusal.asked, self.find_window()]
+        window = max(1, min(filter(None, named)))
+        self.ledger["window"] = [self.model.name, window]
+        estimate.update(size, max(refusal.asked or guessed, window + 1)).note(self.ledger, window)
+
+    def note_usage(self, notes: Ledger, tokens: int) -> None:
+        """Note how many tokens this request had, where the size of requests matters."""
+        window = self.find_window()
+        if window is not None:
+            Estimate.read(notes).update(self.count_sent(), tokens).note(notes, window)
+
+    def find_window(self) -> int | None:
+        """Return the tokens that a request may have, or None."""
+        return find_window(self.settings, self.ledger, self.model.name, self.model.window)
+
+    def clear_history(self) -> Sequence[AnyMessage]:
+        """Return the history as the model sees it, without what is cleared."""
+        cleared = self.ledger.get("cleared")
+        return self.clearing.apply(self._history(), cleared) if cleared else self._history()
 
     def announce_activation(self) -> str:
         """Return the words that ask for a reply where a history does not."""
@@ -242,10 +333,18 @@ class Request:
 
     def count_characters(self) -> int:
         """Estimate what is sent: the characters of the history as the model sees it, and the instructions."""
-        seen = self._history()
-        if not isinstance(seen, Messages):
-            seen = Messages(seen)
-        return len(self.dialect.instructions(self.settings)) + seen.total_size(count_characters)
+        return len(self.dialect.instructions(self.settings)) + self.count_history()
+
+    def count_sent(self) -> int:
+        """Count the characters of the system prompt and the history as they are sent."""
+        return self.prompt_size + self.count_history()
+
+    def count_history(self) -> int:
+        """Count the characters of the history as it is sent; only new messages are measured."""
+        history = self.clear_history()
+        if isinstance(history, Messages):
+            return history.total_size(count_characters)
+        return sum(map(count_characters, history))
 
     def put_in_order(self, wire: Sequence[AnyMessage], head: Sequence[SystemMessage]) -> Sequence[AnyMessage]:
         """Return the messages in an order that every server accepts: unchanged if they are."""

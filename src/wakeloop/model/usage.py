@@ -14,6 +14,10 @@ from wakeloop.loop.prices import Usage
 from wakeloop.platform.model_profile import MODEL_NAME_FIELDS
 
 CHARACTERS_PER_TOKEN = 4  # an estimate, for servers that report no usage
+CHARACTERS_PER_MEDIUM = 4_000  # a picture counts as about a thousand tokens
+_MEDIA = frozenset(
+    ("image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file", "document")
+)
 
 
 def model_name_of(model: BaseChatModel) -> str:
@@ -84,7 +88,11 @@ class UsageRecorder(BaseCallbackHandler):
 def count_characters(message: BaseMessage) -> int:
     """Count the characters of a message's text and calls."""
     content = message.content
-    count = len(content if isinstance(content, str) else str(message.text))
+    if isinstance(content, str):
+        count = len(content)
+    else:
+        media = sum(isinstance(block, dict) and block.get("type") in _MEDIA for block in content)
+        count = len(str(message.text)) + CHARACTERS_PER_MEDIUM * media
     if isinstance(message, AIMessage):
         for call in message.tool_calls:
             count += len(call["name"]) + _count_in_arguments(call["args"])

@@ -61,6 +61,11 @@ class CallModel(RedactingNode):
         """The model's name as its client has it."""
         return self.bindings.name
 
+    @property
+    def window(self) -> int | None:
+        """The model's context window, as its profile has it."""
+        return self.bindings.window
+
     def __call__(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the reply as an update; what the model raises reaches the caller."""
         exchange = Exchange(state, self)
@@ -72,9 +77,12 @@ class CallModel(RedactingNode):
             with raised_as(HookError, "pre_model_hook", *self.models):
                 given = self.hook.invoke(seen, listening)
             exchange.request.apply_hook_result(given, self.channels)
-        wire, way = exchange.wire, self.choose_binding(exchange)
-        heard = self.watch_reply(exchange, way, config)
-        return self.store_reply(exchange, invoke_model(way, wire, heard), way, heard, config)
+        while True:
+            way = self.choose_binding(exchange)
+            heard = self.watch_reply(exchange, way, config)
+            raw = invoke_model(way, exchange.wire, heard)
+            if not exchange.takes_refusal(heard):
+                return self.store_reply(exchange, raw, way, heard, config)
 
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; the model and the hook are awaited."""
@@ -87,9 +95,12 @@ class CallModel(RedactingNode):
             with raised_as(HookError, "pre_model_hook", *self.models):
                 given = await self.hook.ainvoke(seen, listening)
             exchange.request.apply_hook_result(given, self.channels)
-        wire, way = exchange.wire, self.choose_binding(exchange)
-        heard = self.watch_reply(exchange, way, config)
-        return self.store_reply(exchange, await ainvoke_model(way, wire, heard), way, heard, config)
+        while True:
+            way = self.choose_binding(exchange)
+            heard = self.watch_reply(exchange, way, config)
+            raw = await ainvoke_model(way, exchange.wire, heard)
+            if not exchange.takes_refusal(heard):
+                return self.store_reply(exchange, raw, way, heard, config)
 
     def choose_binding(self, exchange: Exchange) -> BoundModel:
         """Return how the model is asked: with which tools, and whether it may call them."""
@@ -101,7 +112,9 @@ class CallModel(RedactingNode):
         """Return the watcher of the reply."""
         forced = way.unforced is not None
         waits = exchange.may_wait and has_checkpointer(config)
-        return self.bindings.watch(config, exchange.asking, exchange.settings, forced=forced, waits=waits)
+        heard = self.bindings.watch(config, exchange.asking, exchange.settings, forced=forced, waits=waits)
+        heard.takes_refusals = exchange.clears
+        return heard
 
     def store_reply(
         self, exchange: Exchange, raw: Any, way: BoundModel, heard: ReplyWatcher, config: RunnableConfig

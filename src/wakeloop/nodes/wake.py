@@ -26,6 +26,7 @@ from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import fingerprint_reply
 from wakeloop.loop.pushes import must_insist, note_wake
 from wakeloop.loop.silences import ends_by_asking, find_doubt, note_doubt
+from wakeloop.model.context_window import find_visible
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event
 from wakeloop.settings import LoopSettings
@@ -55,7 +56,9 @@ class Wake(Node):
         if (
             not self.whole and "unseen" not in ledger
         ):  # it is short only where the model knows the newest list
-            dialect, few = shorten_nudge(dialect, settings, state["messages"], todos)
+            dialect, few = shorten_nudge(
+                dialect, settings, find_visible(state["messages"], ledger, "rounds"), todos
+            )
         some_open = left + is_unmet(ledger)
         doubt = find_doubt(ledger, state["messages"], settings) if some_open else None
         insists = must_insist(ledger, settings, some_open) and not (

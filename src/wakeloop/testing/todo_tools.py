@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from wakeloop.testing.captured_requests import calls_of
+from wakeloop.text.marks import added_length, split_result_text
 
 OPEN_STATUSES = frozenset({"pending", "in_progress"})
 
@@ -283,7 +284,7 @@ def was_refused(result: ToolMessage) -> bool:
 
 
 def read_events(messages: Sequence[BaseMessage]) -> Iterator[AnsweredCall | str]:
-    """Yield the user's texts and the accepted calls, in order."""
+    """Yield the user's texts, the accepted calls, and what the graph added to their results, in order."""
     results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
     for message in messages:
         if isinstance(message, HumanMessage):
@@ -292,6 +293,8 @@ def read_events(messages: Sequence[BaseMessage]) -> Iterator[AnsweredCall | str]
             result = results.get(call["id"] or "")
             if result is not None and not was_refused(result):
                 yield AnsweredCall(call["name"], call["args"], str(result.text))
+            if result is not None and added_length(result):
+                yield split_result_text(result)[1]
 
 
 def updated_ids(args: Mapping[str, Any]) -> list[object]:

@@ -30,6 +30,7 @@ from wakeloop.loop.replies import (
 from wakeloop.loop.silences import heed_words
 from wakeloop.loop.spending import add_request, add_round, build_spent_event, find_spent_budget
 from wakeloop.loop.waits import MOST_LIMIT_WAITS, build_limit_entry
+from wakeloop.model.context_window import RequestedModel
 from wakeloop.model.reply import Reply, drop_calls, read_reply, with_speaker
 from wakeloop.model.reply_watcher import ReplyWatcher, require_ai_message
 from wakeloop.model.request import Request, Systems
@@ -54,9 +55,11 @@ from wakeloop.thread.steering import (
 from wakeloop.todos.changes import make_todos_event
 from wakeloop.todos.items import count_open
 
+MOST_REFUSALS = 3  # for length, in a row
+
 
 class RequestContext(Protocol):
-    """The parts of a node that a request uses: dialect, settings, tools, prompt, model."""
+    """The parts of a node that a request uses: dialect, settings, tools, prompt, model and its window."""
 
     @property
     def dialect(self) -> Dialect: ...  # noqa: D102
@@ -70,6 +73,8 @@ class RequestContext(Protocol):
     def systems(self) -> Systems: ...  # noqa: D102
     @property
     def model_name(self) -> str: ...  # noqa: D102
+    @property
+    def window(self) -> int | None: ...  # noqa: D102
     @property
     def speaker(self) -> str | None: ...  # noqa: D102
     @property
@@ -97,6 +102,7 @@ class Exchange:
         self.active = context.dialect.is_active(self.settings)
         self.asks_for_call = self.asking is None and asks_for_call(self.ledger)
         self.entries: Sequence[Entry] = ()  # that a person has steered in
+        self.refusals = 0  # for length
         self.stores_reply = False  # whether the last of the written messages is the reply
 
     def end_without_request(self) -> dict[str, Any] | None:
@@ -138,7 +144,8 @@ class Exchange:
         note_list(self.ledger, self.todos, self.settings)
         note_progress(self.messages, self.ledger, self.context.dialect.tool_names)
         note_work(self.messages, self.ledger, self.settings)
-        request = Request(self.state, self.todos, self.ledger, self.settings, self.context.dialect)
+        model = RequestedModel(self.context.model_name, self.context.window, self.context.tools)
+        request = Request(self.state, self.todos, self.ledger, self.settings, self.context.dialect, model)
         self.heed_person(request)
         # a nudge that was written after the changes shows them
         request.say_changes(is_older=self.ledger.get("unseen") == noted)
@@ -161,7 +168,31 @@ class Exchange:
     @computed_once
     def wire(self) -> list[AnyMessage]:
         """The messages that are sent to the model."""
-        return self.request.build_messages(self.context.prompt, self.context.systems)
+        wire = self.request.build_messages(self.context.prompt, self.context.systems)
+        if self.request.cleared is not None:
+            stream_event(self.request.cleared)
+            self.request.cleared = None
+        return wire
+
+    @property
+    def clears(self) -> bool:
+        """Whether a request that is too long is made smaller and sent again."""
+        return self.settings.max_context != 0
+
+    def takes_refusal(self, watcher: ReplyWatcher) -> bool:
+        """Learn from a refusal for length; tell whether to send a smaller request. The third is the last."""
+        if watcher.too_long is None:
+            return False
+        self.refusals += 1
+        self.request.learn_window(watcher.too_long)
+        self.__dict__.pop("wire", None)  # it is built anew
+        return self.refusals < MOST_REFUSALS
+
+    def end_full(self) -> dict[str, Any]:
+        """Return the update that ends a run whose request does not fit, whatever was cleared."""
+        ended: Any = {**drop_keys(self.ledger, ROUND_KEYS), "end": "context_full"}
+        written = {"messages": self.request.writes} if self.request.writes else {}
+        return {**self.request.update, **self.update, **written, "todo_ledger": ended}
 
     @property
     def may_wait(self) -> bool:
@@ -173,6 +204,8 @@ class Exchange:
 
         Unless the reply `may_call` tools, calls in it are dropped.
         """
+        if watcher.too_long is not None:
+            return self.end_full()
         if watcher.limited_until is not None:
             return self.build_refused_update(watcher.limited_until)
         self.ledger.pop("limit_waits", None)
@@ -188,6 +221,8 @@ class Exchange:
         if watcher.choice_refused:
             self.ledger["unforced"] = True
         used = measure_usage(raw if lost is None else lost.message, self.request.count_characters)
+        if not used.estimated:
+            self.request.note_usage(self.ledger, used.input)
         seconds = self.context.clock() - self.began
         paid = add_request(
             self.ledger, [used, *self.hook_usage.used], seconds, self.settings, self.context.model_name

@@ -126,6 +126,9 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "unseen": {"x": 1},
     "given_up": {"x": "blocked"},
     "passed": [1, "x"],
+    "cleared": {"results": "x", "head": 5, "kept": ["x"]},
+    "counted": [1, 2, 400, 5],
+    "window": ["x", 5],
 }
 TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right value is another
     "todo_finalization_correction": [True, None],
@@ -146,6 +149,8 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
             "best",
             "settled",
             "hooks",
+            "counted",
+            "window",
             "unlisted",
             "goal",
             "plan",
@@ -160,6 +165,7 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
     "open_at_wake": [[5], ["x"]],
     "settings": [{}, {"x": None}],
     "unseen": [{}, {"x": None}],
+    "cleared": [{}],
 }
 SAME_KIND: dict[type, list[Any]] = {int: [5], bool: [True], str: ["x"], list: [["x"]], dict: [{}]}
 
@@ -176,9 +182,9 @@ def test_a_key_has_one_life() -> None:
 
 def test_what_is_dropped_when() -> None:
     assert sorted(THREAD_KEYS) == [
-        "events", "goal", "listed", "missing", "next_id", "passed", "refusals", "shown", "steered",
-        "summaries", "suspects", "tail", "todo_guard_suppressed", "todo_stale_iterations", "told",
-        "unclaimed", "unseen", "vocabulary", "writes",
+        "cleared", "counted", "events", "goal", "listed", "missing", "next_id", "passed", "refusals", "shown",
+        "steered", "summaries", "suspects", "tail", "todo_guard_suppressed", "todo_stale_iterations", "told",
+        "unclaimed", "unseen", "vocabulary", "window", "writes",
     ]  # fmt: skip
     assert sorted(ROUND_KEYS) == [
         "check", "completed", "faults", "held", "judged", "looked", "nag", "outdated", "plan", "plan_when",

@@ -1,0 +1,233 @@
+"""Makes a request fit the model's context window.
+
+What is cleared stays cleared, and each clearing makes much room, so the beginning of the requests changes
+rarely and providers' caches keep working. Only requests are made smaller; the thread keeps everything.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Self
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage
+
+from wakeloop.dialects.base import Dialect
+from wakeloop.loop.announcements import announce
+from wakeloop.loop.ledger import Cleared, Ledger
+from wakeloop.loop.pushes import ASKS_PERSON
+from wakeloop.model.usage import CHARACTERS_PER_TOKEN, count_characters
+from wakeloop.prompts import fill_prompt
+from wakeloop.settings import LoopSettings
+from wakeloop.text.characters import shorten, to_one_line
+from wakeloop.text.marks import added_length, injected_kwargs, kind_of, split_result_text
+
+FULL, EMPTIED = 0.8, 0.5  # of the window: above the first it is cleared, down to the second
+LARGEST_RESULT = 0.25  # of the window
+KEPT_ROUNDS = (4, 2, 1)  # whose results stay, one step after the other
+MEASURED_FROM = 2_000  # characters that a history has to grow by to measure characters per token
+PER_TOKEN = (1.0, 8.0)  # characters, at least and at most
+
+
+class RequestedModel(NamedTuple):
+    """The model that a request goes to: its name, the window in its profile, and its tools by name."""
+
+    name: str
+    window: int | None
+    tools: Mapping[str, Any]
+
+
+NO_MODEL = RequestedModel("", None, {})
+
+
+class Estimate(NamedTuple):
+    """The last request that was counted, in characters and tokens, and the characters of a token."""
+
+    characters: int = 0
+    tokens: int = 0
+    per_token: float = CHARACTERS_PER_TOKEN
+
+    @classmethod
+    def read(cls, notes: Ledger) -> Self:
+        """Read it from the notes."""
+        characters, tokens, hundredths, _ = notes.get("counted", (0, 0, 100 * CHARACTERS_PER_TOKEN, 0))
+        return cls(characters, tokens, hundredths / 100)
+
+    def note(self, notes: Ledger, window: int) -> None:
+        """Note it, with the window that it is measured by."""
+        notes["counted"] = [self.characters, self.tokens, round(100 * self.per_token), window]
+
+    def count_tokens(self, characters: int) -> int:
+        """Estimate the tokens of a request: those of the last one, and what has come or gone since.
+
+        Tools, pictures and instructions are in the tokens of the last one.
+        """
+        return max(0, round(self.tokens + (characters - self.characters) / self.per_token))
+
+    def count_room(self, tokens: float) -> int:
+        """Return how many characters a request of so many tokens may have."""
+        return round(self.characters + (tokens - self.tokens) * self.per_token)
+
+    def update(self, characters: int, tokens: int) -> "Estimate":
+        """Return the estimate after a request that was counted."""
+        grown, more = characters - self.characters, tokens - self.tokens
+        per_token = self.per_token
+        if grown >= MEASURED_FROM and more > 0:
+            per_token = min(max(grown / more, PER_TOKEN[0]), PER_TOKEN[1])
+        return Estimate(characters, tokens, per_token)
+
+
+@dataclass
+class Clearing:
+    """Clears parts of a history, as far as the notes in `cleared` say; `tools` are those of the request."""
+
+    dialect: Dialect
+    settings: LoopSettings
+    tools: Mapping[str, Any]
+    calls: dict[str | None, ToolCall] = field(default_factory=dict)
+
+    def fill(self, name: str, **blanks: Any) -> str:
+        """Return one of the package's prompts."""
+        return fill_prompt(name, self.dialect.prompt_folder, self.settings.prompts, **blanks)
+
+    def apply(self, messages: Sequence[AnyMessage], cleared: Cleared) -> Sequence[AnyMessage]:
+        """Return what is sent of a history: the same for the same beginning and the same notes."""
+        rounds, results = (
+            find_end(messages, cleared.get("rounds")),
+            find_end(messages, cleared.get("results")),
+        )
+        cut = find_end(messages, cleared.get("cut"))
+        sent, left_out, stays = list[AnyMessage](), 0, True
+        for place, message in enumerate(messages[: max(rounds, results, cut)]):
+            if isinstance(message, AIMessage):
+                self.calls |= {call["id"]: call for call in message.tool_calls}
+            if not isinstance(message, ToolMessage):  # a result leaves with its call
+                stays = place >= rounds or never_leaves(message)
+                left_out += not stays and isinstance(message, AIMessage)
+            if isinstance(message, ToolMessage) and stays:
+                head = cleared["head"] if place < cut else None
+                if place < results:
+                    sent.append(self.clear_result(message, cleared))
+                else:
+                    sent.append(self.cut_result(message, head))
+            elif stays:
+                sent.append(message)
+            if left_out and place == rounds - 1:
+                text = announce(self.fill("cleared_rounds", rounds=left_out), self.settings, "cleared_rounds")
+                sent.append(HumanMessage(text, additional_kwargs=injected_kwargs("repair")))
+        return [*sent, *messages[max(rounds, results, cut) :]]
+
+    def clear_result(self, message: ToolMessage, cleared: Cleared) -> ToolMessage:
+        """Return a result of which only a line is left, and what the graph added if it shows the list."""
+        name = self.name_tool(message)
+        if name in self.dialect.tool_names or name == ASKS_PERSON:
+            return message
+        size = count_characters(message) - added_length(message)
+        call = format_call(name, self.calls.get(message.tool_call_id))
+        line = self.fill("cleared_result", size=f"{size:,}", call=call)
+        added = split_result_text(message)[1] if message.id in cleared.get("kept", ()) else ""
+        return message.model_copy(update={"content": line + added}) if len(line) < size else message
+
+    def cut_result(self, message: ToolMessage, head: int | None) -> ToolMessage:
+        """Return a result of which only the head is left, with how to read the rest."""
+        own, name = split_result_text(message)[0], self.name_tool(message)
+        if head is None or len(own) <= head or name == ASKS_PERSON:
+            return message
+        shown = own[:head]
+        counts = {"shown": f"{head:,}", "size": f"{len(own):,}"}
+        counts |= {"lines": f"{len(shown.splitlines()):,}", "all": f"{len(own.splitlines()):,}"}
+        arguments = find_paging_arguments(self.tools.get(name))
+        prompt = "cut_result_by" if arguments else "cut_result"
+        rest = self.fill(prompt, **counts, **({"arguments": arguments} if arguments else {}), tool=name)
+        return message.model_copy(update={"content": f"{shown}\n{rest}{split_result_text(message)[1]}"})
+
+    def name_tool(self, message: ToolMessage) -> str:
+        """Return the name of the tool that a result comes from."""
+        call = self.calls.get(message.tool_call_id)
+        return message.name or (call["name"] if call else "a tool")
+
+    def plan(self, messages: Sequence[AnyMessage], cleared: Cleared, most: int, largest: int) -> Cleared:
+        """Return what to clear, so that `most` characters are left; no result is cut below `largest`.
+
+        The steps come in this order, and the first that is enough is the last.
+        """
+        starts = [place for place, message in enumerate(messages) if isinstance(message, AIMessage)]
+        rounds = [place for place in starts if messages[place].tool_calls]  # type: ignore[union-attr]
+        new: Cleared = {**cleared}
+
+        def fits(more: Cleared) -> bool:
+            return sum(map(count_characters, self.apply(messages, {**new, **more}))) <= most
+
+        for kept in KEPT_ROUNDS:
+            if len(rounds) > kept and rounds[-kept] > find_end(messages, new.get("results")):
+                new["results"] = messages[rounds[-kept] - 1].id or ""
+            if fits({}):
+                return new
+        new |= {"cut": messages[-1].id or "", "head": max(largest, 1)}
+        if fits({}):
+            return new
+        later = [place for place in starts if place > find_end(messages, new.get("rounds"))]
+        marks: list[Cleared] = [{"rounds": messages[place - 1].id or ""} for place in later]
+        if marks:
+            new |= marks[min(bisect_left(marks, True, key=fits), len(marks) - 1)]  # noqa: FBT003
+        return new
+
+
+def find_end(messages: Sequence[AnyMessage], key: str | None) -> int:
+    """Return the place after the message with this id; 0 if it is not there."""
+    if key is None:
+        return 0
+    for place, message in enumerate(messages, 1):
+        if message.id == key:
+            return place
+    return 0
+
+
+def find_visible(
+    messages: Sequence[Any], notes: Ledger, *marks: Literal["results", "rounds"]
+) -> Sequence[Any]:
+    """Return the part of a history that comes after what was cleared."""
+    cleared = notes.get("cleared", {})
+    end = max(find_end(messages, cleared.get(mark)) for mark in marks)
+    return messages[end:] if end else messages
+
+
+def find_window(settings: LoopSettings, notes: Ledger, model: str, profile: int | None) -> int | None:
+    """Return the tokens that a request may have; None if that is not known, or nothing is to be cleared."""
+    if settings.max_context == 0:
+        return None
+    name, learned = notes.get("window", ("", 0))
+    known = [settings.max_context or profile, learned if name == model else None]
+    return min(filter(None, known), default=None)
+
+
+def read_profile_window(model: Any) -> int | None:
+    """Return the window in a model's profile, which langchain-core keeps, or None."""
+    profile = getattr(model, "profile", None)
+    tokens = profile.get("max_input_tokens") if isinstance(profile, Mapping) else None
+    return tokens if type(tokens) is int and tokens > 0 else None
+
+
+def never_leaves(message: AnyMessage) -> bool:
+    """Tell whether a message is never left out: words of others, answers of a person, a compaction."""
+    if isinstance(message, AIMessage):
+        blocks = message.content if isinstance(message.content, list) else ()
+        compacts = any(isinstance(block, dict) and block.get("type") == "compaction" for block in blocks)
+        return compacts or any(call["name"] == ASKS_PERSON for call in message.tool_calls)
+    is_own = isinstance(message, HumanMessage) and kind_of(message) not in (None, "event")
+    return isinstance(message, SystemMessage) or not is_own
+
+
+def format_call(name: str, call: Mapping[str, Any] | None) -> str:
+    """Return a call in one short line.
+
+    >>> format_call("read_file", {"args": {"path": "a.md"}})
+    "read_file(path='a.md')"
+    """
+    args = ", ".join(f"{key}={value!r}" for key, value in call["args"].items()) if call else ""
+    return shorten(to_one_line(f"{name}({args})"), 120)
+
+
+def find_paging_arguments(tool: Any) -> str:
+    """Return the arguments by which a tool may be asked for another part: those that are whole numbers."""
+    schemas: Mapping[str, Any] = getattr(tool, "args", None) or {}
+    return " and ".join(name for name, schema in schemas.items() if "'integer'" in str(schema))

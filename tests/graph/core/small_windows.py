@@ -1,0 +1,88 @@
+"""Models with a small context window, and jobs that do not fit it."""
+
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.tools import BaseTool, tool
+from pydantic import PrivateAttr
+
+from wakeloop.testing import Knobs, ScriptedModel, WeakModel
+from wakeloop.testing.jobs import Call, PlainJob, Step
+from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN, render_message
+
+WINDOW = 15_000
+RESULT = 8_000  # characters: 2,000 tokens
+
+
+def count_tokens(tools: Any, request: list[BaseMessage]) -> int:
+    """The tokens of a request, as the models of this file count them."""
+    return (len(str(tools)) + sum(len(render_message(one)) for one in request)) // CHARACTERS_PER_TOKEN
+
+
+class Refusing:
+    """Refuses requests above its limit in these words, which may name the limit and what was asked."""
+
+    limit: int
+    words: str
+
+    def check(self, tools: Any, request: list[BaseMessage]) -> None:
+        asked = count_tokens(tools, request)
+        if asked > self.limit:
+            self.refused.append(asked)  # type: ignore[attr-defined]
+            raise ValueError(self.words.format(limit=self.limit, asked=asked))
+
+
+class SmallWeakModel(Refusing, WeakModel):
+    """A weak model that works from the request alone: what was cleared it has never seen."""
+
+    limit: int = WINDOW
+    words: str = "prompt is too long: {asked} tokens > {limit} maximum"
+    _refused: list[int] = PrivateAttr(default_factory=list)
+
+    @property
+    def refused(self) -> list[int]:
+        return self._refused
+
+    def _choose_step(self, request: list[BaseMessage]) -> Any:
+        self.check(self.bound[-1], request)
+        return super()._choose_step(request)
+
+
+class SmallScriptedModel(Refusing, ScriptedModel):
+    """A script of which a refused request takes nothing."""
+
+    limit: int = WINDOW
+    words: str = "prompt is too long: {asked} tokens > {limit} maximum"
+    _refused: list[int] = PrivateAttr(default_factory=list)
+
+    @property
+    def refused(self) -> list[int]:
+        return self._refused
+
+    def _choose_step(self, request: list[BaseMessage]) -> Any:
+        self.check(self.bound[-1], request)
+        return super()._choose_step(request)
+
+
+@tool
+def look(path: str) -> str:
+    """Look at a file."""
+    return f"{path}: {'word ' * RESULT}"[:RESULT]
+
+
+@tool
+def read(path: str, offset: int = 0, limit: int = 100) -> str:
+    """Read a file."""
+    return f"{path}: {'word ' * 10 * RESULT}"[: 10 * RESULT]
+
+
+def job(items: int) -> PlainJob:
+    """So many items, each with one call."""
+    return PlainJob([Step(f"item {n}", (Call("look", {"path": f"f{n}.md"}),)) for n in range(1, items + 1)])
+
+
+def weak_model(items: int, **fields: Any) -> SmallWeakModel:
+    return SmallWeakModel(job(items), seed=1, knobs=Knobs(forgets_cleared="cleared:"), **fields)
+
+
+TOOLS: list[BaseTool] = [look, read]
