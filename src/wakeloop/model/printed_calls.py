@@ -58,6 +58,8 @@ _START = re.compile(  # where calls may begin: a mark or tag anywhere, the rest 
     rf"|^{_NAME}(?=\(\{{|\[ARGS\])|\A\[(?={_NAME}\()",
     re.IGNORECASE | re.MULTILINE,
 )
+_TILDES = re.compile(r"^([ \t]*)~~~", re.MULTILINE)  # the other fence of Markdown
+_BACKTICKS = re.compile(r"^`([\[{].*[\]}])`(?=\s*$)", re.MULTILINE)  # around a whole line
 _CHANNEL = re.compile(  # what comes before `to=functions.`
     r"(?:<\|start\|>)?(?:assistant\s*)?(?:<\|channel\|>)?(?:(?:commentary|analysis)\s+)?\Z"
 )
@@ -81,7 +83,8 @@ def find_printed_calls(text: str, tools: Collection[str]) -> tuple[int, list[Pri
     >>> find_printed_calls('I look. <tool_call>{"name": "look", "arguments": {}}</tool_call>', {"look"})
     (8, [PrintedCall(name='look', args={})])
     """
-    text = strip_end_marks(text).rstrip()
+    text = _TILDES.sub(r"\1```", strip_end_marks(text))
+    text = _BACKTICKS.sub(r" \1 ", text).rstrip()  # neither moves anything
     if not (text.endswith(_LAST) or "<" in text[-_MOST_TRIES:]) or not any(name in text for name in tools):
         return len(text), []
     for start in _find_starts(text):

@@ -190,7 +190,7 @@ def test_c40_openais_field(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("form", [Chat(), Responses()], ids=["chat", "responses"])
-def test_c40_openais_field_over_the_wire(rig: Rig, form: Form) -> None:
+def test_c91_openais_field_over_the_wire(rig: Rig, form: Form) -> None:
     pieces = form.name == "chat" and rig.door.endswith("stream")  # which its client drops
     rig.speaks(form).build([Said(refusal="I cannot help.")])
     out = rig.run("go")

@@ -103,12 +103,12 @@ def as_dict(item: Any) -> Any:
 
 
 @given(WRITES)
-def test_messages_as_dicts_do_what_the_objects_do(writes: Any) -> None:
+def test_c80_messages_as_dicts_do_what_the_objects_do(writes: Any) -> None:
     sent = [[as_dict(item) for item in items] for items in writes]
     assert shown(merge_messages([], sent)) == shown(merge_messages([], writes))
 
 
-def test_a_dict_with_the_role_remove_removes() -> None:
+def test_c80_a_dict_with_the_role_remove_removes() -> None:
     start = merge_messages([], [[HumanMessage("1", id="a"), HumanMessage("2", id="b")]])
     remove = {"role": "remove", "content": "", "id": "a"}
     assert [m.id for m in merge_messages(start, [remove])] == ["b"]

@@ -124,7 +124,7 @@ NEW = [("a new thread", node) for node in NODES if node != "finalization_guard"]
 
 
 @pytest.mark.parametrize(("before", "node"), [*EMPTIED, *NEW])
-def test_a_thread_without_a_message_continues_from_every_node(before: str, node: str) -> None:
+def test_c92_a_thread_without_a_message_continues_from_every_node(before: str, node: str) -> None:
     quiet = {"stop_on_repeat": True, "max_wake_cycles": 2, "guard_retries": 0}
     model = ScriptedModel(*(f"Reply {n}." for n in range(6)))
     agent = create_todo_agent(model, checkpointer=InMemorySaver(), settings=quiet)

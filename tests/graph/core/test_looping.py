@@ -280,9 +280,7 @@ def test_a_cut_reply_brings_nothing(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("tool_polls", [False, True])
-def test_c89_a_tool_that_polls_is_never_idle_any_other_is_named(
-    thread: Make, *, tool_polls: bool
-) -> None:
+def test_c89_a_tool_that_polls_is_never_idle_any_other_is_named(thread: Make, *, tool_polls: bool) -> None:
     @tool
     def poll(job: str) -> str:
         """Ask how a job is."""

@@ -56,20 +56,11 @@ def run(*tools: BaseTool, asynchronous: bool = False, layer: bool = False) -> di
 
 
 LAYER = pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
-ERRORS = {
-    "c94": SystemExit("bye"),
-    "c81": Panic("bye"),
-    "c78": asyncio.CancelledError("bye"),
-    "error": ValueError("bye"),
-}
+ASYNC = pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 
 
-@LAYER
-@pytest.mark.parametrize("asynchronous", [False, True])
-@pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
-def test_c78_c81_c94_whatever_a_tool_raises_is_its_own_result(
-    error: BaseException, *, asynchronous: bool, layer: bool
-) -> None:
+def is_the_tools_own_result(error: BaseException, *, asynchronous: bool, layer: bool) -> None:
+    """Raised by a synchronous and by an asynchronous tool, next to one that works."""
     fail = raising(error)
 
     async def afail() -> str:
@@ -77,13 +68,36 @@ def test_c78_c81_c94_whatever_a_tool_raises_is_its_own_result(
 
     only_sync = StructuredTool.from_function(fail, name="fail")
     both = StructuredTool.from_function(fail, afail, name="both")
-    if layer and isinstance(error, Exception):  # what becomes of it is up to the agent
-        with pytest.raises(type(error), match="bye"):
-            run(only_sync, both, look, asynchronous=asynchronous, layer=layer)
-        return
     got = run(only_sync, both, look, asynchronous=asynchronous, layer=layer)
     said = f"Error: {type(error).__name__}: bye"
     assert got == {"fail": said, "both": said, "look": "seen"}
+
+
+@LAYER
+@ASYNC
+def test_c78_a_cancelled_scope_of_a_tools_own(*, asynchronous: bool, layer: bool) -> None:
+    is_the_tools_own_result(asyncio.CancelledError("bye"), asynchronous=asynchronous, layer=layer)
+
+
+@LAYER
+@ASYNC
+def test_c81_the_panic_of_a_tool(*, asynchronous: bool, layer: bool) -> None:
+    is_the_tools_own_result(Panic("bye"), asynchronous=asynchronous, layer=layer)
+
+
+@LAYER
+@ASYNC
+def test_c94_the_exit_of_a_tool(*, asynchronous: bool, layer: bool) -> None:
+    is_the_tools_own_result(SystemExit("bye"), asynchronous=asynchronous, layer=layer)
+
+
+@ASYNC
+def test_an_exception_is_a_result_in_the_graph_and_up_to_the_agent_in_the_middleware(
+    *, asynchronous: bool
+) -> None:
+    is_the_tools_own_result(ValueError("bye"), asynchronous=asynchronous, layer=False)
+    with pytest.raises(ValueError, match="bye"):
+        is_the_tools_own_result(ValueError("bye"), asynchronous=asynchronous, layer=True)
 
 
 @LAYER
@@ -134,7 +148,7 @@ def test_c78_a_task_that_is_cancelled_ends(*, layer: bool) -> None:
 
 
 @LAYER
-@pytest.mark.parametrize("asynchronous", [False, True])
+@ASYNC
 def test_a_tool_with_a_time_limit_ends_in_time(*, asynchronous: bool, layer: bool) -> None:
     late = Event()
 

@@ -53,6 +53,8 @@ FORMS = {  # family and form: every one is look(path="a")
     "fenced JSON on one line": f"```json {CALL} ```",
     "fenced JSON of Windows": f"```json\r\n{CALL}\r\n```",
     "fenced JSON in a list": f"   ```json\n   {CALL}\n   ```",
+    "JSON fenced with tildes": f"~~~json\n{CALL}\n~~~",
+    "JSON in backticks": f"`{CALL}`",
     "a fence without a language": f"```\n{SET}\n```",
     "JSON alone": CALL,
     "JSON, indented": f"  {CALL}",
@@ -73,6 +75,9 @@ ANSWERS = (
     # calls that are shown, with words after them
     f"The call was:\n\n```json\n{CALL}\n```\n\nIt found the file.",
     f"Qwen's models print `<tool_call>{CALL}</tool_call>`.",
+    f"The call was:\n\n~~~json\n{CALL}\n~~~\n\nIt found the file.",
+    f"~~~python\nTEMPLATE = (\n{CALL}\n)\n~~~",
+    f"`{CALL}` is what I sent.",
     f"Write it like this: `{CALL}`",
     f"To look at a file, send this call:\n\n{CALL}\n\nThe path is relative to the root.",
     'I called look({"path": "a"}) and found nothing.',

@@ -122,7 +122,7 @@ def leaving(text: str) -> dict[str, str]:
     return {door: str(look(text)) for door, look in DOORS.items()}
 
 
-def test_the_table_has_every_service_whose_keys_are_named() -> None:
+def test_c88_the_table_has_every_service_whose_keys_are_named() -> None:
     services = [key.service for key in KEY_FORMATS]
     assert set(NAMED.split(", ")) <= set(services)
     assert len(services) == len(set(services))
@@ -134,7 +134,7 @@ def test_the_table_has_every_service_whose_keys_are_named() -> None:
 @pytest.mark.parametrize("service", KEYS)
 @settings(max_examples=20)
 @given(data=st.data())
-def test_a_services_key_leaves_by_no_door(service: str, data: st.DataObject) -> None:
+def test_c88_a_services_key_leaves_by_no_door(service: str, data: st.DataObject) -> None:
     key = data.draw(KEYS[service])
     assert redact_text(f"use {key}, then '{key}'\n") == "use …, then '…'\n"
     assert [door for door, seen in leaving(f"a {key}\nb").items() if key in seen] == []

@@ -347,14 +347,14 @@ def test_no_path_is_written_outside(path):
         assert (Path(base) / "outside" / "secret.txt").read_text() == SECRET
 
 
-def test_a_pattern_of_a_million_characters_is_refused_at_once(root: Path) -> None:
+def test_c87_a_pattern_of_a_million_characters_is_refused_at_once(root: Path) -> None:
     for name, args in (("list_files", {}), ("search_files", {"query": "needle"})):
         for pattern in ("*" * 1_000_000, "*.py," * 200_000):
             with pytest.raises(ToolException, match=r"pattern has 1,000,000 characters; at most 1,000 are"):
                 call(root, name, pattern=pattern, **args)
 
 
-def test_a_name_that_steers_a_terminal_is_escaped_in_every_result(root: Path) -> None:
+def test_c87_a_name_that_steers_a_terminal_is_escaped_in_every_result(root: Path) -> None:
     (root / "red\x1b[31m.txt").write_text("needle")
     escaped = "'red\\x1b[31m.txt'"
     assert escaped in call(root, "list_files").splitlines()

@@ -71,7 +71,7 @@ def is_second_hidden(rows: Iterator[str]) -> bool:
 
 
 @pytest.mark.parametrize("table", THREAD_TABLES)
-def test_threads_lists_every_other_thread(whole: Path, tmp_path: Path, table: str) -> None:
+def test_c97_threads_lists_every_other_thread(whole: Path, tmp_path: Path, table: str) -> None:
     hidden = []
     for what in damage_each_column(whole, tmp_path, "t.db", table):
         database = DatabaseFile(tmp_path / "t.db")
@@ -82,7 +82,7 @@ def test_threads_lists_every_other_thread(whole: Path, tmp_path: Path, table: st
 
 
 @pytest.mark.parametrize("table", [*THREAD_TABLES[:2], *SESSION_TABLES])
-def test_ps_lists_every_other_session(whole: Path, tmp_path: Path, table: str) -> None:
+def test_c97_ps_lists_every_other_session(whole: Path, tmp_path: Path, table: str) -> None:
     hidden = []
     file = "t.db-sessions" if table in SESSION_TABLES else "t.db"
     for what in damage_each_column(whole, tmp_path, file, table):

@@ -322,7 +322,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("line", UNREADABLE.values(), ids=UNREADABLE)
-def test_an_answer_that_cannot_be_parsed_ends_its_call_at_once(held: Held, line: str) -> None:
+def test_c95_an_answer_that_cannot_be_parsed_ends_its_call_at_once(held: Held, line: str) -> None:
     held.start(bare=bare({}, line))
     session = held.tools["go"].server.session
     for _ in range(2):
@@ -332,13 +332,13 @@ def test_an_answer_that_cannot_be_parsed_ends_its_call_at_once(held: Held, line:
     assert held.tools["go"].server.session is session
 
 
-def test_a_result_is_not_held_up_by_the_schema_that_announced_it(held: Held) -> None:
+def test_c96_a_result_is_not_held_up_by_the_schema_that_announced_it(held: Held) -> None:
     slow = {"content": [], "structuredContent": {"n": "a" * 40 + "!"}}
     held.start(bare=bare({"outputSchema": SLOW}, {"result": slow}))
     assert json.loads(held("go")) == slow["structuredContent"]
 
 
-def test_a_byte_that_is_not_utf8_and_a_printed_line_spoil_no_answer(held: Held) -> None:
+def test_c95_a_byte_that_is_not_utf8_and_a_printed_line_spoil_no_answer(held: Held) -> None:
     held.start(bare=bare({}, "{a line that somebody printed}\n" + as_line('"caf\xe9"')))
     assert held("go") == "caf\ufffd"
 
@@ -355,7 +355,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("given", "names"), NAMES)
-def test_tools_whose_names_would_be_one_get_a_suffix_that_stays(
+def test_c79_tools_whose_names_would_be_one_get_a_suffix_that_stays(
     given: list[list[str]], names: list[list[str]]
 ) -> None:
     servers: list[Any] = []
@@ -371,7 +371,7 @@ def test_tools_whose_names_would_be_one_get_a_suffix_that_stays(
     assert mcp_tools.choose_tool_names(servers[:1]) == chosen[:1]
 
 
-def test_two_servers_with_one_tool_are_both_usable(held: Held) -> None:
+def test_c79_two_servers_with_one_tool_are_both_usable(held: Held) -> None:
     answers = [{"result": {"content": [{"type": "text", "text": text}]}} for text in ("one", "two")]
     held.start(first=bare({}, answers[0]), second=bare({}, answers[1]))
     plain, suffixed = held.tools
@@ -400,7 +400,7 @@ def test_two_servers_with_one_tool_are_both_usable(held: Held) -> None:
     ],
     ids=["no name", "no schema", "doubled"],
 )
-def test_a_tool_that_no_model_could_be_shown_is_one_sentence(
+def test_c96_a_tool_that_no_model_could_be_shown_is_one_sentence(
     held: Held, tool: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(CommandError) as refused:

@@ -49,7 +49,7 @@ def test_a_file_that_is_there_is_kept_unless_it_is_meant(db: Path) -> None:
     assert title("report-a.html") == "a – wakeloop"
 
 
-def test_nothing_is_written_through_a_link_at_the_name_of_a_temporary_file(
+def test_c86_nothing_is_written_through_a_link_at_the_name_of_a_temporary_file(
     db: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = Path("mine.txt")

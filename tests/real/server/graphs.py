@@ -54,6 +54,8 @@ def called(text: str) -> tuple[str, dict[str, Any]] | None:
     """The call that a person asks for."""
     if text.startswith("peer "):
         return "talk_to_agent", {"agent": text.removeprefix("peer "), "message": "hello"}
+    if text in LEAVES:
+        return "leave", {"how": text}
     tool = {"slow": "wait", "look": "look"}.get(text)
     return (tool, {}) if tool else None
 
@@ -67,6 +69,18 @@ def wait() -> str:
     """Take a second."""
     time.sleep(1)
     return "waited"
+
+
+class Panic(BaseException):
+    """What a Rust extension raises."""
+
+
+LEAVES = {"exit": SystemExit, "panic": Panic, "cancel": asyncio.CancelledError}
+
+
+async def leave(how: str) -> str:
+    """Raise what no tool should."""
+    raise LEAVES[how]("bye")
 
 
 async def look() -> str:
@@ -92,7 +106,8 @@ def sessions() -> ServerHost:
 
 
 def main() -> Any:
-    tools = [ask, wait, *session_tools(sessions, ["talk_to_agent"])]
+    ends = StructuredTool.from_function(coroutine=leave, name="leave")
+    tools = [ask, wait, ends, *session_tools(sessions, ["talk_to_agent"])]
     return create_todo_agent(Parrot(), tools=tools, context_schema=Context)
 
 

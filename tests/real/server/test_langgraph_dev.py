@@ -154,6 +154,36 @@ def test_the_host_wakes_a_session_in_order_and_once(host: ServerHost, name: str)
     assert status in host.list()
 
 
+def test_c98_a_session_is_not_at_rest_while_an_event_is_under_way(host: ServerHost, name: str) -> None:
+    for text in ("hello", "slow", "hello again"):
+        host.send(name, {"kind": "human", "text": text})
+        assert not host.wait(name, timeout=0)
+        looks = 0
+        while True:
+            status = host.status(name)
+            if text in texts(host, name):
+                break
+            looks += 1
+            assert status.state == "running" or status.queued == 1
+        assert looks
+        assert host.wait(name, timeout=30)
+        assert (host.status(name).state, host.status(name).queued) == ("dormant", 0)
+    assert host.wait(timeout=30)
+
+
+@pytest.mark.parametrize("how", ["exit", "panic", "cancel"])
+def test_c94_a_tool_that_would_end_the_server_is_its_own_error(host: ServerHost, name: str, how: str) -> None:
+    host.send(name, {"kind": "human", "text": how})
+    assert host.wait(name, timeout=30)
+    status = host.status(name)
+    assert (status.state, status.reason, status.error) == ("dormant", "answered", None)
+    told = {"exit": "SystemExit: bye", "panic": "Panic: bye", "cancel": "CancelledError: bye"}
+    assert f"Error: {told[how]}" in texts(host, name)
+    host.send(name, {"kind": "human", "text": "hello"})
+    assert host.wait(name, timeout=30)
+    assert texts(host, name)[-1] == "read: hello"
+
+
 def test_many_events_for_one_thread_keep_one_worker_busy(host: ServerHost, name: str) -> None:
     for number in range(12):
         host.send(name, {"kind": "human", "text": "slow" if number == 0 else f"text {number}"})

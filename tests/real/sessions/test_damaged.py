@@ -162,7 +162,7 @@ class Panic(BaseException):
     """What a Rust extension raises."""
 
 
-def test_a_model_or_a_tool_that_would_end_the_process_runs_once_and_is_reported(
+def test_c81_a_model_or_a_tool_that_would_end_the_process_runs_once_and_is_reported(
     connection: sqlite3.Connection, url: str
 ) -> None:
     ran: list[str] = []

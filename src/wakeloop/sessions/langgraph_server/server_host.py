@@ -27,6 +27,7 @@ from wakeloop.sessions.host import (
     find_agent,
     unknown_session_error,
 )
+from wakeloop.sessions.host_rules import find_unread_events
 from wakeloop.sessions.langgraph_server.background_runner import OUTAGE_ERRORS, BackgroundRunner
 from wakeloop.sessions.langgraph_server.server_runner import POLL_EVERY, ServerRunner
 from wakeloop.sessions.langgraph_server.server_store import ServerStore, iterate_pages, server_thread_id
@@ -206,12 +207,15 @@ class ServerHost:
         """Return the status of a session; None if the server does not have the thread."""
         agent, queued = find_agent(thread_id, self.agents), 0
         try:
-            queued = sum(not item["taken"] for item in self.store.list_waiting(thread_id))
+            items = self.store.list_waiting(thread_id)
+            queued = sum(not item["taken"] for item in items)
             snapshot = self.store.read_state(thread_id)
             error = self.background.errors.get(thread_id) or self.store.read_error(thread_id)
             found = SessionStatus.from_snapshot(thread_id, agent, snapshot, queued)
             if found.state == "running" and self.store.is_cancelled(thread_id):
                 found = replace(found, state="cancelled", reason="cancelled")
+            if _is_about_to_run(snapshot, items):
+                found = replace(found, state="running", reason=None, on=None)
             return replace(found, error=error) if error else found
         except NotFoundError:
             return None
@@ -219,6 +223,34 @@ class ServerHost:
             raise
         except Exception as fault:  # noqa: BLE001 - one unreadable session must not hide the others
             return SessionStatus.from_error(thread_id, fault, queued)
+
+    @explain_server_errors
+    def wait(self, thread_id: str | None = None, timeout: float | None = None) -> bool:
+        """Wait until no event waits for a thread, or for any thread.
+
+        Events that follow a question wait until a person answers, so give a timeout if an agent may ask.
+        Events of failed runs do not count.
+
+        Args:
+            thread_id: The thread; None for all threads.
+            timeout: The longest time to wait, in seconds; None for no limit.
+
+        Returns:
+            False if the time ran out first.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        if thread_id is not None:
+            check_name("thread's id", thread_id)
+        while self.has_unsettled(thread_id):
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            time.sleep(POLL_EVERY)
+        return True
+
+    def has_unsettled(self, thread_id: str | None) -> bool:
+        """Tell whether an event waits, or is in a run, for a thread or for any (None)."""
+        threads = self.store.list_threads() if thread_id is None else [thread_id]
+        return any(not item.get("error") for thread in threads for item in self.store.list_waiting(thread))
 
     @explain_server_errors
     def snapshot(self, thread_id: str) -> StateSnapshot:
@@ -270,6 +302,14 @@ class DirectHost:
     def __getattr__(self, name: str) -> Any:
         method = getattr(type(self.host), name)
         return partial(getattr(method, "__wrapped__", method), self.host)
+
+
+def _is_about_to_run(snapshot: StateSnapshot, items: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether a run has taken events that its thread has not read: the server has not begun it yet."""
+    taken = [item for item in items if item["taken"]]
+    if not taken:
+        return False
+    return bool(find_unread_events(snapshot, [item["event"] for item in taken], taken[0].get("question")))
 
 
 def _format_time(when: Any) -> str | None:
