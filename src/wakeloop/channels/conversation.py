@@ -1,6 +1,6 @@
 """The channel of the conversation: its list and its reducer."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from hashlib import blake2s
 from itertools import chain
@@ -26,25 +26,24 @@ REMOVE_ALL_MESSAGES = "__remove_all__"
 class Messages(IndexedList[Any]):
     """The conversation, with an index by message id, and by call id for tool results.
 
-    The first `legal_count` messages are known to be legal: every call has its result. `measured_size` is the
-    number of messages whose size is known, and their size.
+    The first `legal_count` messages are known to be legal: every call has its result.
     """
 
-    __slots__ = ("legal_count", "measured_size")
-    measured_size: tuple[int, int]
+    __slots__ = ("legal_count",)
     legal_count: int
 
     def __init__(self, items: Iterable[Any] = (), where: dict[Any, int] | None = None) -> None:
-        super().__init__(items, where)
-        self.legal_count, self.measured_size = 0, (0, 0)
-        if where is None:
+        super().__init__(items, {} if where is None else where)
+        self.legal_count = 0
+        if where is None:  # built here, since `key` would cost a call per message
             for place, message in enumerate(self):
+                self.places[message.id] = place
                 if message.type == "tool":
                     self.places["call", message.tool_call_id] = place
 
     def __copy__(self) -> Self:
         new = super().__copy__()
-        new.legal_count, new.measured_size = self.legal_count, self.measured_size
+        new.legal_count = self.legal_count
         return new
 
     @staticmethod
@@ -58,8 +57,6 @@ class Messages(IndexedList[Any]):
         # A replaced message makes everything after it unknown again.
         if place < self.legal_count:
             self.legal_count = self.round_start(place)
-        if place < self.measured_size[0]:
-            self.measured_size = 0, 0
         if item.type == "tool":
             self.places["call", item.tool_call_id] = place
         return place
@@ -69,12 +66,6 @@ class Messages(IndexedList[Any]):
         while place and self[place].type == "tool":
             place -= 1
         return place
-
-    def total_size(self, of: Callable[[Any], int]) -> int:
-        """Return the total size of all messages. Only new messages are measured."""
-        places, known = self.measured_size
-        self.measured_size = len(self), known + sum(map(of, self[places:]))
-        return self.measured_size[1]
 
     def has_call(self, call_id: str, place: int) -> bool:
         """Return whether a message before this place made a call with this id; if not, note this place."""

@@ -80,6 +80,17 @@ class PlainTodosChannel(CheapReducerChannel):
 
     __slots__ = ()
 
+    def __init__(self, typ: Any, operator: Any) -> None:
+        super().__init__(typ, operator)
+        self.value = Todos()
+
+    def get(self) -> Any:
+        """Return the list, which says that it is stored as a whole."""
+        value = super().get()
+        if isinstance(value, Todos):
+            value.is_plain = True
+        return value
+
     def update(self, values: Sequence[Any]) -> bool:
         """Apply the writes of a superstep."""
         return super().update(read_overwrites(values))

@@ -27,15 +27,16 @@ class Todos(IndexedList[Any]):
     If somebody else than the graph's own nodes wrote it, `before` is the list before that, until a node takes
     the new one over; `by` names the tool, `overruled` the items for which a todo call beside it has won.
     `fault` says why an input was refused. `began` is the list that the run was given, for `join_todos`.
-    `loaded` says that it comes from a snapshot, which knows nothing of all this. `stamp` is its stamp, once
-    somebody has asked for it.
+    `loaded` says that it comes from a snapshot, which knows nothing of all this. `is_plain` says that its
+    channel stores it as a whole. `stamp` is its stamp, once somebody has asked for it.
     """
 
-    __slots__ = ("before", "began", "by", "fault", "loaded", "overruled", "stamp", "superstep")
+    __slots__ = ("before", "began", "by", "fault", "is_plain", "loaded", "overruled", "stamp", "superstep")
     before: "list[Todo] | None"
     began: "list[Todo] | None"
     by: str | None
     fault: str | None
+    is_plain: bool
     loaded: bool
     overruled: list[int | str]
     stamp: int | None
@@ -44,7 +45,7 @@ class Todos(IndexedList[Any]):
     def __init__(self, items: Sequence[Any] = (), where: dict[Any, int] | None = None) -> None:
         super().__init__(items, where)
         self.before, self.began, self.by, self.fault, self.superstep = None, None, None, None, None
-        self.loaded, self.stamp, self.overruled = False, None, []
+        self.loaded, self.is_plain, self.stamp, self.overruled = False, False, None, []
 
     def __copy__(self) -> Self:
         new = self.replaced_by(self, self.places)
@@ -64,6 +65,16 @@ class Todos(IndexedList[Any]):
         return item.get("id")
 
 
+class OwnList(Todos):
+    """The whole list as the loop's own hooks write it, so that a stream of updates shows it to a UI.
+
+    As a write it is not taken for a list that somebody else wrote. Only a run that crashed before its
+    superstep was stored reads it back as such: the model is then shown once more what it wrote itself.
+    """
+
+    __slots__ = ()
+
+
 def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     """Replace the list, or change items by id: the reducer of `todos`, for a `DeltaChannel`.
 
@@ -78,6 +89,11 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     merged = copy(state) if isinstance(state, Todos) else load_todos(state)
     for write in writes:
         if write is None:
+            continue
+        if isinstance(write, OwnList):
+            began = getattr(merged, "began", None)
+            merged = Todos(write, write.places)
+            merged.began, merged.stamp = began, write.stamp
             continue
         try:
             if write and isinstance(write, dict) and _CHANGES.issuperset(write):

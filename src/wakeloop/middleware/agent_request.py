@@ -190,8 +190,7 @@ class AgentRequest:
         before, now = _by_id(stored), _by_id(request.messages)
         shown = ledger.get("shown")
         changed: dict[int, str | None] = {}
-        for message in given:
-            old = before.get(message.id)
+        for message, old in zip(given, map(before.get, [message.id for message in given]), strict=True):
             if message is not old and message != old:
                 changed[id(message)] = message.id
         if not changed and len(stored) == len(given):
@@ -213,7 +212,7 @@ class AgentRequest:
         """Build the agent's request: messages, tools, tool choice and format."""
         exchange, request = self.exchange, self.request
         wire = exchange.wire
-        self.given = frozenset(message.id for message in wire)
+        self.given = frozenset([message.id for message in wire])
         system: SystemMessage | None = None
         if wire and isinstance(wire[0], SystemMessage):
             system, wire = wire[0], wire[1:]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AnyMessage, ToolMessage
 
 from wakeloop.checks.tools import get_tool_name
 from wakeloop.dialects.base import Dialect
@@ -54,7 +54,7 @@ def order_results(messages: Sequence[AnyMessage], dialect: Dialect) -> Sequence[
     """Return a history with results in the graph's order: the todo calls' first, then as the calls."""
     ordered: list[AnyMessage] | None = None
     for place, message in enumerate(messages):
-        if not isinstance(message, AIMessage) or not message.tool_calls[1:]:
+        if message.type != "ai" or not message.tool_calls[1:]:
             continue
         calls = sorted(message.tool_calls, key=lambda call: call["name"] not in dialect.tool_names)
         rank = {call["id"]: i for i, call in enumerate(calls)}

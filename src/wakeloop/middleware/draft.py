@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, RemoveMessage
 
 from wakeloop.channels.apply_writes import apply_writes
 from wakeloop.channels.conversation import REMOVE_ALL_MESSAGES, Messages, merge_messages
+from wakeloop.channels.todo_list import OwnList
 from wakeloop.text.marks import find_last, kind_of
 
 
@@ -50,6 +51,8 @@ class Draft:
     def build_update(self, jump: str | None = None) -> dict[str, Any] | None:
         """Return all writes as one update; `jump` is where the agent continues."""
         update = dict(self.written)
+        if "todos" in update and getattr(self.first["todos"], "is_plain", False):
+            update["todos"] = OwnList(self.now["todos"], self.now["todos"].places)
         if not _have_ids(self.before):
             update["messages"] = replace_history(self.state["messages"])
         elif self.messages:
@@ -100,4 +103,5 @@ def assign_ids(messages: Sequence[Any]) -> Sequence[Any]:
 
 
 def _have_ids(messages: Sequence[Any]) -> bool:
-    return all(message.id for message in messages)
+    missing = [message for message in messages if not message.id]  # a generator costs a call per message
+    return not missing

@@ -58,7 +58,7 @@ class HeardCalls(BaseCallbackHandler):
 
     def on_chat_model_start(self, serialized: Any, messages: Any, *, run_id: Any, **shown: Any) -> None:  # noqa: ARG002 - langchain's own
         """Keep what the last request sends."""
-        self.ids = frozenset(message.id for message in messages[0])
+        self.ids = frozenset([message.id for message in messages[0]])
         self._sent[run_id] = read_bound_tools(shown.get("invocation_params") or {})
 
     def on_llm_end(self, response: Any, *, run_id: Any, **_: Any) -> None:

@@ -1,7 +1,6 @@
 """Whether a history can be sent as it is."""
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any
 
 from langchain_core.messages import ToolCall
@@ -10,6 +9,7 @@ from wakeloop.channels.conversation import Messages
 from wakeloop.model.storable_values import make_sendable
 from wakeloop.model.tool_calls import LONGEST_ID, calls_agree, is_legal_name, is_legal_speaker
 from wakeloop.model.user_messages import is_valid_user_message
+from wakeloop.platform.computed_per_object import computed_per_object
 from wakeloop.text.marks import text_of
 
 
@@ -22,34 +22,40 @@ def is_legal(messages: Sequence[Any]) -> bool:
     was_made = messages.has_call if isinstance(messages, Messages) else _make_id_check()
     waiting: set[str | None] = set()  # ids of calls whose results must come next
     last_role = messages[checked - 1].type if checked else "human"
-    for place, message in enumerate(islice(messages, checked, None), start=checked):
-        sendable: Any = make_sendable(message)
-        if sendable is not message:
-            return False
+    tail = messages[checked:]
+    if not all(_is_sound_message.of_all(tail)):
+        return False
+    for place, message in enumerate(tail, start=checked):
         role = message.type
         if role == "tool":
-            if message.tool_call_id not in waiting or not is_legal_name(message.name or "unknown"):
+            if message.tool_call_id not in waiting:
                 return False
             waiting.discard(message.tool_call_id)
-        elif (
-            waiting
-            or (role, last_role) in (("human", "tool"), ("ai", "ai"))
-            or not _is_sound_message(message)
-        ):
+        elif waiting or (role, last_role) in (("human", "tool"), ("ai", "ai")):
             return False
         elif role == "ai":
-            waiting = {call["id"] for call in message.tool_calls}
-            if len(waiting) < len(message.tool_calls) or any(was_made(key or "", place) for key in waiting):
-                return False
+            for call in message.tool_calls:
+                if call["id"] in waiting or was_made(call["id"] or "", place):
+                    return False
+                waiting.add(call["id"])
         last_role = role
-    if waiting:
-        return False
-    if isinstance(messages, Messages):
+    if isinstance(messages, Messages) and not waiting:
         messages.legal_count = len(messages)
-    return True
+    return not waiting
 
 
+@computed_per_object
 def _is_sound_message(message: Any) -> bool:
+    """Tell whether a message is acceptable in itself."""
+    sendable: Any = make_sendable(message)
+    if sendable is not message:
+        return False
+    if message.type == "tool":
+        return is_legal_name(message.name or "unknown")
+    return _is_sound_turn(message)
+
+
+def _is_sound_turn(message: Any) -> bool:
     """Tell whether a message of a user or an assistant is acceptable in itself."""
     if message.name and not is_legal_speaker(message):
         return False

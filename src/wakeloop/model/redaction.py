@@ -9,6 +9,7 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, SecretStr
 
 from wakeloop.errors import WakeloopError
+from wakeloop.platform.computed_per_object import computed_per_object
 from wakeloop.platform.first_handlers import FirstHandler
 from wakeloop.platform.runnables import Node
 from wakeloop.text.secret_formats import SECRET_NAME
@@ -139,6 +140,12 @@ class RedactingNode(Node):
             return await super().ainvoke(input, traced, **kwargs)
 
 
+@computed_per_object
+def _clean_dumps(model: object) -> list[dict[str, Any]]:  # noqa: ARG001 - kept for each model
+    """Return where to keep the dump of a model once it is clean: LangChain makes it once."""
+    return []
+
+
 class RedactingTracer(FirstHandler):
     """Takes models' secrets out of errors and traces: `with RedactingTracer(config, model) as config: …`.
 
@@ -170,8 +177,10 @@ class RedactingTracer(FirstHandler):
     ) -> None:
         """Redact how the model was made and called; LangSmith copies the latter into the metadata."""
         secrets = collect_secrets(self.models)
-        if isinstance(serialized, dict):
+        clean = _clean_dumps(next(iter(self.models), None))
+        if isinstance(serialized, dict) and not any(dump is serialized for dump in clean):
             serialized.update(_redact_value(serialized, secrets))
+            clean[:] = [serialized]
         if isinstance(invocation_params, dict) and isinstance(metadata, dict):
             redacted = _redact_value(invocation_params, secrets)
             for key, value in redacted.items():

@@ -341,10 +341,7 @@ class Request:
 
     def count_history(self) -> int:
         """Count the characters of the history as it is sent; only new messages are measured."""
-        history = self.clear_history()
-        if isinstance(history, Messages):
-            return history.total_size(count_characters)
-        return sum(map(count_characters, history))
+        return sum(count_characters.of_all(self.clear_history()))
 
     def put_in_order(self, wire: Sequence[AnyMessage], head: Sequence[SystemMessage]) -> Sequence[AnyMessage]:
         """Return the messages in an order that every server accepts: unchanged if they are."""

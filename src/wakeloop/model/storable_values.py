@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from wakeloop.text.characters import fix_surrogates, shorten
+from wakeloop.text.characters import fix_surrogates, is_plain_json, shorten
 
 GREATEST = 2**63  # a checkpoint holds integers of 64 bits
 DEEPEST = 64  # nested lists and objects; a checkpoint holds about 250 levels
@@ -63,6 +63,8 @@ def storage_problem(value: object, where: str, room: int = DEEPEST) -> str | Non
         if not room:
             return f"{where} are nested more than {DEEPEST} levels deep; send them flat"
         for part in value.values() if isinstance(value, dict) else value:
+            if type(part) is str:
+                continue  # most parts are, and any string can be stored
             problem = storage_problem(part, where, room - 1)
             if problem is not None:
                 return problem
@@ -81,7 +83,7 @@ def make_sendable(message: BaseMessage) -> BaseMessage:
     update = {}
     for name in _SENT_FIELDS:
         value = getattr(message, name, None)
-        if not value:
+        if not value or (isinstance(value, dict | list) and is_plain_json(value)):
             continue
         sendable = _make_json(value, is_content=name == "content")
         if sendable is not value:

@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
 from wakeloop.loop.prices import Usage
+from wakeloop.platform.computed_per_object import computed_per_object
 from wakeloop.platform.model_profile import MODEL_NAME_FIELDS
 
 CHARACTERS_PER_TOKEN = 4  # an estimate, for servers that report no usage
@@ -85,6 +86,7 @@ class UsageRecorder(BaseCallbackHandler):
                 self.used.append(usage)
 
 
+@computed_per_object
 def count_characters(message: BaseMessage) -> int:
     """Count the characters of a message's text and calls."""
     content = message.content

@@ -18,6 +18,7 @@ INVISIBLE = (  # C0 except tab and newline, DEL, C1, line ends, surrogates, anno
 """Characters for a regex class that are not visible or change how others look; joiners of letters stay."""
 _CONTROLS = re.compile(f"[{INVISIBLE}]+")
 _HIDDEN = re.compile(f"[{_BLANK}{_IGNORED}]")
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _SYNTAX = str.maketrans("", "", '[]":.')  # an id without these needs no quotes
 _AROUND_IDS = ("[", "]", ": ", ". ", '"')  # what dialects put around an id
 
@@ -36,9 +37,20 @@ def fix_surrogates(value: Any) -> Any:
         except UnicodeEncodeError:
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return value
+    if isinstance(value, dict | list) and is_plain_json(value):
+        return value
     if isinstance(value, dict):
         return {fix_surrogates(key): fix_surrogates(part) for key, part in value.items()}
     return [fix_surrogates(part) for part in value] if isinstance(value, list) else value
+
+
+def is_plain_json(value: object) -> bool:
+    """Tell whether a value is JSON that UTF-8 can encode: one pass in C, which is enough for nearly all."""
+    try:
+        _ENCODER.encode(value).encode()
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def find_lone_surrogate(text: str) -> str | None:
@@ -96,6 +108,8 @@ def to_one_line(text: str) -> str:
 
 def is_blank(text: str) -> bool:
     """Tell whether a string shows nothing, so that it cannot be an item or a reason."""
+    if text[:1].isalnum() and text.isascii():
+        return False  # most texts are like this, and no sign of theirs is blank
     return not to_one_line(text)
 
 

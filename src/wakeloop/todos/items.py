@@ -190,6 +190,8 @@ def clip_item(todo: Todo) -> Todo:
 
 def clip_item_texts(todo: Todo) -> Todo:
     """Return an item as a result shows it: long texts cut, its id whole. The same object if none is."""
+    if len(todo["content"]) <= TEXT_SHOWN and len(todo.get("reason", "")) <= REASON_SHOWN:
+        return todo
     short: Todo = {**todo}
     if _is_too_long(todo["content"], TEXT_SHOWN):
         short["content"] = clip_text(todo["content"])
@@ -213,7 +215,11 @@ def next_free_number(todos: Sequence[Mapping[str, Any]], at_least: int = 1) -> i
     """
     number = at_least
     for todo in todos:
-        number = max(number, _to_number(todo.get("id")) + 1)
+        key = todo.get("id")
+        if type(key) is not int:
+            key = _to_number(key)
+        if key >= number:
+            number = key + 1
     return number
 
 

@@ -81,7 +81,7 @@ def _match_ids(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
     # A nudge shows long contents cut. If a model sends one back like that, it means the whole content.
     cut: dict[str, OrderedDict[str, Todo]] = {}
     for todo in board.todos:
-        if str(todo["id"]) not in names:
+        if not names or str(todo["id"]) not in names:
             free.setdefault(todo["content"], deque()).append(todo["id"])
         if len(todo["content"]) > TEXT_SHOWN:
             cut.setdefault(clip_text(todo["content"]), OrderedDict())[str(todo["id"])] = todo

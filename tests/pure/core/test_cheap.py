@@ -1,8 +1,12 @@
 """What is done for speed changes nothing that can be seen."""
 
+import gc
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.prompt_values import ChatPromptValue
@@ -14,8 +18,11 @@ from wakeloop.channels.reducers import merge_entries
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.progress import fingerprint_call, fingerprint_earlier_calls, note_progress
 from wakeloop.model.chat_models import to_prompt_value
+from wakeloop.model.storable_values import _make_json
 from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel, has_slots
+from wakeloop.platform.computed_per_object import computed_per_object
 from wakeloop.testing import ScriptedModel
+from wakeloop.text.characters import is_blank, is_plain_json, to_one_line
 from wakeloop.text.marks import make_user_message
 
 THEIRS: dict[type, Any] = {
@@ -107,3 +114,42 @@ def test_nothing_is_noted_before_the_first_wake() -> None:
     note_progress([*asks("y", at="3")], ledger, ())
     seen = fingerprint_call("x", {}) + fingerprint_call("y", {})
     assert ledger == {"waking": True, "nag": False, "seen": seen, "worked": True}
+
+
+# -- what is kept with an object ---------------------------------------------------------------------------
+
+
+def test_a_result_is_computed_once_for_each_object_and_forgotten_with_it() -> None:
+    asked: list[str] = []
+
+    @computed_per_object
+    def size(message: Any) -> int:
+        asked.append(message.text)
+        return len(message.text)
+
+    one, equal = HumanMessage("Hello"), HumanMessage("Hello")
+    assert [size(one), size(one), *size.of_all([one, equal])] == [5] * 4
+    assert asked == ["Hello"] * 2
+    del one, equal
+    gc.collect()
+    assert size.known == {}
+    assert [size(SimpleNamespace(text="ab")), len(size.known)] == [2, 0]
+
+
+ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=3)
+PARTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.binary(max_size=2) | ANY_TEXT,
+    lambda parts: st.lists(parts, max_size=3) | st.tuples(parts) | st.dictionaries(ANY_TEXT, parts),
+    max_leaves=6,
+)
+
+
+@given(PARTS)
+def test_what_one_pass_takes_for_plain_json_needs_no_change(value: Any) -> None:
+    if is_plain_json(value):
+        assert _make_json(value, is_content=False) is value
+
+
+@given(ANY_TEXT)
+def test_a_text_that_begins_with_a_letter_is_not_blank(text: str) -> None:
+    assert is_blank(text) == (not to_one_line(text))

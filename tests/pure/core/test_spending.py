@@ -9,7 +9,6 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
 
 from wakeloop import SettingsError
-from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.loop.activation import begin_activation, continue_activation, find_budget_stop
 from wakeloop.loop.prices import Usage, check_price, compute_cost, find_price
 from wakeloop.loop.spending import add_request, add_round, build_spent_event, find_spent_budget, report_spent
@@ -344,11 +343,11 @@ def test_more_cached_than_asked_is_no_more_than_asked() -> None:
     )
 
 
-SENT = Messages([HumanMessage("x" * 7), calls(("look", {"path": "y"})), ToolMessage("z", tool_call_id="1")])
+SENT = [HumanMessage("x" * 7), calls(("look", {"path": "y"})), ToolMessage("z", tool_call_id="1")]
 
 
 def sent() -> int:
-    return SENT.total_size(count_characters)
+    return sum(count_characters.of_all(SENT))
 
 
 @pytest.mark.parametrize(
@@ -371,24 +370,6 @@ def test_the_name_that_a_client_asks_for() -> None:
     assert model_name_of(ScriptedModel("x")) == ""
     assert model_name_of(Named("x", model="models/one")) == "one"
     assert model_name_of(Named("x", model="one", model_name="two")) == "two"
-
-
-def test_a_history_is_measured_once() -> None:
-    measured: list[str] = []
-
-    def size(message: Any) -> int:
-        measured.append(message.id)
-        return len(message.text)
-
-    def said(key: str, text: str) -> HumanMessage:
-        return HumanMessage(text, id=key)
-
-    history: Any = merge_messages([], [[said("a", "1"), said("b", "22")]])
-    assert history.total_size(size) == history.total_size(size) == 3
-    longer: Any = merge_messages(history, [said("c", "333")])
-    assert (longer.total_size(size), measured) == (6, ["a", "b", "c"])
-    changed: Any = merge_messages(longer, [said("c", "4444")])
-    assert (changed.total_size(size), longer.total_size(size)) == (7, 6)
 
 
 # -- bytes -----------------------------------------------------------------------------------------------

@@ -1,0 +1,76 @@
+"""The list in a stream of updates is the one that UIs for `TodoListMiddleware` read."""
+
+from typing import Any
+
+import pytest
+from laid_over import GO, THREAD, ended, laid, plan, settled
+from langchain_core.messages import ToolMessage
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
+
+from wakeloop.middleware import ChangesState
+from wakeloop.testing import ScriptedModel, calls, says
+
+
+def lists(agent: Any, given: Any = GO) -> list[Any]:
+    """Each `todos` of a stream of updates, whichever node wrote it."""
+    found = []
+    for part in agent.stream(given, THREAD, stream_mode="updates"):
+        found += [
+            update["todos"] for update in part.values() if isinstance(update, dict) and "todos" in update
+        ]
+    return found
+
+
+def item(status: str) -> dict[str, Any]:
+    return {"id": 1, "content": "a", "status": status}
+
+
+def test_the_whole_list_is_in_each_update_that_changes_it() -> None:
+    script = [calls(plan("a")), calls(plan("a", "b")), calls(plan("a!", "b!")), says("bye")]
+    assert [[todo["status"] for todo in todos] for todos in lists(laid(ScriptedModel(*script)))] == [
+        ["pending"],
+        ["pending"] * 2,
+        ["completed"] * 2,
+    ]
+    assert lists(laid(ScriptedModel(*settled()))) == [[item("pending")], [item("completed")]]
+
+
+def test_changes_stay_with_the_state_that_stores_changes() -> None:
+    agent = laid(ScriptedModel(*settled()), state_schema=ChangesState)
+    assert lists(agent) == [{"put": [item("pending")]}, {"put": [item("completed")]}]
+
+
+def test_a_list_of_an_input_is_given_its_ids_in_the_stream() -> None:
+    agent = laid(ScriptedModel(calls(plan("a!")), says("bye")))
+    given = {**GO, "todos": [{"content": "a", "status": "pending"}]}
+    assert lists(agent, given) == [[item("pending")], [item("completed")]]
+    assert ended(agent) == ("dormant", "settled", 2)
+
+
+def test_the_loops_own_list_is_not_taken_for_somebody_elses() -> None:
+    """Nor is one that a tool wrote taken for its own."""
+
+    def edit() -> Any:
+        """Edit the list."""
+        edited = [item("pending"), {"id": 2, "content": "b", "status": "pending"}]
+        return Command(update={"todos": edited, "messages": [ToolMessage("edited", tool_call_id="1")]})
+
+    script = [calls(plan("a")), calls(("edit", {}, "1")), calls(plan("a!", "b!")), says("bye")]
+    model = ScriptedModel(*script)
+    agent = laid(model, tools=[edit])
+    agent.invoke(GO, THREAD)
+    assert "Added by" not in "".join(message.text for message in model.requests[1])
+    assert "Added by edit:" in model.requests[2][-1].text
+    assert ended(agent) == ("dormant", "settled", 4)
+
+
+@pytest.mark.parametrize("options", [{}, {"state_schema": ChangesState}], ids=["whole", "changes"])
+def test_a_thread_continues_with_the_list_that_it_stored(options: Any) -> None:
+    with SqliteSaver.from_conn_string(":memory:") as saver:
+        first = laid(ScriptedModel(calls(plan("a")), RuntimeError("down")), checkpointer=saver, **options)
+        with pytest.raises(RuntimeError, match="down"):
+            first.invoke(GO, THREAD)
+        again = laid(ScriptedModel(calls(plan("a!")), says("bye")), checkpointer=saver, **options)
+        again.invoke(Command(resume={}), THREAD)
+        assert again.get_state(THREAD).values["todos"] == [item("completed")]
