@@ -16,6 +16,7 @@ from wakeloop.cli.agent_spec import AgentSpec, is_openai
 from wakeloop.cli.external_tools import ExternalTools, Group
 from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.cli.spec_builder import settings_from_spec
+from wakeloop.cli.trusted_files import list_protected_files
 from wakeloop.demo.job import OfflineAuditor, demo_tools
 from wakeloop.dialects import get_dialect
 from wakeloop.model.chat_models import create_model, create_openai_model
@@ -188,7 +189,7 @@ def make_builtin_tools(spec: AgentSpec, *, ask: bool, stop: Event) -> list[BaseT
         return demo_tools(root)
     tools: list[BaseTool] = []
     if "files" in spec.tools:
-        tools += file_tools(root)
+        tools += file_tools(root, protected=list_protected_files(spec))
     if "shell" in spec.tools:
         tools.append(shell_tool(root, ask=ask, stop=stop))
     return tools

@@ -34,6 +34,7 @@ class AgentSpec:
     - `done_when`: the command that checks the goal, and the seconds that it may take
     - `mcp`: the file with MCP servers; "" for no servers, None for the default
     - `imports`: the folder from which the user's own tools are imported
+    - `trusted`: hashes of the files that start code, as they were when the thread last used them
     """
 
     model: str = ""
@@ -56,6 +57,7 @@ class AgentSpec:
     done_when_seconds: float = GOAL_SECONDS
     mcp: str | None = None
     imports: str = ""
+    trusted: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, text: str) -> "Self | None":

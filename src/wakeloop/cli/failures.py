@@ -20,6 +20,7 @@ from wakeloop.errors import (
     WakeloopError,
 )
 from wakeloop.loop.gates import ExitCode
+from wakeloop.platform.database_errors import classify_outage, describe_database_error, is_database_error
 from wakeloop.platform.provider_errors import find_status, is_provider_error
 from wakeloop.text.secrets import redact_text
 
@@ -36,9 +37,6 @@ REFUSALS = {  # by HTTP status: what the server did, and what the user can do
 }
 SERVER_ERROR, NOT_FOUND, TOO_MANY_REQUESTS = 500, 404, 429
 NO_MESSAGE = re.compile(r"Error code: \d+$|\s*<(?:!doctype|html)\b", re.IGNORECASE)  # a bare status, a page
-DISK_FULL = "disk is full"  # how SQLite words it
-DISK_FULL_CODES = ("SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_WRITE")  # the same, reported as "disk I/O error"
-DATABASES = ("sqlite3", "sqlalchemy", "psycopg", "psycopg_pool")
 
 
 class CommandError(Exception):
@@ -71,12 +69,12 @@ def format_error(error: BaseException) -> str:
         text = f"{what}. Let only one program use a thread at a time, then resume it."
     elif isinstance(error, CommandError | WakeloopError):
         text = str(error).replace(RESUME_HINT, "try again")
-    elif _is_database_error(error) and is_disk_full(error):
+    elif is_disk_full(error):
         text = format_disk_full("that holds the database")
     elif isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):
         where = f"that holds {error.filename!r}" if error.filename else "that the output goes to"
         text = format_disk_full(where)
-    elif _is_database_error(error):
+    elif is_database_error(error):
         text = f"The database cannot be used: {format_database_error(error)}."
     elif _is_server_error(error):
         text = format_server_error(error)
@@ -93,8 +91,7 @@ def format_error(error: BaseException) -> str:
 
 def is_disk_full(error: BaseException) -> bool:
     """Whether a database error means that the disk is full."""
-    original = getattr(error, "orig", None) or error  # SQLAlchemy wraps the driver's error
-    return DISK_FULL in str(error) or getattr(original, "sqlite_errorname", "") in DISK_FULL_CODES
+    return classify_outage(error) == "full"
 
 
 def format_disk_full(which: str) -> str:
@@ -102,14 +99,9 @@ def format_disk_full(which: str) -> str:
     return f"The disk {which} is full: free some space, then resume."
 
 
-def _is_database_error(error: BaseException) -> bool:
-    return any(kind.__module__.partition(".")[0] in DATABASES for kind in type(error).__mro__)
-
-
 def format_database_error(error: BaseException) -> str:
-    """Return a database's own message, without the statement and its values."""
-    original = getattr(error, "orig", None) or error
-    return clean_line(redact(str(original)), MAX_SERVER_MESSAGE).rstrip(".") or type(original).__name__
+    """Return why a database failed, for the terminal."""
+    return clean_line(redact(describe_database_error(error)), MAX_SERVER_MESSAGE)
 
 
 def _is_server_error(error: BaseException) -> bool:

@@ -14,6 +14,7 @@ from wakeloop.cli.store import DatabaseFile, ThreadRecord
 from wakeloop.cli.terminal_input import read_all
 from wakeloop.cli.thread_lookup import find_thread, new_thread_id, resolve_thread_option
 from wakeloop.cli.todo_file import read_todo_file
+from wakeloop.cli.trusted_files import confirm_files
 from wakeloop.display.terminal_output import write_text
 from wakeloop.display.terminal_text import clean_line
 
@@ -31,6 +32,7 @@ def run_request(
     *,
     output: OutputOptions,
     ask: bool,
+    trust: bool = False,
 ) -> int:
     """Run a request on a new thread, or as the next message of an existing one.
 
@@ -39,7 +41,7 @@ def run_request(
     check_text(request, "The request is empty. Say what the agent shall do.")
     items = None if todos is None else read_todo_file(todos)
     name, known = resolve_thread_option(database, thread)
-    spec = build_spec(known.spec if known else None, given)
+    spec = build_trusted_spec(known, given, trust=trust)
     settings = collect_typed_settings(given)
     run = RunSpec(
         database, name, spec, request, request, output=output, ask=ask, typed_settings=settings, todos=items
@@ -55,6 +57,7 @@ def resume_thread(
     *,
     output: OutputOptions,
     ask: bool,
+    trust: bool = False,
 ) -> int:
     """Resume a thread, by default the latest.
 
@@ -63,7 +66,7 @@ def resume_thread(
     if message is not None:
         check_text(message, "The message is empty. Leave it out to resume without one.")
     known = find_thread(database, thread)
-    spec = build_spec(known.spec, given)
+    spec = build_trusted_spec(known, given, trust=trust)
     run = RunSpec(
         database,
         known.id,
@@ -80,7 +83,7 @@ def resume_thread(
 
 
 def prepare_chat(
-    thread: str | None, given: Mapping[str, Any], database: DatabaseFile, *, last: bool
+    thread: str | None, given: Mapping[str, Any], database: DatabaseFile, *, last: bool, trust: bool = False
 ) -> tuple[str, ThreadRecord | None, AgentSpec]:
     """Return id, record and spec of the thread that a chat starts with: new, by id, or the latest."""
     if last and thread is not None:
@@ -91,9 +94,17 @@ def prepare_chat(
         name = known.id
     else:
         name, known = resolve_thread_option(database, thread)
-    spec = build_spec(known.spec if known else None, given)
+    spec = build_trusted_spec(known, given, trust=trust)
     announce_start(spec, name)
     return name, known, spec
+
+
+def build_trusted_spec(known: ThreadRecord | None, given: Mapping[str, Any], *, trust: bool) -> AgentSpec:
+    """Build a thread's spec, after asking about files that start code and have changed."""
+    before = known.spec if known else None
+    spec = build_spec(before, given)
+    reread = "role" in given or "agent" in given
+    return confirm_files(spec, before.trusted if before else None, trust=trust, configured=reread)
 
 
 def run_demo(

@@ -34,6 +34,7 @@ from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import read_notes
 from wakeloop.settings import resolve_aliases
 from wakeloop.thread.hold import find_hold, release_thread
+from wakeloop.thread.patient_saver import PatientSaver
 from wakeloop.thread.thread_status import is_unfinished, read_session
 
 AUTO_CONTINUE_NOTE = (
@@ -95,7 +96,9 @@ def run_locked(run: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: Ext
     """Lock the thread, run it, and report its end."""
     with open_to_write(run.database) as store, store.hold(run.thread) as hold, hold.mark_running():
         read_state(store.saver, run.thread)
-        agent = graph.compile(checkpointer=store.saver, store=store.graph_store, name="wakeloop")
+        assert store.saver is not None  # noqa: S101 - opened to write
+        saver = PatientSaver(store.saver, run.stop)
+        agent = graph.compile(checkpointer=saver, store=store.graph_store, name="wakeloop")
         if run.resumes:
             release_thread(agent, run.config)
         before = agent.get_state(run.config)

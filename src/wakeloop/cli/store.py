@@ -15,6 +15,7 @@ from wakeloop.cli.locks import RUNNING_PREFIX, ThreadLock, open_lock_file
 from wakeloop.loop.inbox import name_thread
 from wakeloop.loop.ledger import read_notes
 from wakeloop.platform.computed_once import computed_once
+from wakeloop.platform.database_errors import describe_database_error
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite import SqliteSaver
@@ -347,11 +348,9 @@ def translate_errors(database: DatabaseFile) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        said = str(error)
         if is_disk_full(error):
             raise CommandError(format_disk_full(f"that holds the database {str(database.path)!r}")) from error
-        if "readonly" in said or "read-only" in said:
-            said = "it is read-only"
         raise CommandError(
-            f"The database {str(database.path)!r} cannot be used: {said}. Name another file with --db."
+            f"The database {str(database.path)!r} cannot be used: {describe_database_error(error)}. "
+            "Name another file with --db."
         ) from error

@@ -1,7 +1,8 @@
 """Tools for asking people and agents, and for subagents."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,6 +14,7 @@ from langgraph.types import Command
 from wakeloop.errors import SessionError, ToolNameError
 from wakeloop.loop.approval import Review, build_approval_request
 from wakeloop.loop.inbox import WakeEvent, find_owed_replies
+from wakeloop.platform.database_errors import describe_database_error, is_database_error
 from wakeloop.sessions.host import SessionHost, find_agent
 from wakeloop.sessions.host_rules import make_answer, remove_answered
 from wakeloop.sessions.tool_call import SessionToolCall
@@ -213,7 +215,8 @@ class SessionTools:
     def send(self, thread_id: str, event: WakeEvent) -> None:
         """Send an event. A refusal by the host becomes the tool's error."""
         try:
-            self.host.send(thread_id, event)
+            with explain_database_errors():
+                self.host.send(thread_id, event)
         except SessionError as error:
             raise ToolException(str(error)) from None
 
@@ -221,7 +224,7 @@ class SessionTools:
         """Return a sentence for the sender if a person holds the thread; else ""."""
         try:
             on = self.host.status(thread_id).on
-        except SessionError:
+        except Exception:  # noqa: BLE001 - it is sent, and the note is an extra
             return ""
         return f" A person holds {thread_id}: it will read this once it is released." if on == "hold" else ""
 
@@ -245,10 +248,25 @@ class SessionTools:
     def is_known_thread(self, thread_id: str) -> bool:
         """Tell whether the host knows a thread."""
         try:
-            self.host.status(thread_id)
+            with explain_database_errors():
+                self.host.status(thread_id)
         except SessionError:
             return False
         return True
+
+
+@contextmanager
+def explain_database_errors() -> Iterator[None]:
+    """Turn an error of the host's database into one sentence for the model, without SQL."""
+    try:
+        yield
+    except Exception as error:
+        if not is_database_error(error):
+            raise
+        raise ToolException(
+            f"nothing was sent, because the sessions' database failed: {describe_database_error(error)}; "
+            "try again later"
+        ) from None
 
 
 @cache

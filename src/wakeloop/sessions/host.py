@@ -12,6 +12,7 @@ from langgraph.types import StateSnapshot
 from wakeloop.errors import SessionError
 from wakeloop.loop.inbox import WakeEvent, find_event_fault
 from wakeloop.loop.silences import SUBAGENTS_WAIT
+from wakeloop.platform.database_errors import format_without_sql
 from wakeloop.text.characters import find_lone_surrogate, shorten, to_one_line
 from wakeloop.text.secrets import redact_text
 from wakeloop.thread.thread_status import read_session
@@ -279,8 +280,8 @@ def awaited_threads(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def describe_error(error: BaseException) -> str:
-    """Describe an error in one line, without secrets."""
-    return shorten(to_one_line(redact_text(f"{type(error).__name__}: {error}")), LONGEST_ERROR)
+    """Describe an error in one line, without secrets and SQL."""
+    return shorten(to_one_line(redact_text(format_without_sql(error))), LONGEST_ERROR)
 
 
 def complete_event(event: WakeEvent) -> WakeEvent:

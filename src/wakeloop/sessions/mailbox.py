@@ -1,10 +1,11 @@
 """The store of events, sessions, schedules and workers."""
 
 import json
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -12,6 +13,7 @@ from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.exc import IntegrityError
 
 from wakeloop.loop.inbox import WakeEvent
+from wakeloop.platform.outages import Patience, wait_out
 from wakeloop.sessions.questions import ANY_QUESTION, update_question_notes
 from wakeloop.sessions.stored_events import (
     StoredEvent,
@@ -21,19 +23,42 @@ from wakeloop.sessions.stored_events import (
     read_text,
     unreadable_event_error,
 )
-from wakeloop.sessions.tables import EVENTS, METADATA, SCHEDULES, SESSIONS, WORKERS
+from wakeloop.sessions.tables import EVENTS, METADATA, SCHEDULES, SESSIONS, TRUSTED, WORKERS
 from wakeloop.text.characters import storable_text
 
 NOT_TAKEN = (EVENTS.c.event.is_not(None), EVENTS.c.run.is_(None))  # events that no run has taken
 AddressedEvent = tuple[str, WakeEvent]
 """A thread, and an event for it."""
+Kind = TypeVar("Kind", bound=type)
 
 
+def waits_for_database(kind: Kind) -> Kind:
+    """Let each public method of a class with an `engine` wait while the database is away."""
+
+    def patiently(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def call(box: Any, *given: Any, **more: Any) -> Any:
+            # a connection to a server that has become read-only never recovers
+            return wait_out(lambda: method(box, *given, **more), box.patience, box.engine.dispose)
+
+        return call
+
+    for name, method in [*vars(kind).items()]:
+        if callable(method) and not name.startswith("_"):
+            setattr(kind, name, patiently(method))
+    return kind
+
+
+@waits_for_database
 @dataclass(frozen=True)
 class Mailbox:
-    """The events, sessions, schedules and workers of one database. Every method is one transaction."""
+    """The events, sessions, schedules and workers of one database.
+
+    Every method is one transaction, which is repeated while the database is away.
+    """
 
     engine: sa.Engine
+    patience: Patience = field(default_factory=Patience)
 
     def create_tables(self) -> None:
         """Create the tables that do not exist yet. Several processes may try at once."""
@@ -264,6 +289,20 @@ class Mailbox:
         """Remove a schedule. Return False if it does not exist."""
         with self.engine.begin() as c:
             return bool(c.execute(SCHEDULES.delete().where(SCHEDULES.c.id == key)).rowcount)
+
+    # -- files -------------------------------------------------------------------------------------------
+
+    def note_trusted(self, agent: str, files: Mapping[str, Sequence[str]]) -> None:
+        """Note the hashes of the files that start an agent's code."""
+        with self.engine.begin() as c:
+            c.execute(TRUSTED.delete().where(TRUSTED.c.agent == agent))
+            c.execute(TRUSTED.insert().values(agent=agent, files=json.dumps(files)))
+
+    def read_trusted(self) -> dict[str, dict[str, list[str]]]:
+        """Return the noted hashes by agent."""
+        with self.engine.connect() as c:
+            rows = c.execute(sa.select(TRUSTED.c.agent, TRUSTED.c.files)).all()
+        return {agent: files for agent, text in rows if isinstance(files := parse_json(text), dict)}
 
     # -- workers -----------------------------------------------------------------------------------------
 

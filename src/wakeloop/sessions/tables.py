@@ -1,4 +1,4 @@
-"""Tables of events, sessions, schedules and workers."""
+"""Tables of events, sessions, schedules, files and workers."""
 
 import sqlalchemy as sa
 
@@ -39,6 +39,12 @@ SCHEDULES = sa.Table(
     sa.Column("cron", sa.Text, nullable=False),
     sa.Column("text", sa.Text, nullable=False),
     sa.Column("due", sa.Text, nullable=False),  # ISO 8601, UTC
+)
+TRUSTED = sa.Table(
+    "wakeloop_trusted",
+    METADATA,
+    sa.Column("agent", sa.Text, primary_key=True),
+    sa.Column("files", sa.Text, nullable=False),  # JSON: hashes of the files that start code
 )
 WORKERS = sa.Table(
     "wakeloop_workers",

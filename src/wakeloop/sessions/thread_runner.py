@@ -1,14 +1,11 @@
 """Runs a thread with its events, repeatable after a kill."""
 
 import asyncio
-import sqlite3
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import sqlalchemy as sa
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphDrained
 from langgraph.graph.state import CompiledStateGraph
@@ -16,6 +13,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
 from wakeloop.loop.inbox import WakeEvent
+from wakeloop.platform.database_errors import classify_outage, format_without_sql
 from wakeloop.sessions.host import SessionHost, TakenOverError, derive_id, describe_error
 from wakeloop.sessions.host_rules import (
     RUN_KEY,
@@ -34,24 +32,6 @@ from wakeloop.text.secrets import redact_text
 from wakeloop.thread.thread_status import is_unfinished, session_of
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
-# Postgres is shutting down, crashed or starting; too many connections
-CONNECTION_ERROR_CODES = ("57P01", "57P02", "57P03", "53300")
-
-
-def outage_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of a database that is away; those of Postgres only if its driver is loaded."""
-    driver = sys.modules.get("psycopg")
-    known = (sqlite3.OperationalError, sa.exc.OperationalError)
-    return (*known, driver.OperationalError) if driver else known
-
-
-def is_connection_error(error: BaseException) -> bool:
-    """Tell whether an error is about the connection, or a file in use, and not about the query."""
-    driver = sys.modules.get("psycopg")
-    if driver and isinstance(error, driver.OperationalError):
-        state = error.sqlstate
-        return state is None or state in CONNECTION_ERROR_CODES or state.startswith("08")
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 @dataclass(frozen=True)
@@ -72,7 +52,7 @@ class ThreadRunner:
     def run_waiting(self, graph: Graph, thread: str, control: RunControl, *, patient: bool = False) -> None:
         """Run the thread until nothing waits that it can take now.
 
-        Raises `GraphDrained` when drained, and one of `outage_errors()` if a database did not answer; call it
+        Raises `GraphDrained` when drained, and the error of a database that was away for too long; call it
         again then. A run that meets such an outage has failed, as with any other error, unless `patient`.
         """
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
@@ -180,9 +160,9 @@ class ThreadRunner:
         except BaseException as failure:
             if control.drain_requested:  # the shutdown may have caused it: the next start tries again
                 raise GraphDrained from failure
-            if patient and isinstance(failure, outage_errors()):
+            if patient and classify_outage(failure) is not None:
                 raise
-            return redact_text(f"{type(failure).__name__}: {failure}")
+            return redact_text(format_without_sql(failure))
         return None
 
     def wake_after_drain(self, graph: Graph, thread: str, name: str) -> None:

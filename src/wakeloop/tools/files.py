@@ -50,7 +50,11 @@ class FileLimits:
 
 
 def file_tools(
-    root: str | Path, *, limits: FileLimits | None = None, hidden: Collection[str] = ()
+    root: str | Path,
+    *,
+    limits: FileLimits | None = None,
+    hidden: Collection[str] = (),
+    protected: Collection[Path] = (),
 ) -> list[BaseTool]:
     """Return the tools `list_files`, `read_file`, `write_file` and `search_files`, confined to a folder.
 
@@ -63,6 +67,7 @@ def file_tools(
         root: The folder, which should exist. Paths in calls and results are relative to it.
         limits: Sizes of files and results. Default: `FileLimits()`.
         hidden: Names of files that listings and searches skip. They can still be read.
+        protected: Resolved paths of files and folders that are never written, such as the code of your tools.
 
     Returns:
         Four LangChain tools.
@@ -73,7 +78,7 @@ def file_tools(
         ['list_files', 'read_file', 'write_file', 'search_files']
     """
     bounds = limits or FileLimits()
-    tools = FileTools(ConfinedFolder(Path(root), frozenset(hidden), bounds.scanned), bounds)
+    tools = FileTools(ConfinedFolder(Path(root), frozenset(hidden), bounds.scanned, protected), bounds)
     methods = (tools.list_files, tools.read_file, tools.write_file, tools.search_files)
     return [StructuredTool.from_function(method) for method in methods]
 

@@ -3,7 +3,7 @@
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -72,11 +72,13 @@ class ConfinedFolder:
     A path is resolved first (a link inside may point inside), then opened folder by folder from the root
     without following links. A link that is slipped in between the two steps is an error, not a way out.
     `hidden` are file names that `walk` skips, and `scanned` is the number of entries after which it stops.
+    Nothing is written to `protected` files, nor below such folders.
     """
 
     root: Path
     hidden: frozenset[str] = frozenset()
     scanned: int = 20_000
+    protected: Collection[Path] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", self.root.resolve())
@@ -164,6 +166,11 @@ class ConfinedFolder:
             raise ToolException(f"{quote_path(path)} belongs to version control, where nothing is written.")
         if real == self.root:
             raise ToolException(f"{quote_path(path)} is a folder, not a file; give the name of a file.")
+        if self.is_protected(real):
+            raise ToolException(
+                f"{quote_path(path)} is code or configuration of the next start, so it is not written; "
+                "ask the person to change it."
+            )
         with explain_os_errors(path), self.open_parent(real, make=True) as parent:
             before: os.stat_result | None = None
             with suppress(FileNotFoundError):
@@ -173,6 +180,11 @@ class ConfinedFolder:
                     raise ToolException(f"{quote_path(path)} is read-only; it stays as it is.")
             self.replace(real.name, data, parent, before)
         return before is not None
+
+    def is_protected(self, real: Path) -> bool:
+        """Tell whether a resolved path may not be written; case does not count, as on some disks."""
+        folded = Path(str(real).casefold())
+        return any(folded.is_relative_to(str(path).casefold()) for path in self.protected)
 
     def replace(self, name: str, data: bytes, parent: int, before: os.stat_result | None) -> None:
         """Write a temporary file, then rename it: readers see the old or the new content, never a part."""

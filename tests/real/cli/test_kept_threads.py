@@ -533,6 +533,8 @@ def test_a_full_database_is_reported_as_a_full_disk(shell: Shell, serve: Any) ->
     code = (
         "import sqlite3, sys\n"
         "from wakeloop.cli import store\n"
+        "from wakeloop.platform import outages\n"
+        "outages.PATIENCE = 0.5\n"
         "def connected(database, mode, before=store.connect):\n"
         "    made = before(database, mode)\n"
         "    [(pages,)] = made.execute('PRAGMA page_count')\n"
@@ -547,11 +549,38 @@ def test_a_full_database_is_reported_as_a_full_disk(shell: Shell, serve: Any) ->
         command, env=shell.env, cwd=shell.folder, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 1
-    assert ran.stderr.splitlines()[0] == (
-        "wakeloop: The disk that holds the database is full: free some space, then resume."
-    )
+    assert ran.stderr.splitlines()[:2] == [
+        "The database cannot be used: its disk is full. Trying again.",
+        "wakeloop: The disk that holds the database is full: free some space, then resume.",
+    ]
     shown = json.loads(shell("show", "t", "--json").stdout)
     assert (shown["session"]["state"], shown["answer"]) == ("dormant", "bye")
+
+
+FILLS_THE_DISK = """
+import pathlib, resource, threading
+from langchain_core.tools import tool
+
+@tool
+def fill() -> str:
+    \"\"\"Fill the disk, as another program would, which frees it after two seconds.\"\"\"
+    with pathlib.Path("ran").open("a") as file:
+        file.write("x")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+    threading.Timer(2, resource.setrlimit, (resource.RLIMIT_FSIZE, before)).start()
+    return "filled"
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a limit of POSIX")
+def test_c82_a_disk_that_is_full_for_seconds_costs_no_call(shell: Shell, serve: Any) -> None:
+    server = serve(Reply(calls=[("fill", {})]), BYE)
+    (shell.folder / "filling.py").write_text(FILLS_THE_DISK)
+    ran = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "filling:fill", "-q")
+    full = "The database cannot be used: its disk is full. Trying again.\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "bye\n", full)
+    assert (shell.folder / "ran").read_text() == "x"
 
 
 IN_A_FULL_FOLDER = """

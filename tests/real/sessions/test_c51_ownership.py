@@ -215,7 +215,7 @@ class Away(InMemorySaver):
 async def test_c51_a_result_waits_for_the_database_and_the_call_is_not_run_again(
     door: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wakeloop.sessions.dbos.fenced_saver.SAVER_PAUSES", (0.01,))
+    monkeypatch.setattr("wakeloop.platform.outages.PAUSES", (0.01,))
     saver, ran = Away(), list[str]()
 
     def work() -> str:

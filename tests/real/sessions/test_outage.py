@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy as sa
+from failing_databases import GROUPS, open_world, try_all
+from langchain_core.tools import ToolException
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 from waiting import until
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.sessions.postgres import open_postgres_saver
+from wakeloop.sessions import session_tools
 from wakeloop.sessions.dbos import DbosHost
-from wakeloop.sessions.thread_runner import outage_errors
 from wakeloop.testing import ScriptedModel, calls, says
 
 
@@ -39,7 +45,7 @@ def throw_out(url: str) -> None:
 def patiently(ask: Callable[[], Any]) -> Any:
     """Repeat the query if the pool hands out a cut connection, which it then discards."""
     for _ in range(20):  # as many as the pool has
-        with suppress(*outage_errors()):
+        with suppress(psycopg.OperationalError, sa.exc.OperationalError):
             return ask()
     return ask()
 
@@ -165,4 +171,104 @@ def test_what_fails_for_ever_is_given_up_with_its_words(postgres: str) -> None:
         assert host.wait("main", timeout=60)
         assert host.status("main").error == "OperationalError: another database is away"
     assert len(tries) == 6  # five times patiently, then once more
+    model.assert_done()
+
+
+# -- every statement, every class of error ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_c82_c83_each_statement_meets_an_error_and_the_operation_ends_as_without_it(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compact form of `benchmarks/outages.py`: each statement meets one class, each has its turn."""
+    monkeypatch.setattr("wakeloop.platform.outages.PAUSES", (0.001,))
+    monkeypatch.setattr("dbos._sys_db.time.sleep", lambda _: None)  # it waits for a locked SQLite by itself
+    url = (
+        request.getfixturevalue("postgres") if kind == "postgres" else f"sqlite:///{tmp_path / 'sessions.db'}"
+    )
+    with open_world(kind, url, tmp_path) as world:
+        for operations in GROUPS.values():
+            assert [case for case in try_all(world, kind, operations, rotate=True) if case.wrong] == []
+
+
+def test_c83_a_connection_that_is_cut_while_a_question_is_stored_costs_nothing(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server itself ends the connection (`pg_terminate_backend`), in the middle of the insert."""
+    monkeypatch.setattr("wakeloop.platform.outages.PAUSES", (0.01,))
+    cut: list[str] = []
+
+    def cut_at_the_insert(connection: Any, _c: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("INSERT INTO wakeloop_events") and len(cut) < 2:
+            cut.append(statement)
+            throw_out(postgres)
+
+    question = calls(("talk_to_agent", {"agent": "main:peer", "message": "Where to?"}))
+    tools = session_tools(lambda: hosts[0], ["talk_to_agent"])
+    hosts: list[DbosHost] = []
+    with hosted(postgres, ScriptedModel([question, *[says("Well.")] * 20]), *tools) as host:
+        hosts.append(host)
+        host.send("main", {"kind": "human", "text": "go"})  # before any connection is cut
+        sa.event.listen(host.mailbox.engine, "before_cursor_execute", cut_at_the_insert)
+
+        def texts(thread: str, kind: str) -> list[str]:
+            config: Any = {"configurable": {"thread_id": thread}}
+            messages = patiently(lambda: host.agents["main"].get_state(config).values.get("messages", []))
+            return [m.text for m in messages if m.type == kind]
+
+        until(lambda: texts("main", "tool") and texts("main:peer", "ai"))
+        assert [text.partition(".")[0] for text in texts("main", "tool")] == ["Asked main:peer"]
+        assert " ".join(texts("main:peer", "human")).count("Where to?") == 1
+        assert len(cut) == 2
+
+
+def test_c83_a_database_that_stays_away_is_one_sentence_without_sql(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wakeloop.platform.outages.PATIENCE", 0.0)
+    with open_world("sqlite", f"sqlite:///{tmp_path / 'sessions.db'}", tmp_path) as world:
+        for name in ("talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent"):
+            operation = GROUPS["session tools and client"][name]
+            with pytest.raises(ToolException) as failed:
+                operation.run(world, name.replace("_", ""), 0, "FULL")
+            assert str(failed.value) == (
+                "nothing was sent, because the sessions' database failed: its disk is full; try again later"
+            )
+
+
+@pytest.mark.parametrize("fault", ["SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY"])
+def test_c82_a_call_that_ended_on_a_full_disk_is_stored_later_and_not_run_again(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The saver of a host fails for longer than a run is tried again."""
+    monkeypatch.setattr("wakeloop.platform.outages.PAUSES", (0.001,))
+    ran, failing = list[str](), list[Exception]()
+
+    class Full(SqliteSaver):
+        def put_writes(self, *given: Any, **more: Any) -> None:
+            if failing:
+                raise failing.pop()
+            super().put_writes(*given, **more)
+
+    def work() -> str:
+        """Work."""
+        for _ in range(20):
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = getattr(sqlite3, fault)
+            failing.append(error)
+        ran.append("work")
+        return "done"
+
+    model = ScriptedModel([calls(("work", {})), says("bye")])
+    with closing(sqlite3.connect(tmp_path / "threads.db", check_same_thread=False)) as connection:
+        agent = create_todo_agent(model, [work], checkpointer=Full(connection))
+        with DbosHost(f"sqlite:///{tmp_path / 'sessions.db'}", {"main": agent}, polling=0.05) as host:
+            host.send("main", {"kind": "human", "text": "go"})
+            assert host.wait("main", timeout=30)
+            assert (host.status("main").reason, host.status("main").error) == ("answered", None)
+    assert (ran, failing) == (["work"], [])
+    waited = [one.message for one in caplog.records if one.name == "wakeloop"]
+    assert len(waited) == 1
+    assert waited[0].endswith(". Trying again.")
     model.assert_done()

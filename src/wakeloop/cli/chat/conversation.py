@@ -24,6 +24,7 @@ from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.run_thread import graph_input
 from wakeloop.cli.spec_builder import LevelStack, build_spec, build_stack, settings_from_spec
 from wakeloop.cli.store import DatabaseFile, Store, open_to_write
+from wakeloop.cli.trusted_files import confirm_files
 from wakeloop.cli.views import choose_view
 from wakeloop.dialects import get_dialect
 from wakeloop.display.screen import Line
@@ -33,6 +34,7 @@ from wakeloop.platform.computed_once import computed_once
 from wakeloop.settings import AgentFileSettings, LoopSettings
 from wakeloop.thread.edits import update_todos
 from wakeloop.thread.end_run import drop_question, end_run
+from wakeloop.thread.patient_saver import PatientSaver
 from wakeloop.thread.steering import drop_waiting, list_waiting, steer
 from wakeloop.thread.thread_status import LAST_NODE, is_unfinished
 from wakeloop.todos.items import Todo
@@ -106,7 +108,7 @@ class Conversation:
 
     def reconfigure(self, given: Mapping[str, Any]) -> None:
         """Switch role or agent; if the new agent cannot be built, nothing changes."""
-        spec = build_spec(self.spec, given)
+        spec = confirm_files(build_spec(self.spec, given), self.spec.trusted, trust=False, configured=True)
         self.external.stop = Event()  # that of the last run may be set
         build_chat_graph(spec, self.external, ask=self.ask, stop=self.external.stop)
         self.spec = spec
@@ -139,7 +141,7 @@ class Conversation:
         known = self.store.find(thread)
         self.request = known.request if known else ""
         if known and known.spec:
-            self.spec = known.spec
+            self.spec = confirm_files(known.spec, known.spec.trusted, trust=False)
         return known is not None
 
     def remember_spec(self) -> None:
@@ -207,7 +209,9 @@ class Conversation:
             cut_off_abandoned_run(store),
             self.hold_on_thread.mark_running(),
         ):
-            agent = graph.compile(checkpointer=store.saver, store=store.graph_store, name="wakeloop")
+            assert store.saver is not None  # noqa: S101 - opened to write
+            saver = PatientSaver(store.saver, stop)
+            agent = graph.compile(checkpointer=saver, store=store.graph_store, name="wakeloop")
             before = agent.get_state(self.config)
             view = self.view = choose_view(run, before)
             view.screen.typed = ahead

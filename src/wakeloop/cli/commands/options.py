@@ -153,6 +153,10 @@ Todos = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Run shell commands and MCP calls without asking.")]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Use changed tools, checks, MCP and configuration files without asking."),
+]
 Database = Annotated[
     str | None,
     typer.Option(

@@ -12,6 +12,7 @@ from wakeloop.cli.commands.options import (
     Database,
     Json,
     Session,
+    Trust,
     Yes,
     takes_agent_options,
 )
@@ -37,12 +38,15 @@ def serve(
     ] = None,
     db: Database = None,
     yes: Yes = False,
+    trust: Trust = False,
 ) -> None:
     """Host sessions, which wake up for messages and survive restarts."""
     from wakeloop.cli.sessions.serve import serve_sessions
     from wakeloop.cli.sessions.storage import SessionStorage
 
-    raise typer.Exit(serve_sessions(SessionStorage(db), given, demo, delay, ask=not yes, grace=grace))
+    raise typer.Exit(
+        serve_sessions(SessionStorage(db), given, demo, delay, ask=not yes, grace=grace, trust=trust)
+    )
 
 
 @report_errors()

@@ -22,6 +22,7 @@ from wakeloop.cli.commands.options import (
     Thread,
     ThreadOption,
     Todos,
+    Trust,
     Yes,
     complete_thread,
     takes_agent_options,
@@ -44,6 +45,7 @@ def run(
     output: OutputOption = None,
     quiet: QuietOption = False,
     yes: Yes = False,
+    trust: Trust = False,
 ) -> None:
     """Run a request until its todo list is settled."""
     from wakeloop.cli.launch import read_stdin, run_request
@@ -51,7 +53,9 @@ def run(
 
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
     text = read_stdin() if request == "-" else request
-    raise typer.Exit(run_request(text, given, DatabaseFile.of(db), thread, todos, output=shown, ask=not yes))
+    raise typer.Exit(
+        run_request(text, given, DatabaseFile.of(db), thread, todos, output=shown, ask=not yes, trust=trust)
+    )
 
 
 @report_errors()
@@ -68,13 +72,16 @@ def resume(
     output: OutputOption = None,
     quiet: QuietOption = False,
     yes: Yes = False,
+    trust: Trust = False,
 ) -> None:
     """Resume a thread with its original options."""
     from wakeloop.cli.launch import resume_thread
     from wakeloop.cli.store import DatabaseFile
 
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
-    raise typer.Exit(resume_thread(thread, message, given, DatabaseFile.of(db), output=shown, ask=not yes))
+    raise typer.Exit(
+        resume_thread(thread, message, given, DatabaseFile.of(db), output=shown, ask=not yes, trust=trust)
+    )
 
 
 @report_errors()
@@ -86,13 +93,14 @@ def chat(
     given: AgentOptions,
     db: Db = None,
     yes: Yes = False,
+    trust: Trust = False,
 ) -> None:
     """Chat with a thread, line by line. Without a terminal, read lines from stdin."""
     from wakeloop.cli.launch import prepare_chat
     from wakeloop.cli.store import DatabaseFile
 
     database = DatabaseFile.of(db)
-    found = prepare_chat(thread, given, database, last=last)
+    found = prepare_chat(thread, given, database, last=last, trust=trust)
     from wakeloop.cli.chat.repl import run_chat as chat_with
 
     raise typer.Exit(chat_with(*found, database, ask=not yes))

@@ -21,6 +21,7 @@ from wakeloop.cli.sessions.ps import format_status
 from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage
 from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import Store
+from wakeloop.cli.trusted_files import confirm_files
 from wakeloop.config.levels import config_folder, list_names, read_agent
 from wakeloop.display.terminal_output import write_text
 from wakeloop.display.terminal_text import clean_line
@@ -41,10 +42,11 @@ def serve_sessions(
     *,
     ask: bool,
     grace: float | None = None,
+    trust: bool = False,
 ) -> int:
     """Run sessions until a signal or `wakeloop drain`; return the exit code."""
     stop, ended = threading.Event(), threading.Event()
-    specs = build_specs(given, demo, delay)
+    specs = confirm_specs(storage, build_specs(given, demo, delay), trust=trust)
     host: list[DbosHost] = []  # the tools need the host, the host the agents, the agents the tools
     tools = [] if demo is not None else session_tools(lambda: host[0])
     with ExitStack() as stack:
@@ -56,6 +58,8 @@ def serve_sessions(
         agents = {name: graph.compile(checkpointer=saver, name=name) for name, graph in graphs.items()}
         hold = None if store is None else partial(lock_thread, store, specs)
         host.append(DbosHost(storage.url, agents, report=report_status, hold=hold, grace=grace or GRACE))
+        for name, spec in specs.items():
+            host[0].mailbox.note_trusted(name, spec.trusted)
         with handle_stop_signals(stop), host[0] as running:
             print_greeting(specs)
             while not (stop.wait(POLL_SECONDS) or running.draining.is_set()):
@@ -69,6 +73,17 @@ def serve_sessions(
             os._exit(SETTLED)
     print_line("Stopped.")
     return SETTLED
+
+
+def confirm_specs(
+    storage: SessionStorage, specs: Mapping[str, AgentSpec], *, trust: bool
+) -> dict[str, AgentSpec]:
+    """Return the specs, after asking about files that start code and have changed since the last serve."""
+    known = storage.read_trusted()
+    return {
+        name: confirm_files(spec, known.get(name), trust=trust, configured=True)
+        for name, spec in specs.items()
+    }
 
 
 def print_greeting(specs: Mapping[str, AgentSpec]) -> None:

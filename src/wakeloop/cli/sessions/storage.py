@@ -88,6 +88,13 @@ class SessionStorage:
                 why = format_database_error(error)
                 raise CommandError(f"The database {str(events.path)!r} cannot be used: {why}.") from error
 
+    def read_trusted(self) -> dict[str, dict[str, list[str]]]:
+        """Return for each agent the hashes of its files at the last serve."""
+        if not self.on_postgres and not self.sibling("sessions").is_file():
+            return {}
+        with self.open_client() as client:
+            return client.mailbox.read_trusted()
+
     @contextmanager
     def open_client(self) -> Iterator[SessionClient]:
         """Open a client that sends events; it knows the agents by name and can read but not run them."""

@@ -16,6 +16,7 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
 from wakeloop.errors import SessionError
+from wakeloop.platform.database_errors import classify_outage
 from wakeloop.sessions.dbos.cron import next_time
 from wakeloop.sessions.dbos.database import is_postgres, lock_sqlite_file
 from wakeloop.sessions.dbos.fenced_saver import Fence, fence_graph
@@ -25,7 +26,7 @@ from wakeloop.sessions.dbos.watchdog import Watchdog
 from wakeloop.sessions.dbos.workflow_queues import KEEP_RECORDS
 from wakeloop.sessions.dbos.workflows import call_in_thread, launch_workflows, stop_engine
 from wakeloop.sessions.host import GRACE, SessionStatus, TakenOverError, derive_id, find_agent, utc_now
-from wakeloop.sessions.thread_runner import Graph, ThreadRunner, outage_errors
+from wakeloop.sessions.thread_runner import Graph, ThreadRunner
 
 
 class DbosHost(SessionClient):
@@ -87,7 +88,7 @@ class DbosHost(SessionClient):
         self.report = report
         self.runner = ThreadRunner(self.mailbox, self, self.report_status)
         self.running: dict[str, RunControl] = {}
-        self.draining = threading.Event()
+        self.draining = self.mailbox.patience.stopped  # a drain waits for no database
         self.idle = threading.Condition()
         self.open = ExitStack()
         self.at_work: list[str] = []
@@ -210,7 +211,7 @@ class DbosHost(SessionClient):
         except (GraphDrained, TakenOverError):
             raise WorkflowStopped from None
         except Exception as failure:
-            if patient and isinstance(failure, outage_errors()):
+            if patient and classify_outage(failure) is not None:
                 raise
             if self.draining.is_set():  # the shutdown may have caused it
                 raise WorkflowStopped from failure

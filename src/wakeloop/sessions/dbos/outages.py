@@ -1,13 +1,13 @@
 """Retries through outages of a database."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from itertools import count
 from threading import Event
-from typing import Any
 
+from wakeloop.platform.database_errors import classify_outage
 from wakeloop.sessions.host import RETRY_PAUSES
-from wakeloop.sessions.thread_runner import Graph, outage_errors
+from wakeloop.sessions.thread_runner import Graph
+from wakeloop.thread.patient_saver import discard_cut_connections
 
 
 class WorkflowStopped(BaseException):
@@ -25,19 +25,12 @@ def retry_through_outages(
     for tries in count(1):
         try:
             attempt(tries <= len(RETRY_PAUSES))
-        except outage_errors():
+        except Exception as error:
+            if classify_outage(error) is None:
+                raise
             if draining.wait(RETRY_PAUSES[min(tries, len(RETRY_PAUSES)) - 1]):
                 raise WorkflowStopped from None
             for graph in agents().values():
                 discard_cut_connections(graph.checkpointer)
         else:
             return
-
-
-def discard_cut_connections(saver: Any) -> None:
-    """Let a saver's pool check its connections. Otherwise it would hand out the cut ones, one by one."""
-    # psycopg's pools have `check`, its connections do not
-    check = getattr(getattr(saver, "conn", None), "check", None)
-    checking = check() if check is not None else None
-    if asyncio.iscoroutine(checking):
-        asyncio.run_coroutine_threadsafe(checking, saver.loop).result()

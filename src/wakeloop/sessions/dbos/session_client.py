@@ -7,8 +7,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from langgraph.types import StateSnapshot
+
 from wakeloop.errors import SessionError
 from wakeloop.loop.inbox import WakeEvent
+from wakeloop.platform.database_errors import classify_outage
+from wakeloop.platform.outages import wait_out
 from wakeloop.sessions.dbos.cron import next_time
 from wakeloop.sessions.dbos.workflow_queues import (
     RUN_QUEUE,
@@ -31,7 +35,8 @@ from wakeloop.sessions.host import (
 )
 from wakeloop.sessions.host_rules import make_refusal
 from wakeloop.sessions.questions import answer_fault, open_questions
-from wakeloop.sessions.thread_runner import Graph, outage_errors
+from wakeloop.sessions.thread_runner import Graph
+from wakeloop.thread.patient_saver import discard_cut_connections
 
 WAIT_EVERY = 0.05  # seconds between two checks
 
@@ -77,11 +82,11 @@ class SessionClient(WorkflowQueues):
         Raises `SessionError` if the event answers another one. Returns nothing if the agents are only names,
         or the thread cannot be read from here: the host then checks the event when it comes to it.
         """
-        read = getattr(self.agents[find_agent(thread, self.agents)], "get_state", None)
-        if event["kind"] != "human" or read is None:
+        agent = self.agents[find_agent(thread, self.agents)]
+        if event["kind"] != "human" or not hasattr(agent, "get_state"):
             return ()
         try:
-            questions = open_questions(read({"configurable": {"thread_id": thread}}))
+            questions = open_questions(self.read_thread(thread))
         except Exception:  # noqa: BLE001 - damaged, away, or this is the event loop of an asynchronous saver
             return ()
         why = answer_fault(event, questions)
@@ -191,13 +196,22 @@ class SessionClient(WorkflowQueues):
         """Return the status of every session, ordered by thread id."""
         return [self._status(*row) for row in self.mailbox.list_sessions()]
 
+    def read_thread(self, thread: str) -> StateSnapshot:
+        """Return the newest checkpoint of a thread; wait while its database is away."""
+        graph = self.agents[find_agent(thread, self.agents)]
+        return wait_out(
+            lambda: graph.get_state({"configurable": {"thread_id": thread}}),
+            self.mailbox.patience,
+            lambda: discard_cut_connections(graph.checkpointer),
+        )
+
     def _status(self, thread: str, queued: int, error: str | None) -> SessionStatus:
         try:
             agent = find_agent(thread, self.agents)
-            snapshot = self.agents[agent].get_state({"configurable": {"thread_id": thread}})
+            snapshot = self.read_thread(thread)
             found = SessionStatus.from_snapshot(thread, agent, snapshot, queued)
             return replace(found, error=error) if error else found
-        except outage_errors():
-            raise
-        except Exception as fault:  # noqa: BLE001 - one unreadable session must not hide the others
+        except Exception as fault:  # one unreadable session must not hide the others
+            if classify_outage(fault) is not None:
+                raise
             return SessionStatus.from_error(thread, fault, queued)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from dbos import DBOS
 
+from wakeloop.platform.database_errors import classify_outage
 from wakeloop.sessions.dbos.session_client import SessionClient
 from wakeloop.sessions.dbos.workflow_queues import RUN_QUEUE, TIMER_QUEUE
 from wakeloop.sessions.host import describe_error
-from wakeloop.sessions.thread_runner import is_connection_error
 
 if TYPE_CHECKING:  # Postgres alone needs its driver
     from wakeloop.sessions.postgres_locks import Locks
@@ -55,7 +55,7 @@ class Watchdog:
                     task()
                 except Exception as error:  # noqa: BLE001 - the other checks must continue
                     words = f"{task.__name__} failed and will be retried: {describe_error(error)}"
-                    if not is_connection_error(getattr(error, "orig", error)) and words not in logged:
+                    if classify_outage(error) is None and words not in logged:
                         logged.add(words)
                         LOG.error(words)  # noqa: TRY400 - a traceback may contain secrets
 

@@ -8,6 +8,8 @@ import sqlalchemy as sa
 from dbos import DBOSClient
 
 from wakeloop.platform.computed_once import computed_once
+from wakeloop.platform.database_errors import classify_outage
+from wakeloop.platform.outages import wait_out
 from wakeloop.sessions.dbos.database import open_engine
 from wakeloop.sessions.dbos.engine import make_client
 from wakeloop.sessions.host import utc_now
@@ -45,8 +47,15 @@ class WorkflowQueues:
             options["queue_partition_key"] = partition
         if delay:
             options["delay_seconds"] = delay
-        with contextlib.suppress(*NO_TABLES):  # a host that starts looks for what waits
-            self.client.enqueue(options, *args)
+
+        def enqueue() -> None:
+            try:
+                self.client.enqueue(options, *args)
+            except NO_TABLES as error:  # a host that starts looks for what waits
+                if classify_outage(error) is not None:
+                    raise
+
+        wait_out(enqueue, self.mailbox.patience, self.mailbox.engine.dispose)
 
     def prune(self, age: timedelta = KEEP_RECORDS) -> int:
         """Delete the engine's records of ended runs and timers, and return how many there were.
