@@ -51,7 +51,7 @@ class SessionStatus:
         open: How many items are open.
         wakes: How many wakes the activation has used.
         budget: How many wakes it may use.
-        on: What a waiting session waits for: `human`, `approval`, `peer`, `subagent` or `hold`; else None.
+        on: What a waiting session waits for: a `WaitKind` of `wakeloop.stream`; else None.
         queued: How many events no run has taken yet, including those given back by a failed run.
         error: Why the newest run failed or an answer was refused; else None. The next event of any kind, such
             as a `kick`, retries with everything that is queued.
@@ -60,6 +60,9 @@ class SessionStatus:
             its `correlation_id`.
         items: The number of its items; `completed`, `cancelled` and `blocked` count those of each kind.
         verified: Whether a completed item passed the verifier; None where no verifier is given.
+        until: From when it makes sense to try again, in seconds since 1970; None if that is not known.
+        question: The question in words with which it waits; else "".
+        missing: What `done_when` said last; else "".
 
     Example:
         >>> from wakeloop.sessions import SessionStatus
@@ -84,6 +87,9 @@ class SessionStatus:
     cancelled: int = 0
     blocked: int = 0
     verified: bool | None = None
+    until: float | None = None
+    question: str = ""
+    missing: str = ""
 
     @classmethod
     def from_snapshot(
@@ -109,6 +115,9 @@ class SessionStatus:
             cancelled=session["cancelled"],
             blocked=session["blocked"],
             verified=session.get("verified"),
+            until=session.get("until"),
+            question=session.get("question", ""),
+            missing=session.get("missing", ""),
         )
 
     @classmethod

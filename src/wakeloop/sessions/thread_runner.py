@@ -1,6 +1,7 @@
 """Runs a thread with its events, repeatable after a kill."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -103,9 +104,9 @@ class ThreadRunner:
             chosen = self.choose_input(thread, waiting, snapshot)
             if not chosen.run:
                 return None
-            if not chosen.taken:  # somebody else left a run unfinished
+            if not chosen.taken:  # somebody else left a run unfinished, or the time of a wait is over
                 checkpoint = str(snapshot.config["configurable"].get("checkpoint_id"))
-                return PlannedRun(derive_id("left", checkpoint))
+                return PlannedRun(derive_id("left", checkpoint), chosen.input)
             taken = [one for one in waiting if one.event in chosen.taken]
             if chosen.question:
                 # store which question the event answers: the thread may ask another one later
@@ -120,7 +121,8 @@ class ThreadRunner:
         notes = self.mailbox.note_questions(thread, open_questions(snapshot))
         numbered = [(one.number, one.event) for one in waiting]
         events = [one.event for one in waiting]
-        chosen = choose_next_input(snapshot, events, find_early_events(notes, numbered))
+        early = find_early_events(notes, numbered)
+        chosen = choose_next_input(snapshot, events, early, now=time.time())
         for event, why in chosen.refused:
             self.mailbox.refuse(thread, event["id"], why)
         if chosen.refused and not chosen.run:

@@ -24,6 +24,7 @@ class Reply:
     words: str = "the server says no"
     more: dict[str, Any] = field(default_factory=dict)  # further fields of the message
     empty: bool = False  # an answer without a body
+    headers: dict[str, str] = field(default_factory=dict)  # of an error
 
     @property
     def reason(self) -> str:
@@ -101,7 +102,8 @@ class Server:
             handler.send_header("Content-Length", "0")
             handler.end_headers()
         elif reply.status != 200:
-            self.send(handler, reply.status, {"error": {"message": reply.words, "type": "x", "code": None}})
+            refusal = {"error": {"message": reply.words, "type": "x", "code": None}}
+            self.send(handler, reply.status, refusal, reply.headers)
         elif asked.get("stream"):
             self.stream(handler, reply, number)
         else:
@@ -125,9 +127,13 @@ class Server:
                 },
             )
 
-    def send(self, handler: BaseHTTPRequestHandler, status: int, body: dict[str, Any]) -> None:
+    def send(
+        self, handler: BaseHTTPRequestHandler, status: int, body: dict[str, Any], headers: Any = None
+    ) -> None:
         data = json.dumps(body).encode()
         handler.send_response(status)
+        for name, value in (headers or {}).items():
+            handler.send_header(name, value)
         handler.send_header("Content-Type", "application/json")
         handler.send_header("Content-Length", str(len(data)))
         handler.end_headers()

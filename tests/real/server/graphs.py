@@ -8,6 +8,7 @@ import time
 from functools import cache
 from typing import Any
 
+from langchain_core.exceptions import ModelRateLimitError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -19,6 +20,7 @@ from wakeloop import create_todo_agent
 from wakeloop.sessions import session_tools
 from wakeloop.sessions.langgraph_server import ServerHost
 from wakeloop.testing import calls, says
+from wakeloop.tools import wait_for_work
 
 
 class Parrot(BaseChatModel):
@@ -36,6 +38,8 @@ class Parrot(BaseChatModel):
 
     def reply(self, messages: list[BaseMessage]) -> AIMessage:
         last = messages[-1]
+        if (told := tell_on(messages)) is not None:
+            return told
         person = last.type == "human"
         if person and last.text in ("plan", "leave"):
             return calls(("todo_write", {"items": ["one"]}))
@@ -48,6 +52,39 @@ class Parrot(BaseChatModel):
         if last.type == "tool" and last.text.startswith("Stored") and "leave" not in messages[-3].text:
             return calls(("todo_update", {"id": 1, "status": "done"}))
         return says(f"read: {last.text.splitlines()[0]}")
+
+
+PLAN, CLOSE = ("todo_write", {"items": ["one"]}), ("todo_update", {"id": 1, "status": "done"})
+STORIES: dict[str, list[Any]] = {  # the replies to a person's message, one after the other
+    "wonder": [calls(PLAN), says("Shall I delete them?"), says("I am waiting.")],
+    "yes": [calls(CLOSE), says("Deleted.")],
+    "limit": [ModelRateLimitError("Please try again in 10ms."), says("Hello.")],
+    "work": [
+        calls(("wait_for_work", {"what": "the build", "seconds": 1})),
+        says("I wait."),
+        says("Without it."),
+    ],
+    "delegate": [
+        calls(PLAN, ("spawn_subagent", {"task": "slow"})),
+        says("Soon."),
+        says("Soon."),
+        calls(CLOSE),
+        says("Here it is."),
+    ],
+}
+TOLD: dict[str | None, int] = {}  # how many requests came after a message
+
+
+def tell_on(messages: list[BaseMessage]) -> AIMessage | None:
+    """The next reply of the story that a person has begun, if it is one; an error is raised."""
+    begun = next((m for m in reversed(messages) if m.type == "human" and m.text in STORIES), None)
+    if begun is None:
+        return None
+    number = TOLD[begun.id] = TOLD.get(begun.id, 0) + 1
+    told = STORIES[begun.text][number - 1]
+    if isinstance(told, Exception):
+        raise told
+    return told.model_copy(deep=True)
 
 
 def called(text: str) -> tuple[str, dict[str, Any]] | None:
@@ -105,9 +142,12 @@ def sessions() -> ServerHost:
     return ServerHost(os.environ["SESSIONS_OF"], {"main": "main"})
 
 
+NAMES = ["talk_to_agent", "spawn_subagent"]
+
+
 def main() -> Any:
     ends = StructuredTool.from_function(coroutine=leave, name="leave")
-    tools = [ask, wait, ends, *session_tools(sessions, ["talk_to_agent"])]
+    tools = [ask, wait, ends, wait_for_work, *session_tools(sessions, NAMES)]
     return create_todo_agent(Parrot(), tools=tools, context_schema=Context)
 
 

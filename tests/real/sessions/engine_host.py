@@ -107,6 +107,8 @@ class Engine(DbosHost):
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             self.gate.open(wide=False)
+            clocks = self.client.list_workflows(status=["DELAYED"], queue_name=[RUN_QUEUE])
+            self.client.delete_workflows([record.workflow_id for record in clocks])
             self.prune(timedelta(0))
 
     def close(self) -> None:

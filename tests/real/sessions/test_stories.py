@@ -62,9 +62,11 @@ def test_status_reads_the_checkpoint_and_counts_what_is_queued(host: Stage) -> N
     host.send("ada", {"kind": "human", "text": "go"})
     assert host.status("ada") == SessionStatus("ada", "ada", "dormant", None, 0, 0, 0, None, 1)
     host.turn("ada")
-    assert host.status("ada") == SessionStatus(
-        "ada", "ada", "waiting", "waiting", 0, 0, 25, "peer", 0, None, ("bob",)
+    found = host.status("ada")
+    assert found == SessionStatus(
+        "ada", "ada", "waiting", "waiting", 0, 0, 25, "peer", 0, None, ("bob",), until=found.until
     )
+    assert found.until is not None
     assert [status.thread for status in host.list()] == ["ada", "bob"]
 
 
@@ -684,7 +686,7 @@ def test_nothing_of_the_host_is_in_the_state(host: Stage) -> None:
     host.send("ada", {"kind": "human", "text": "go"})
     host.turn("ada")
     (entry,) = host.values("ada")["waiting_on"]
-    assert set(entry) == {"id", "on", "from"}
+    assert set(entry) == {"id", "on", "from", "until"}
     assert "Host" not in repr(host.values("ada"))
 
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import timedelta
@@ -16,6 +17,7 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
 from wakeloop.errors import SessionError
+from wakeloop.loop.waits import find_next_wait
 from wakeloop.platform.database_errors import classify_outage
 from wakeloop.sessions.dbos.cron import next_time
 from wakeloop.sessions.dbos.database import is_postgres, lock_sqlite_file
@@ -27,6 +29,8 @@ from wakeloop.sessions.dbos.workflow_queues import KEEP_RECORDS
 from wakeloop.sessions.dbos.workflows import call_in_thread, launch_workflows, stop_engine
 from wakeloop.sessions.host import GRACE, SessionStatus, TakenOverError, derive_id, find_agent, utc_now
 from wakeloop.sessions.thread_runner import Graph, ThreadRunner
+
+CLOCK_MARGIN = 0.1  # seconds after the time of a wait
 
 
 class DbosHost(SessionClient):
@@ -208,6 +212,7 @@ class DbosHost(SessionClient):
                 fence = Fence(partial(self.confirm_ownership, thread, DBOS.workflow_id), self.draining)
                 graph = fence_graph(self.agents[find_agent(thread, self.agents)], fence)
                 self.runner.run_waiting(graph, thread, control, patient=patient)
+                self.set_clock(thread, graph)
         except (GraphDrained, TakenOverError):
             raise WorkflowStopped from None
         except Exception as failure:
@@ -220,6 +225,17 @@ class DbosHost(SessionClient):
             with self.idle:
                 del self.running[key]
                 self.idle.notify_all()
+
+    def set_clock(self, thread: str, graph: Graph) -> None:
+        """Queue a run for the time when the first wait of a thread is over; the database keeps it.
+
+        One that comes too early, because clocks differ, is followed by another one.
+        """
+        values = graph.get_state({"configurable": {"thread_id": thread}}).values
+        first = find_next_wait(values.get("waiting_on") or ())
+        if first is not None:
+            left = max(first["until"] - time.time(), 0)
+            self.request_run(thread, f"{first['until']}/{int(left)}", left + CLOCK_MARGIN)
 
     def report_status(self, thread: str) -> None:
         """Report the session's status to the caller after a run."""

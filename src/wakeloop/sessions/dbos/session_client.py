@@ -94,9 +94,10 @@ class SessionClient(WorkflowQueues):
             raise SessionError(why)
         return questions
 
-    def request_run(self, thread: str, key: str) -> None:
+    def request_run(self, thread: str, key: str, delay: float = 0) -> None:
         """Queue a run of a thread. The same key for the same thread is the same run."""
-        self.enqueue(RUN_WORKFLOW, f"{key}@{derive_id(thread)}", RUN_QUEUE, thread, partition=thread)
+        run = f"{key}@{derive_id(thread)}"
+        self.enqueue(RUN_WORKFLOW, run, RUN_QUEUE, thread, partition=thread, delay=delay)
 
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or an event that no run has taken, from all its threads."""

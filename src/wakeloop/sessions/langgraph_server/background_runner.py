@@ -4,13 +4,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from itertools import count
-from threading import Event, Lock
+from threading import Event, Lock, Timer
 
 import httpx
 from langgraph_sdk.errors import APIConnectionError, InternalServerError
 
 from wakeloop.sessions.host import RETRY_PAUSES, describe_error
 
+CLOCK_MARGIN = 0.1  # seconds after the time of a wait
 OUTAGE_ERRORS = (httpx.TransportError, APIConnectionError)
 
 
@@ -26,6 +27,7 @@ class BackgroundRunner:
         self.errors: dict[str, str] = {}
         self.pool = ThreadPoolExecutor(8, thread_name_prefix="wakeloop-runs")
         self.at_work: dict[str, Future[None]] = {}
+        self.timers: dict[str, Timer] = {}
         self.requested: set[str] = set()  # threads at work that were requested again
         self.guard, self.draining = Lock(), Event()
 
@@ -39,10 +41,22 @@ class BackgroundRunner:
             else:
                 self.at_work[thread] = self.pool.submit(self._process, thread)
 
+    def run_later(self, thread: str, seconds: float) -> None:
+        """Run a thread after so many seconds; an earlier time that was set for it is forgotten."""
+        timer = Timer(seconds + CLOCK_MARGIN, self.request_run, (thread,))
+        timer.daemon = True
+        with self.guard:
+            before, self.timers[thread] = self.timers.get(thread), timer
+        if before is not None:
+            before.cancel()
+        timer.start()
+
     def drain(self, timeout: float | None) -> bool:
         """Start nothing more and wait for the current runs. Return False after `timeout` seconds."""
         self.draining.set()
         with self.guard:
+            for timer in self.timers.values():
+                timer.cancel()
             left = list(self.at_work.values())
         return not wait(left, timeout).not_done
 

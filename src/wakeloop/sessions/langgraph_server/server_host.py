@@ -85,7 +85,7 @@ class ServerHost:
         self.agents, self.url = agents, url
         self.client = get_sync_client(url=url, api_key=api_key)
         self.store, self.last = ServerStore(self.client, agents), 0
-        self.runner = ServerRunner(self.store, DirectHost(self))
+        self.runner = ServerRunner(self.store, DirectHost(self), self.run_later)
         self.background = BackgroundRunner(self.runner.run_once, self.runner.give_up)
 
     def __enter__(self) -> Self:
@@ -97,16 +97,22 @@ class ServerHost:
 
     @explain_server_errors
     def catch_up(self) -> None:
-        """Run every thread for which events wait."""
+        """Run every thread for which events wait, and set the clocks of those that wait for a time."""
         for thread in self.store.list_threads():
             try:
                 waits = bool(self.store.list_waiting(thread))
+                if not waits:
+                    self.runner.set_clock(thread, self.store.read_state(thread))
             except OUTAGE_ERRORS:
                 raise
             except Exception:  # noqa: BLE001 - damaged: the run that comes to it will report it
                 waits = True
             if waits:
                 self.background.request_run(thread)
+
+    def run_later(self, thread: str, seconds: float) -> None:
+        """Run a thread when the time of a wait is over."""
+        self.background.run_later(thread, seconds)
 
     def close(self) -> None:
         """Wait for running runs, ten seconds at most, then stop and close the connections."""

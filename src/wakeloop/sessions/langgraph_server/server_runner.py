@@ -1,7 +1,7 @@
 """One run of a thread on the server, and what follows it."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from langgraph.types import StateSnapshot
 from langgraph_sdk.errors import ConflictError
 
 from wakeloop.loop.inbox import WakeEvent
+from wakeloop.loop.waits import find_next_wait
 from wakeloop.sessions.host import CANCELLED_MESSAGE, SessionHost, derive_id, describe_error, find_agent
 from wakeloop.sessions.host_rules import (
     RUN_KEY,
@@ -24,7 +25,7 @@ from wakeloop.sessions.langgraph_server.server_store import ServerStore, server_
 from wakeloop.sessions.questions import open_questions
 from wakeloop.text.secrets import redact_text
 from wakeloop.thread.end_run import build_ended_update
-from wakeloop.thread.thread_status import LAST_NODE
+from wakeloop.thread.thread_status import LAST_NODE, is_unfinished
 
 POLL_EVERY = 0.2  # seconds between two checks while somebody else's run has the thread
 RECENT_RUNS = 20  # runs to search for the run of another host that claimed the same events at the same moment
@@ -45,26 +46,36 @@ class ServerRunner:
 
     store: ServerStore
     host: SessionHost
+    run_later: Callable[[str, float], None]  # a thread, and the seconds until the time of a wait is over
 
     def run_once(self, thread: str) -> bool:
         """Run a thread once and send what it owes. Return False if there is nothing to do."""
         items = self.store.list_waiting(thread)
         if claimed := [item for item in items if item["taken"]]:
             return self.resume_claimed(thread, claimed)
-        if all(item.get("error") for item in items):
-            return False  # events of failed runs wait for the next event
         snapshot = self.store.read_state(thread)
+        if all(item.get("error") for item in items):  # events of failed runs wait for the next event
+            items = []
+            if is_unfinished(snapshot):
+                return False
         chosen = self.choose_input(thread, snapshot, items)
         if not chosen.run:
+            self.set_clock(thread, snapshot)
             return False
         taken = {event["id"] for event in chosen.taken}
         mine = [item for item in items if item["event"]["id"] in taken]
-        if not mine:  # somebody else left a run unfinished
+        if not mine:  # somebody else left a run unfinished, or the time of a wait is over
             name = derive_id("left", thread, *(task.id for task in snapshot.tasks))
-            return self.start(thread, name, [], {"input": None})
+            return self.start(thread, name, [], {"input": chosen.input})
         claim = {"taken": True, "run": mine[0]["event"]["id"], "question": chosen.question, "error": None}
         claimed = [self.store.put_event(thread, item, **claim) for item in mine]
         return self.begin_claimed(thread, claimed, newest=RECENT_RUNS)
+
+    def set_clock(self, thread: str, snapshot: StateSnapshot) -> None:
+        """Ask for a run when the first wait of a thread is over."""
+        first = find_next_wait(snapshot.values.get("waiting_on") or ())
+        if first is not None and not open_questions(snapshot):
+            self.run_later(thread, max(first["until"] - time.time(), 0))
 
     def choose_input(self, thread: str, snapshot: StateSnapshot, items: Items) -> NextInput:
         """Choose what the next run takes, and settle answers to questions that are not being asked."""
@@ -75,7 +86,8 @@ class ServerRunner:
             for question in questions:
                 if question not in seen:
                     early.add((item["event"]["id"], question))
-        chosen = choose_next_input(snapshot, [item["event"] for item in items], frozenset(early))
+        events = [item["event"] for item in items]
+        chosen = choose_next_input(snapshot, events, frozenset(early), now=time.time())
         for event, why in chosen.refused:
             self.store.note_error(thread, why)
             self.store.settle_events(thread, [event["id"]])

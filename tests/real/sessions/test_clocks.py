@@ -1,0 +1,107 @@
+"""Rule 29 on a host: the time of a wait wakes the thread, also after a kill."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import Reply, Server
+from langchain_core.exceptions import ModelRateLimitError
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from waiting import until
+
+from wakeloop import create_todo_agent, hold_thread, wait
+from wakeloop.sessions.dbos import DbosHost, SessionClient
+from wakeloop.testing import ScriptedModel, calls
+from wakeloop.tools import wait_for_work
+
+WORKER = Path(__file__).parent / "limited_worker.py"
+REFUSED = ModelRateLimitError("Rate limit reached. Please try again in 10ms.")
+GO: Any = {"kind": "human", "id": "go", "text": "Go."}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'sessions.db'}"
+
+
+def ended(host: SessionClient, reason: str) -> bool:
+    return host.status("main").reason == reason
+
+
+def test_a_limit_wakes_by_the_clock(url: str) -> None:
+    model = ScriptedModel(REFUSED, "Hello.")
+    agent: Any = create_todo_agent(model, checkpointer=InMemorySaver())
+    with DbosHost(url, {"main": agent}, polling=0.05) as host:
+        host.send("main", GO)
+        until(lambda: ended(host, "waiting"))
+        assert (host.status("main").on, len(model.requests)) == ("limit", 1)
+        until(lambda: ended(host, "answered"))
+        assert len(model.requests) == 2
+
+
+def test_a_condition_is_asked_about_again_and_again_without_a_request(url: str) -> None:
+    verdicts: list[Any] = [wait("the build", 0.3), wait("the build", 0.3), None]
+    model = ScriptedModel("Done.")
+    agent: Any = create_todo_agent(model, checkpointer=InMemorySaver(), done_when=lambda _: verdicts.pop(0))
+    with DbosHost(url, {"main": agent}, polling=0.05) as host:
+        host.send("main", GO)
+        until(lambda: ended(host, "goal_met"))
+        assert (len(model.requests), verdicts) == (1, [])
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_work_that_does_not_come_is_said_once_but_no_clock_moves_a_hold(url: str, *, held: bool) -> None:
+    asks = calls(("wait_for_work", {"what": "the build", "seconds": 1}))
+    model = ScriptedModel(asks, "I wait.", "Then without it.")
+    agent: Any = create_todo_agent(model, [wait_for_work], checkpointer=InMemorySaver())
+    with DbosHost(url, {"main": agent}, polling=0.05) as host:
+        host.send("main", GO)
+        until(lambda: ended(host, "waiting"))
+        if held:
+            hold_thread(agent, {"configurable": {"thread_id": "main"}})
+            time.sleep(2.5)
+            assert (host.status("main").on, len(model.requests)) == ("hold", 2)
+            return
+        until(lambda: ended(host, "answered"))
+        assert "has not come:\n\n- the build" in model.requests[2][-1].text
+
+
+@contextmanager
+def worker(database: Path, server: Server) -> Iterator[subprocess.Popen[str]]:
+    """A worker that is killed at the end."""
+    command = [sys.executable, str(WORKER), str(database), server.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "up\n"
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.loopback
+def test_a_worker_that_was_killed_while_its_thread_waited_wakes_it_after_the_restart(tmp_path: Path) -> None:
+    """The client is the real one of OpenAI, and the refusal is a 429 with a time."""
+    server = Server([Reply(status=429, headers={"Retry-After": "2"}), Reply("Hello.")])
+    database = tmp_path / "sessions.db"
+    saver = SqliteSaver.from_conn_string(f"{database}.threads")
+    try:
+        with closing(SessionClient(f"sqlite:///{database}")) as client, saver as threads:
+            client.agents = {"main": create_todo_agent(ScriptedModel([]), checkpointer=threads)}
+            with worker(database, server):
+                client.send("main", GO)
+                until(lambda: ended(client, "waiting"))
+                assert client.status("main").on == "limit"
+            with worker(database, server):
+                until(lambda: ended(client, "answered"))
+        assert len(server.requests) == 2
+    finally:
+        server.close()
