@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from types import FrameType
 from typing import Any, Protocol, Self
 
@@ -23,6 +24,7 @@ from wakeloop.thread.steering import has_next_input
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Answers = dict[str, Any]
 Ask = Callable[[Sequence[Interrupt]], Answers | None]
+Wait = Callable[[StateSnapshot, Callable[[], bool]], Any]
 
 GRACE_SECONDS = 1.0  # for the step to end after Ctrl-C
 THREAD_NAME = "wakeloop-run"  # of the operating system thread of a run
@@ -87,6 +89,10 @@ class RunQueue:
         return "signal", self.signals.popleft()
 
 
+def return_nothing(*_: object) -> None:
+    """Wait for nothing."""
+
+
 def execute(
     agent: Graph,
     given: Any,
@@ -94,27 +100,32 @@ def execute(
     view: View,
     ask: Ask,
     stop: threading.Event | None = None,
+    wait: Wait = return_nothing,
 ) -> Outcome:
     """Run a thread with an input, None or a `Command`, and ask its questions, until it ends.
 
     `ask` gets the interrupts and returns answers by id, or None if nobody can answer. Errors of the run are
-    raised here. SIGINT and SIGTERM let it finish its step and send no more requests. `stop` makes tools
-    stop: at once on SIGINT; on SIGTERM after its time is up, or when a second signal arrives.
+    raised here. `wait` gets the state after a run, and returns the input to continue with, or None. SIGINT
+    and SIGTERM let it finish its step and send no more requests. `stop` makes tools stop: at once on SIGINT;
+    on SIGTERM after its time is up, or when a second signal arrives.
     """
     while True:
         with view:
             stopped, abandoned = stream_run(agent, given, config, view, stop or threading.Event())
         snapshot = agent.get_state(config)
         questions = find_questions(snapshot)
-        if stopped is None and not questions and has_next_input(agent, snapshot):
-            given = {"messages": []}  # a person has said something that no request took
-            continue
-        if stopped is not None or not questions:
+        if stopped is not None:
             return Outcome(snapshot, stopped, abandoned)
-        answers = ask(questions)
-        if answers is None:
+        speaks = partial(has_next_input, agent, snapshot)
+        if questions:
+            answers = ask(questions)
+            given = None if answers is None else build_input(answers)
+        else:
+            given = None if speaks() else wait(snapshot, speaks)
+            if given is None and speaks():  # a person has said something that no request took
+                given = {"messages": []}
+        if given is None:
             return Outcome(snapshot)
-        given = build_input(answers)
 
 
 def stream_run(

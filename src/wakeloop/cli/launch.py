@@ -33,6 +33,7 @@ def run_request(
     output: OutputOptions,
     ask: bool,
     trust: bool = False,
+    wait: float = 0.0,
 ) -> int:
     """Run a request on a new thread, or as the next message of an existing one.
 
@@ -43,9 +44,8 @@ def run_request(
     name, known = resolve_thread_option(database, thread)
     spec = build_trusted_spec(known, given, trust=trust)
     settings = collect_typed_settings(given)
-    run = RunSpec(
-        database, name, spec, request, request, output=output, ask=ask, typed_settings=settings, todos=items
-    )
+    more: Any = {"typed_settings": settings, "todos": items, "wait": wait}
+    run = RunSpec(database, name, spec, request, request, output=output, ask=ask, **more)
     return launch(run)
 
 
@@ -58,6 +58,7 @@ def resume_thread(
     output: OutputOptions,
     ask: bool,
     trust: bool = False,
+    wait: float = 0.0,
 ) -> int:
     """Resume a thread, by default the latest.
 
@@ -78,6 +79,7 @@ def resume_thread(
         ask=ask,
         typed_settings=collect_typed_settings(given),
         asks_goal=bool(given.get("done_when")),
+        wait=wait,
     )
     return launch(run)
 

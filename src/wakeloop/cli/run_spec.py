@@ -20,7 +20,8 @@ class RunSpec:
     `request` is the thread's first message. `message` is sent now: a new input, or, if the run `resumes`, an
     answer, a message, or None to continue as is. With `ask`, the user approves each shell command. Setting
     `stop` ends running commands. `typed_settings` were given with this command; `todos` replaces the list.
-    `asks_goal`: a check of the goal was given, so it is asked for before any request.
+    `asks_goal`: a check of the goal was given, so it is asked for before any request. `wait` is the longest
+    time, in seconds, to wait for a limit.
     """
 
     database: DatabaseFile
@@ -34,6 +35,7 @@ class RunSpec:
     typed_settings: Mapping[str, Any] = field(default_factory=dict)
     todos: Sequence[Mapping[str, Any]] | None = None
     asks_goal: bool = False
+    wait: float = 0.0
     stop: Event = field(default_factory=Event)
 
     @property

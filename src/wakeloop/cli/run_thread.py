@@ -2,8 +2,10 @@
 
 import signal
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -19,6 +21,7 @@ from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
 from wakeloop.cli.failures import SETTLED, usage_error
 from wakeloop.cli.final_state import exit_code, resume_command
 from wakeloop.cli.finish_run import finish_run, print_result, report_failure
+from wakeloop.cli.limit_wait import count_down
 from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.output_formats import at_a_terminal
 from wakeloop.cli.questions import build_input, find_questions, make_question_handler
@@ -32,6 +35,7 @@ from wakeloop.display.screen import Line
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import read_notes
+from wakeloop.loop.waits import ends_by_kick
 from wakeloop.settings import resolve_aliases
 from wakeloop.thread.hold import find_hold, release_thread
 from wakeloop.thread.patient_saver import PatientSaver
@@ -128,7 +132,7 @@ def execute_job(run: RunSpec, agent: Graph, before: StateSnapshot, view: View) -
         if answers is None:
             return Outcome(before)
         given = build_input(answers)
-    return execute(agent, given, run.config, view, ask, run.stop)
+    return execute(agent, given, run.config, view, ask, run.stop, partial(count_down, longest=run.wait))
 
 
 def graph_input(run: RunSpec, before: StateSnapshot) -> Any:
@@ -157,8 +161,8 @@ def is_at_rest(before: StateSnapshot) -> bool:
     if messages and getattr(messages[-1], "id", None) != read_notes(values).get("tail"):
         return False  # the last message has no answer yet
     waits = values.get("waiting_on") or ()
-    if waits:  # a condition is not waited for, but asked about
-        return not all(isinstance(one, Mapping) and one.get("on") == "condition" for one in waits)
+    if waits:
+        return not any(ends_by_kick(one, time.time()) for one in waits)
     is_open = read_session(before)["open"] or is_unmet(read_notes(values))
     return not (is_open or values.get("owed_replies"))
 

@@ -12,7 +12,7 @@ from wakeloop.cli.failures import CommandError, redact
 from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_read
 from wakeloop.cli.stored_state import DAMAGED, StoredState, read_state
-from wakeloop.display.formatting import count_closed, count_failed_calls, format_failures
+from wakeloop.display.formatting import count_closed, count_failed_calls, format_failures, format_waiting
 from wakeloop.display.terminal_output import count_columns, cut_text, find_width, format_columns
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.text.characters import pluralize, quote_path
@@ -45,6 +45,7 @@ def list_threads(database: DatabaseFile, *, everything: bool, json: bool) -> Ite
     for row in rows:
         if row["raise"]:
             yield f"{row['thread']}: {row['raise']}"
+        yield from format_waiting(row)
     if len(known) > len(shown):
         yield f"… and {pluralize(len(known) - len(shown), 'older one')}: --all"
 
@@ -83,6 +84,10 @@ def thread_row(store: Store, known: ThreadRecord, database: DatabaseFile) -> dic
             "cancelled": 0,
             "blocked": 0,
             "sent": 0,
+            "on": None,
+            "until": None,
+            "question": "",
+            "missing": "",
             "changed": None,
             "raise": None,
             "last": "",
@@ -113,6 +118,10 @@ def summarize_thread(
         "completed": session["completed"],
         "cancelled": session["cancelled"],
         "blocked": session["blocked"],
+        "on": session.get("on"),
+        "until": session.get("until"),
+        "question": redact(session.get("question", "")),
+        "missing": redact(session.get("missing", "")),
         "changed": snapshot.created_at,
         "raise": format_raise_hint(
             session, known.spec, values.get("todo_settings") or {}, known.id, database

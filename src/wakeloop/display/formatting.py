@@ -1,7 +1,9 @@
 """Sentences about a run: endings, counts, questions."""
 
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from wakeloop.display.terminal_text import clean_line, strip_controls
@@ -23,6 +25,16 @@ UNVERIFIED = " No item of the list passed the verifier."
 UNFINISHED = "The run has not finished; {open} open."
 NOT_BEGUN = "Nothing has been run yet; {open} open."
 BY_HAND = "Idle with {open} open; the list was edited by hand."
+WAITS = {
+    "human": "your answer",
+    "approval": "your approval",
+    "peer": "another agent",
+    "subagent": "a subagent",
+    "work": "work in the background",
+    "limit": "a limit of the provider",
+    "condition": "a condition",
+    "hold": "you: it is on hold",
+}
 LONGEST_MISSING = 300  # characters of what is missing
 MIN_SHARE = 0.01  # of a budget; less is not shown
 SIGNS = {"pending": "○", "in_progress": "▸", "completed": "✔", "cancelled": "–", "blocked": "■"}
@@ -35,7 +47,7 @@ def format_ending(session: Mapping[str, Any], messages: Sequence[Any] | None = N
     With the thread's messages, a run that has only talked says so.
     """
     reason = session.get("reason")
-    blanks: dict[str, Any] = {**count_items(()), "budget": 0, "on": "a peer", **session}
+    blanks: dict[str, Any] = {**count_items(()), "budget": 0, "on": "peer", **session}
     blanks["repeated"] = clean_line(str(blanks.get("repeated") or "its calls"))
     blanks["error"] = clean_line(str(blanks.get("error") or "the run raised")).rstrip(".")
     budget = blanks["budget"]
@@ -54,10 +66,32 @@ def format_ending(session: Mapping[str, Any], messages: Sequence[Any] | None = N
     missing = clean_line(str(session.get("missing") or ""), LONGEST_MISSING)
     if blanks["on"] == "condition" and missing:
         blanks["on"], missing = missing.rstrip("."), ""
+    blanks["on"] = format_wait(blanks["on"], session.get("until"))
     text = sentence.format(**blanks)
     if not missing:
         return text
     return f"{text} {'Impossible' if reason == 'blocked' else 'Missing'}: {missing.rstrip('.')}."
+
+
+def format_wait(on: str, until: float | None, now: float | None = None) -> str:
+    """Say for what a thread waits, and until when in local time: with the date unless it is today's."""
+    words = WAITS.get(on, on)
+    if until is None:
+        return words
+    moment = datetime.fromtimestamp(until)  # noqa: DTZ006 - local time is meant
+    today = datetime.fromtimestamp(time.time() if now is None else now)  # noqa: DTZ006
+    form = "%H:%M:%S" if moment.date() == today.date() else "%Y-%m-%d %H:%M"
+    return f"{words}, until {moment.strftime(form)}"
+
+
+def format_waiting(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield for what a thread waits, its question, and what code misses, as lines that name the thread."""
+    name = clean_line(str(row["thread"]))
+    if row["on"]:
+        yield f"{name}: waits for {format_wait(row['on'], row['until'])}."
+    for key in ("question", "missing"):
+        if row[key]:
+            yield f"{name}: {key}: {clean_line(row[key], LONGEST_MISSING)}"
 
 
 def format_progress(todos: Sequence[Todo]) -> str:

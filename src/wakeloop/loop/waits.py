@@ -16,6 +16,7 @@ LIMIT_MARGIN = 2.0  # seconds after the time that a server stated: clocks differ
 MOST_LIMIT_WAITS = 2  # without a reply in between
 LIMIT_WAIT = "limit"  # the id of the entry of a thread whose request was refused for a limit
 HAS_CEILING = frozenset(("peer", "subagent", "condition"))
+KICKED = frozenset(("work", "limit", "condition"))
 WAIT_KEYS = ("on", "until", "question")  # of a waiting session
 CONTINUES = frozenset(("peer", "subagent", "work"))
 """The waits after whose time the activation goes on, for one wake. A condition is asked about instead."""
@@ -53,6 +54,12 @@ def read_wait_end(entry: object) -> float | None:
     """Return the time from which it makes sense to try again, in seconds since 1970; None if not known."""
     until = entry.get("until") if isinstance(entry, Mapping) else None
     return until if isinstance(until, int | float) else None
+
+
+def ends_by_kick(entry: object, now: float) -> bool:
+    """Tell whether a kick ends a wait: work and limits may be over, and a condition is asked about."""
+    until = read_wait_end(entry)
+    return read_wait_kind(entry) in KICKED or (until is not None and until <= now)
 
 
 def describe_waiting(waiting_on: Sequence[Any]) -> dict[str, Any]:

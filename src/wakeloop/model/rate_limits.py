@@ -103,7 +103,7 @@ def read_words(text: str) -> float | None:
     (578.5, 45.0)
     """
     found = _STATED_IN_WORDS.search(text)
-    return None if found is None else _read_span(found[1])
+    return None if found is None else read_span(found[1])
 
 
 def _is_rate_limit(error: BaseException) -> bool:
@@ -150,7 +150,7 @@ def _read_time(value: str, now: float, divisor: float = 1) -> float | None:
         if number > EPOCH_MILLISECONDS:
             return number / MILLISECONDS
         return number if number > EPOCH_SECONDS else now + number
-    if (seconds := _read_span(value)) is not None:
+    if (seconds := read_span(value)) is not None:
         return now + seconds
     for read in (parsedate_to_datetime, datetime.fromisoformat):
         with suppress(ValueError, TypeError, OverflowError):
@@ -159,7 +159,7 @@ def _read_time(value: str, now: float, divisor: float = 1) -> float | None:
     return None
 
 
-def _read_span(text: str) -> float | None:
+def read_span(text: str) -> float | None:
     """Return the seconds of a span such as `2m59.56s`, `1 hour and 5 minutes` or `85ms`."""
     parts = _SPAN.findall(text)
     if not parts:

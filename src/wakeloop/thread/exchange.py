@@ -188,11 +188,17 @@ class Exchange:
         self.__dict__.pop("wire", None)  # it is built anew
         return self.refusals < MOST_REFUSALS
 
-    def end_full(self) -> dict[str, Any]:
-        """Return the update that ends a run whose request does not fit, whatever was cleared."""
-        ended: Any = {**drop_keys(self.ledger, ROUND_KEYS), "end": "context_full"}
+    def end_refused(self, end: EndReason, **notes: int) -> dict[str, Any]:
+        """Return the update that ends a run whose request was refused. What was said before it stays."""
+        ended: Any = {**drop_keys(self.ledger, ROUND_KEYS), "end": end, **notes}
         written = {"messages": self.request.writes} if self.request.writes else {}
         return {**self.request.update, **self.update, **written, "todo_ledger": ended}
+
+    def park_for_limit(self, until: float) -> dict[str, Any]:
+        """Return the update that parks a run whose request was refused for a limit until this time."""
+        parked = self.end_refused("waiting", limit_waits=self.ledger.get("limit_waits", 0) + 1)
+        dropped = parked.get("waiting_on", {"drop": []})
+        return {**parked, "waiting_on": {**dropped, "add": [build_limit_entry(until)]}}
 
     @property
     def may_wait(self) -> bool:
@@ -205,9 +211,9 @@ class Exchange:
         Unless the reply `may_call` tools, calls in it are dropped.
         """
         if watcher.too_long is not None:
-            return self.end_full()
+            return self.end_refused("context_full")
         if watcher.limited_until is not None:
-            return self.build_refused_update(watcher.limited_until)
+            return self.park_for_limit(watcher.limited_until)
         self.ledger.pop("limit_waits", None)
         lost = watcher.unreadable
         if lost is not None and lost.kind == "refused" and self.asking != "format":
@@ -231,18 +237,6 @@ class Exchange:
         if self.request.writes:
             self.update["messages"] = self.request.writes
         return {**self.request.update, **self.update, "todo_ledger": self.ledger}
-
-    def build_refused_update(self, until: float) -> dict[str, Any]:
-        """Return the update for a request that was refused for a limit, which parks the run.
-
-        What was noted and said before it stays, so that it is made again as it was.
-        """
-        if self.request.writes:
-            self.update["messages"] = self.request.writes
-        waits = self.ledger.get("limit_waits", 0) + 1
-        notes = {**drop_keys(self.ledger, ROUND_KEYS), "end": "waiting", "limit_waits": waits}
-        parked = {"waiting_on": [build_limit_entry(until)], "todo_ledger": notes}
-        return {**self.request.update, **self.update, **parked}
 
     @computed_once
     def index(self) -> Messages:

@@ -18,6 +18,7 @@ from wakeloop.cli.chat.parsing import is_message
 from wakeloop.cli.execution import Graph, Outcome, View, execute, is_run_alive
 from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import usage_error
+from wakeloop.cli.limit_wait import count_down
 from wakeloop.cli.locks import ThreadLock
 from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.run_spec import RunSpec
@@ -55,6 +56,7 @@ class Conversation:
     hold_on_thread: ThreadLock = field(default_factory=partial(ThreadLock, None, ""))
     abandoned: bool = False
     view: View | None = None  # of the run under way
+    wait: float = 0.0  # the longest time to wait for a limit
 
     @property
     def config(self) -> RunnableConfig:
@@ -215,7 +217,15 @@ class Conversation:
             before = agent.get_state(self.config)
             view = self.view = choose_view(run, before)
             view.screen.typed = ahead
-            outcome = execute(agent, graph_input(run, before), self.config, view, leave_open, stop)
+            outcome = execute(
+                agent,
+                graph_input(run, before),
+                self.config,
+                view,
+                leave_open,
+                stop,
+                partial(count_down, longest=self.wait),
+            )
             self.view = None
         self.abandoned = self.abandoned or outcome.abandoned
         return outcome, view

@@ -51,13 +51,20 @@ DROPPED = "Discarded what you typed meanwhile"
 
 
 def run_chat(
-    thread: str, known: ThreadRecord | None, spec: AgentSpec, database: DatabaseFile, *, ask: bool
+    thread: str,
+    known: ThreadRecord | None,
+    spec: AgentSpec,
+    database: DatabaseFile,
+    *,
+    ask: bool,
+    wait: float = 0.0,
 ) -> int:
     """Chat with a thread until the input ends, and return the exit code."""
     with ExternalTools() as outside:
         build_chat_graph(spec, outside, ask=ask, stop=Event())  # raises before anything is stored
         with open_to_write(database) as store:
-            talk = Conversation(database, store, "", spec, known.request if known else "", ask, outside)
+            request = known.request if known else ""
+            talk = Conversation(database, store, "", spec, request, ask, outside, wait=wait)
             with talk.held_thread, exit_on_sigterm(interrupt_prompt):
                 talk.hold(thread)
                 code = Repl(talk, choose_input(talk), new_thread="" if known else thread).run_to_exit()

@@ -152,6 +152,13 @@ Todos = Annotated[
         readable=False,
     ),
 ]
+Wait = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="At a terminal, longest wait for a provider's limit. Default: 15m; 'none' disables it.",
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Run shell commands and MCP calls without asking.")]
 Trust = Annotated[
     bool,

@@ -1,7 +1,7 @@
 """Thread commands: run, resume, chat, show, and others."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,6 +23,7 @@ from wakeloop.cli.commands.options import (
     ThreadOption,
     Todos,
     Trust,
+    Wait,
     Yes,
     complete_thread,
     takes_agent_options,
@@ -46,16 +47,18 @@ def run(
     quiet: QuietOption = False,
     yes: Yes = False,
     trust: Trust = False,
+    wait: Wait = None,
 ) -> None:
     """Run a request until its todo list is settled."""
     from wakeloop.cli.launch import read_stdin, run_request
+    from wakeloop.cli.limit_wait import parse_wait
     from wakeloop.cli.store import DatabaseFile
 
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
     text = read_stdin() if request == "-" else request
-    raise typer.Exit(
-        run_request(text, given, DatabaseFile.of(db), thread, todos, output=shown, ask=not yes, trust=trust)
-    )
+    where, seconds = DatabaseFile.of(db), parse_wait(wait)
+    more: dict[str, Any] = {"output": shown, "ask": not yes, "trust": trust}
+    raise typer.Exit(run_request(text, given, where, thread, todos, wait=seconds, **more))
 
 
 @report_errors()
@@ -73,15 +76,17 @@ def resume(
     quiet: QuietOption = False,
     yes: Yes = False,
     trust: Trust = False,
+    wait: Wait = None,
 ) -> None:
     """Resume a thread with its original options."""
     from wakeloop.cli.launch import resume_thread
+    from wakeloop.cli.limit_wait import parse_wait
     from wakeloop.cli.store import DatabaseFile
 
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
-    raise typer.Exit(
-        resume_thread(thread, message, given, DatabaseFile.of(db), output=shown, ask=not yes, trust=trust)
-    )
+    where, seconds = DatabaseFile.of(db), parse_wait(wait)
+    more: dict[str, Any] = {"output": shown, "ask": not yes, "trust": trust}
+    raise typer.Exit(resume_thread(thread, message, given, where, wait=seconds, **more))
 
 
 @report_errors()
@@ -94,16 +99,18 @@ def chat(
     db: Db = None,
     yes: Yes = False,
     trust: Trust = False,
+    wait: Wait = None,
 ) -> None:
     """Chat with a thread, line by line. Without a terminal, read lines from stdin."""
     from wakeloop.cli.launch import prepare_chat
+    from wakeloop.cli.limit_wait import parse_wait
     from wakeloop.cli.store import DatabaseFile
 
     database = DatabaseFile.of(db)
     found = prepare_chat(thread, given, database, last=last, trust=trust)
     from wakeloop.cli.chat.repl import run_chat as chat_with
 
-    raise typer.Exit(chat_with(*found, database, ask=not yes))
+    raise typer.Exit(chat_with(*found, database, ask=not yes, wait=parse_wait(wait)))
 
 
 @report_errors()

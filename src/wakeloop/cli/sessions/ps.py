@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.sessions.storage import SessionStorage
+from wakeloop.display.formatting import format_wait, format_waiting
 from wakeloop.display.terminal_output import find_width, format_columns
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.sessions.host import SessionStatus
@@ -18,6 +19,8 @@ COLUMN_TITLES = ("SESSION", "STATE", "REASON", "OPEN", "DONE", "WAKES", "WAITS F
 def format_status(status: SessionStatus) -> str:
     """Format a session's status as one line."""
     why = status.error or status.reason or "not started"
+    if status.on and not status.error:
+        why = f"for {format_wait(status.on, status.until)}"
     wakes = f"{status.wakes}/{pluralize(status.budget, 'wake')}"
     items = [f"{status.open} open"]
     for kind in ("completed", "cancelled", "blocked"):
@@ -40,6 +43,7 @@ def list_sessions(storage: SessionStorage, *, json: bool) -> Iterator[str]:
         [COLUMN_TITLES, *map(format_cells, found)], find_width(sys.stdout), cuttable=(8,), spare=(5,)
     )
     for status in found:
+        yield from format_waiting(asdict(status))
         for question in status.asks:
             yield format_answer_command(status.thread, question)
 

@@ -1,0 +1,60 @@
+"""The countdown of a run that a limit has refused."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from langgraph.types import StateSnapshot
+
+from wakeloop.cli.failures import usage_error
+from wakeloop.cli.output_formats import at_a_terminal
+from wakeloop.display.formatting import format_elapsed
+from wakeloop.loop.waits import build_clock_event, find_next_wait, read_wait_kind
+from wakeloop.model.rate_limits import read_span
+
+DEFAULT_WAIT = 900.0  # seconds
+TICK_SECONDS = 0.2
+
+
+def parse_wait(text: str | None) -> float:
+    """Return the seconds of `--wait`: 15m, 1h30m, 90; 'none' waits for nothing."""
+    if text is None:
+        return DEFAULT_WAIT
+    if text.strip() in ("none", "0"):
+        return 0.0
+    found = float(text) if text.strip().isdecimal() else read_span(text)
+    if found is None:
+        raise usage_error(f"--wait takes a time such as 15m, or 'none', got {text!r}.")
+    return found
+
+
+def count_down(snapshot: StateSnapshot, speaks: Callable[[], bool], longest: float) -> Any:
+    """Wait at a terminal until a limit is over, and return the input to continue with.
+
+    None if the thread waits for something else or too long, or the person ends the wait: by Ctrl-C, or
+    because the person `speaks`.
+    """
+    values = snapshot.values or {}
+    first = find_next_wait(values.get("waiting_on") or ())
+    if first is None or read_wait_kind(first) != "limit" or snapshot.tasks:
+        return None
+    if first["until"] - time.time() > longest or not (at_a_terminal() and sys.stdin.isatty()):
+        return None
+    try:
+        while (left := first["until"] - time.time()) > 0:
+            if speaks():
+                return None
+            show(f"The provider limits requests: the next one in {format_elapsed(left)}. Ctrl-C to stop.")
+            time.sleep(min(left, TICK_SECONDS))
+    except KeyboardInterrupt:
+        return None
+    finally:
+        show("")
+    return {"todo_inbox": [build_clock_event([first], time.time())]}
+
+
+def show(line: str) -> None:
+    """Write a line in the place of the one before it."""
+    sys.stderr.write(f"\r\x1b[K{line}")
+    sys.stderr.flush()
