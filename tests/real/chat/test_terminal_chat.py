@@ -145,7 +145,7 @@ def test_ctrl_c_ends_the_chain_for_good(chat, serve) -> None:
     assert "nag_after is 3" in typist.enters(".set nag_after 3")
     shown = typist.enters("go on")
     assert "Auto-continuing (1/2)" in shown
-    assert "Waiting for human." in shown  # twice no call after a new message
+    assert "Waiting for your answer." in shown  # twice no call after a new message
     assert len(server.requests) == 5
     assert "Never read." not in json.dumps(server.requests[-1])
     assert "go on" in texts(server.requests[-1])

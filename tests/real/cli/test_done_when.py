@@ -75,7 +75,7 @@ def test_a_resume_of_a_condition_asks_before_any_request(shell: Shell, serve) ->
     server = serve(DONE)
     ran = run(shell, server.url, "test -e a || { echo the build; exit 4; }", "--root", ".")
     assert ran.returncode == 4
-    assert "Waiting for the build." in ran.stdout
+    assert "Waiting for the build, until " in ran.stdout
     thread = re.search(r"\bt-[0-9a-f]{8}", ran.stdout)
     assert thread
     assert shell("resume", thread.group()).returncode == 4
