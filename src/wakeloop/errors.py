@@ -37,7 +37,8 @@ class ToolError(WakeloopError):
     """A tool cannot be used in this graph or in this way (`return_direct`, async only)."""
 
 
-class ModelSetupError(WakeloopError):
+# Some are a ValueError, too: a LangGraph server shows their sentence, and of other classes only the name.
+class ModelSetupError(WakeloopError, ValueError):
     """The model cannot be created, cannot call tools, or its package is not installed."""
 
 
@@ -45,7 +46,7 @@ class ReplyError(WakeloopError):
     """The model's reply could not be read. Nothing of it was stored, and the thread can be resumed."""
 
 
-class InputError(WakeloopError):
+class InputError(WakeloopError, ValueError):
     """The input of a run was refused before the first request; the thread is unchanged."""
 
 

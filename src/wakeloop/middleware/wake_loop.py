@@ -22,6 +22,7 @@ from wakeloop.checks import argument_values
 from wakeloop.checks.argument_names import MIDDLEWARE_HINTS, reject_unknown_arguments
 from wakeloop.dialects import get_dialect
 from wakeloop.errors import SettingsError
+from wakeloop.loop.context_form import build_context_form
 from wakeloop.loop.ledger import read_notes
 from wakeloop.middleware.agent_request import AgentRequest
 from wakeloop.middleware.agent_state import WakeLoopState
@@ -98,6 +99,14 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         """None: the todo tools are bound to each request. Asking for them is the moment to take a place."""
         take_place(self)
         return ()
+
+    @property
+    def context_schema(self) -> type[Any]:
+        """The schema of a context with `todo_settings`, for `create_agent(context_schema=...)`.
+
+        LangSmith Studio makes a form of it. A context's settings rank above the thread's.
+        """
+        return build_context_form(self.settings)
 
     @hook_config(can_jump_to=["model", "end"])
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:

@@ -468,3 +468,13 @@ def test_the_audit_asks_once_about_what_was_closed_unseen(before: list[Any], ask
     agent.invoke(GO, THREAD)
     model.assert_done()
     assert ended(agent)[:2] == ("dormant", "settled")
+
+
+def test_its_settings_as_a_form_for_a_server() -> None:
+    layer = WakeLoopMiddleware(settings={"max_wake_cycles": 3})
+    model = ScriptedModel(*settled()[:2])
+    agent = over(model, layer, context_schema=layer.context_schema)
+    form = agent.get_context_jsonschema()["$defs"]["TodoSettings"]["properties"]
+    assert form["max_wake_cycles"]["description"].endswith("This agent's: 3.")
+    agent.invoke(GO, THREAD, context={"todo_settings": {"max_wake_cycles": 0, "guard_retries": 0}})
+    assert ended(agent) == ("idle", "disabled", 2)

@@ -41,8 +41,10 @@ def test_a_read_costs_nothing() -> None:
 
 
 def test_a_run_without_a_model_says_what_to_set() -> None:
-    with pytest.raises(ModelSetupError, match="WAKELOOP_MODEL"):
+    """As a ValueError, too: of most other classes, a server shows only the name."""
+    with pytest.raises(ModelSetupError, match="WAKELOOP_MODEL") as raised:
         factory()().invoke(GO)
+    assert isinstance(raised.value, ValueError)
 
 
 def test_a_run_without_a_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
