@@ -274,6 +274,26 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "sent.update({name: kept[name] for name in REASONING_FIELDS if name in kept})",
         "pass",
     ),
+    "c77": (
+        "model/tool_results.py",
+        "    if not others:\n",
+        "    if True:\n",
+    ),
+    "c78": (
+        "platform/tool_boundary.py",
+        "return _is_task_cancelled()",
+        "return True",
+    ),
+    "c79": (
+        "cli/mcp_tools.py",
+        "f\"{name.strip('_-')[: MAX_NAME - 5] or 'tool'}_{suffix}\"",
+        "name",
+    ),
+    "c81": (
+        "platform/tool_boundary.py",
+        "return isinstance(error, SystemExit) and _comes_from_signal_handler(error.__traceback__)",
+        "return not isinstance(error, Exception)",
+    ),
     "c82": (
         "platform/outages.py",
         "if outage is None:",
@@ -287,6 +307,56 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     "c84": (
         "tools/folder.py",
         "if self.is_protected(real):",
+        "if False:",
+    ),
+    "c85": (
+        "cli/data_output.py",
+        "os.dup2(STDERR, STDOUT)",
+        "pass",
+    ),
+    "c86": (
+        "cli/atomic_write.py",
+        'f".wakeloop-{token_hex(8)}"',
+        'f".wakeloop-{os.getpid()}"',
+    ),
+    "c87": (
+        "model/reply_watcher.py",
+        "if isinstance(error, RecursionError) and",
+        "if False and",
+    ),
+    "c88": (
+        "text/secret_formats.py",
+        '    KeyFormat("Tavily", r"tvly-[\\w-]{20,}+"),\n',
+        "",
+    ),
+    "c89": (
+        "loop/idle_rounds.py",
+        ' or any(polls(tools.get(call["name"])) for call, _ in pairs):',
+        ":",
+    ),
+    "c91": (
+        "platform/openai_replies.py",
+        'converted.message.additional_kwargs["refusal"] = refusals[0]',
+        "pass",
+    ),
+    "c92": (
+        "loop/progress.py",
+        'text = text_of(messages[-1]) if messages else ""',
+        "text = text_of(messages[-1])",
+    ),
+    "c94": (
+        "platform/tool_boundary.py",
+        'raise ToolError(f"SystemExit: {error}") from error',
+        "raise",
+    ),
+    "c97": (
+        "cli/store.py",
+        'connection.text_factory = lambda text: text.decode("utf-8", "replace")',
+        "pass",
+    ),
+    "c98": (
+        "sessions/langgraph_server/server_host.py",
+        "if _is_about_to_run(snapshot, items):",
         "if False:",
     ),
 }
