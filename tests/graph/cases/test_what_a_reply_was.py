@@ -200,6 +200,17 @@ def test_c91_openais_field_over_the_wire(rig: Rig, form: Form) -> None:
     rig.follow_up()
 
 
+@pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
+def test_c91_a_refusal_in_pieces(*, layer: bool) -> None:
+    server = Server(Chat(), [Said(refusal="I cannot help.")])
+    agent: Any = create_todo_agent(server.chat, [look])
+    if layer:
+        agent = create_agent(server.chat, [look], middleware=[WakeLoopMiddleware()])
+    *_, (_, out) = agent.stream({"messages": [("user", "go")]}, stream_mode=["messages", "values"])
+    server.assert_done()
+    assert (out["todo_session"]["reason"], answer_of(out)) == ("refused", "I cannot help. Ask me another.")
+
+
 @pytest.mark.parametrize("why", ["SAFETY", "FinishReason.SAFETY", "PROHIBITED_CONTENT"])
 def test_c40_geminis_sign_with_half_a_text(quick: Rig, why: str) -> None:
     quick.build(write("a"), says("Half", finish_reason=why))
