@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from langchain_core import exceptions
+from wakeloop.platform.provider_errors import find_status, is_provider_error
 
 REFUSED = 429
-RATE_LIMIT_ERROR: Any = getattr(exceptions, "ModelRateLimitError", ())  # newer than the oldest langchain-core
 THROTTLED = frozenset(("ThrottlingException", "TooManyRequestsException"))  # codes of AWS, which has no 429
 # A quota of money does not come back by waiting, whatever the headers say.
 # https://platform.openai.com/docs/guides/error-codes/api-errors
@@ -107,8 +106,10 @@ def read_words(text: str) -> float | None:
 
 
 def _is_rate_limit(error: BaseException) -> bool:
-    code: Any = getattr(error, "status_code", None) or getattr(error, "code", None)
-    return isinstance(error, RATE_LIMIT_ERROR) or code == REFUSED or _read_aws_code(error) in THROTTLED
+    if is_provider_error(error, "ModelRateLimitError"):
+        return True
+    code: Any = find_status(error) or getattr(error, "code", None)
+    return code == REFUSED or _read_aws_code(error) in THROTTLED
 
 
 def _is_out_of_money(error: BaseException) -> bool:
