@@ -259,6 +259,46 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         'if isinstance(source, str) and source.strip() not in ("", KEY):',
         "if False:",
     ),
+    "c61": (
+        "model/request.py",
+        'unseen = self.ledger.get("unseen")',
+        "unseen = None",
+    ),
+    "c62": (
+        "nodes/run_tools.py",
+        'if update.get("todos") is not None:',
+        "if False:",
+    ),
+    "c63": (
+        "channels/parallel_agents.py",
+        'base = getattr(right, "began", None)',
+        "base = None",
+    ),
+    "c64": (
+        "loop/replies.py",
+        'return "review" in call and not call["review"].get("alone")',
+        "return False",
+    ),
+    "c65": (
+        "checks/pending_questions.py",
+        "if not is_package_request(value):",
+        "if True:",
+    ),
+    "c66": (
+        "nodes/activate.py",
+        "if not has_checkpointer(config):",
+        "if False:",
+    ),
+    "c67": (
+        "thread/tool_reviews.py",
+        "if misfit := find_misfit(decision.args, schema):",
+        "if misfit := None:",
+    ),
+    "c93": (
+        "loop/replies.py",
+        'if call["id"] in reviews else {}',
+        "if False else {}",
+    ),
     "c74": (
         "model/tool_calls.py",
         "if part and name == part * (len(name) // len(part)):",

@@ -1,7 +1,7 @@
 """Reducers for a parent graph with parallel agents."""
 
 from wakeloop.stream import Session
-from wakeloop.todos.items import Todo, next_free_number
+from wakeloop.todos.items import Todo, next_free_number, unify_ids
 from wakeloop.todos.merging import find_added, merge_over
 
 _PROGRESS_RANK = {"pending": 0, "in_progress": 1, "blocked": 2, "cancelled": 3, "completed": 4}
@@ -22,10 +22,12 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
         [{'id': 1, 'content': 'Measure', 'status': 'completed'}]
     """
     base = getattr(right, "began", None)
+    ours, theirs = list(left or ()), unify_ids(right or (), left or ())
     if base is None:
-        return _add_items(list(left or ()), list(right or ()))
-    merged, _ = merge_over(base, list(left or ()), list(right or ()), _choose_further)
-    return _add_items(merged, find_added(base, right or ()))
+        return _add_items(ours, theirs)
+    base = unify_ids(base, ours)
+    merged, _ = merge_over(base, ours, theirs, _choose_further)
+    return _add_items(merged, find_added(base, theirs))
 
 
 def _choose_further(ours: Todo | None, theirs: Todo | None) -> Todo | None:

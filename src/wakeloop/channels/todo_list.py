@@ -8,7 +8,7 @@ from wakeloop.channels.indexed_list import IndexedList
 from wakeloop.errors import DamagedError
 from wakeloop.text.characters import shorten
 from wakeloop.todos.changes import Changes, ToolList, check_changes
-from wakeloop.todos.items import STATUSES, OperationRefused, Todo, read_list
+from wakeloop.todos.items import STATUSES, OperationRefused, Todo, read_list, unify_ids
 from wakeloop.todos.merging import find_added, find_changed_ids, keep_ours, merge_over
 from wakeloop.todos.stamps import stamp_item
 
@@ -79,8 +79,8 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     """Replace the list, or change items by id: the reducer of `todos`, for a `DeltaChannel`.
 
     A list replaces the old one, a dict of `Changes` changes it, None does nothing. Both are checked, since
-    both may be an input. A refused write leaves the list as it was and sets its `fault`: an error raised here
-    would make the thread unreadable.
+    both may come from outside. A refused write leaves the list as it was and sets its `fault`: an error
+    raised here would make the thread unreadable.
 
     Example:
         >>> merge_todos([], [[{"id": 1, "content": "Measure", "status": "pending"}]])
@@ -95,12 +95,16 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
             merged = Todos(write, write.places)
             merged.began, merged.stamp = began, write.stamp
             continue
+        given = write
         try:
             if write and isinstance(write, dict) and _CHANGES.issuperset(write):
                 check_changes(write)
-                merged = _apply_changes(merged, write)  # type: ignore[arg-type]
-                continue
-            replaced = _take_given(merged, write)
+                if "own" in write:
+                    merged = _apply_changes(merged, write)  # type: ignore[arg-type]
+                    continue
+                # somebody else's changes are like the list that they make
+                given = list(_apply_changes(copy(merged), write))  # type: ignore[arg-type]
+            replaced = _take_given(merged, given)
         except OperationRefused as refusal:
             replaced = copy(merged)
             replaced.fault = str(refusal)
@@ -142,17 +146,19 @@ def _take_given(merged: Todos, write: Any) -> Todos:
     list, and none has seen what the others made of it.
     """
     if not (isinstance(write, dict) and "given" in write and _GIVEN.issuperset(write)):
-        given = read_list(write)
+        given = unify_ids(read_list(write), merged)
         replaced = Todos(given)
         replaced.began = given
         return replaced
     given, now = read_list(write["given"]), merged.superstep
     if now is None or now.number != write["step"]:
+        given = unify_ids(given, merged)
         replaced = merged.replaced_by(given)
         replaced.superstep = Superstep(write["step"], list(merged), frozenset())
     else:
+        given = unify_ids(given, now.base)
         items, met = merge_over(now.base, merged, given, keep_ours(now.written))
-        taken = {str(todo.get("id")) for todo in items}  # 5 and "5" are one id
+        taken = {str(todo.get("id")) for todo in items}
         for todo in find_added(now.base, given):
             # a number that the todo call has just given to another item is not this one's
             items.append({k: v for k, v in todo.items() if k != "id" or str(v) not in taken})
@@ -176,9 +182,9 @@ def _apply_changes(todos: Todos, difference: Changes) -> Todos:
 
 
 def _apply_difference(todos: Todos, difference: Changes) -> Todos:
-    dropped = set(difference.get("drop", ()))
+    dropped = set(map(str, difference.get("drop", ())))
     if dropped:
-        todos = todos.replaced_by([todo for todo in todos if todo.get("id") not in dropped])
+        todos = todos.replaced_by([todo for todo in todos if str(todo.get("id", "")) not in dropped])
     stamp = todos.stamp
     for todo in difference.get("put", ()):
         place = todos.find(todo["id"])

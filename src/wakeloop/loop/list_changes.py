@@ -212,5 +212,5 @@ def render_whole_list(dialect: Dialect, settings: LoopSettings, todos: Sequence[
     listing = dialect.quote_list(todos, goal, settings)
     if not count_open(todos):
         closed = fill_prompt("nothing_open", dialect.prompt_folder, settings.prompts)
-        listing = f"{listing}\n{closed}".strip()
+        listing = f"{listing}\n{closed}" if listing else closed
     return fill_prompt("shown_again", dialect.prompt_folder, settings.prompts, list=listing)

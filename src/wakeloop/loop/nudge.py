@@ -19,6 +19,7 @@ from wakeloop.text.marks import (
     STAMP_KEY,
     added_length,
     escape_automatic,
+    find_list_stamp,
     kind_of,
     make_assistant_message,
     split_result_text,
@@ -118,7 +119,9 @@ def render_given_list(
     A history that came with it may already show a list, which is then not shown again: an agent without a
     thread of its own gets both back with every call.
     """
-    if any(_may_show_list(dialect, message) for message in messages) or not count_open(todos):
+    results = [message for message in messages if _is_todo_result(dialect, message)]
+    is_shown = any(getattr(result, "status", "") == "success" for result in results)
+    if is_shown or find_list_stamp(messages) is not None or not count_open(todos):
         return ""
     counts = {"open": count_open(todos), "total": len(todos)}
     listing = dialect.quote_list(todos, goal, settings)

@@ -9,6 +9,7 @@ from wakeloop.channels.apply_writes import apply_writes
 from wakeloop.channels.conversation import REMOVE_ALL_MESSAGES, Messages, merge_messages
 from wakeloop.channels.todo_list import OwnList
 from wakeloop.text.marks import find_last, kind_of
+from wakeloop.todos.changes import write_all
 
 
 class Draft:
@@ -44,7 +45,7 @@ class Draft:
                 continue
             self.now[key] = apply_writes(key, self.now.get(key), [value])
             if key == "todos" and "todos" in self.written:
-                self.written["todos"] = {"all": list(self.now["todos"])}
+                self.written["todos"] = write_all(self.now["todos"])
             else:
                 self.written[key] = value
 

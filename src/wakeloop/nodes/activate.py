@@ -42,8 +42,15 @@ from wakeloop.thread.judges import Judges, Play, Query, take_verdict
 from wakeloop.thread.repair import Repairs, plan_repairs
 from wakeloop.thread.stale_input import InputVersion, discard_stale_input
 from wakeloop.thread.steering import Entry, is_closed, look, plan_read, take_entries
-from wakeloop.todos.changes import make_todos_event
-from wakeloop.todos.items import OperationRefused, Todo, assign_ids, count_open, next_free_number
+from wakeloop.todos.changes import make_todos_event, write_all
+from wakeloop.todos.items import (
+    OperationRefused,
+    Todo,
+    assign_ids,
+    count_items,
+    count_open,
+    next_free_number,
+)
 from wakeloop.todos.stamps import stamp_of
 
 REPEATED = frozenset(("end", "unasked", "refused"))  # notes of a run that waited for a limit
@@ -203,6 +210,8 @@ class Activate(Node):
         """Note what others changed in a list that the model has seen."""
         if found.has_new_list and found.old:
             note_untaken(notes, found.state["todos"], found.todos)
+        elif found.has_new_list and not count_open(found.todos) and count_items(found.todos)["blocked"]:
+            note_whole_list(notes)  # a list that is given to a new thread is shown where something is open
         note_unnoticed(notes, found.state["messages"], found.todos, is_new_thread=not found.old)
         if found.todos and notes.get("vocabulary", self.dialect.name) != self.dialect.name:
             note_whole_list(notes)  # it was shown in the words of another dialect
@@ -214,7 +223,7 @@ class Activate(Node):
         state, opening = found.state, found.opening
         update: dict[str, Any] = {}
         if found.todos is not found.given["todos"]:
-            update["todos"] = {"all": found.todos}
+            update["todos"] = write_all(found.todos)
         if found.sent.echo is not None:
             update["todo_goal"] = state["todo_goal"]
         messages, reasons = list[BaseMessage](), list[str]()
@@ -305,9 +314,7 @@ class Activate(Node):
             notices = Notices(changes=changes, earlier=self.name_old_items(found, notes), waited=said)
             filler = self.fill_prompt(settings, "continued")
             placed = place_notices(arrived, notices, "activate", filler=filler)
-            if changes:
-                placed = [with_list_stamp(message, stamp_of(found.todos)) for message in placed]
-            arrived += placed
+            arrived += [with_list_stamp(message, stamp_of(found.todos)) for message in placed]
             # next to what others changed, only the other open items are named
             shows_list = bool(changes or (notices.earlier and "unseen" not in notes))
         if shows_list:
@@ -317,6 +324,8 @@ class Activate(Node):
         opener = Notices(waited=waited, missing=missing, nudge=text).compose()
         opener = opener or announce(say("activate"), settings, "activate")
         message, standing = make_user_message("activate", opener, doubt=doubt), notes.get("standing", ())
+        if count_open(found.todos) and doubt is None:
+            message = with_list_stamp(message, stamp_of(found.todos))
         mended = plan_repairs(state, found.old, arrived, self.dialect.tool_names, message, say, standing)
         note_repairs(notes, mended, opener if count_open(found.todos) else None)
         return mended.build_writes(state["messages"]), reasons
@@ -433,7 +442,7 @@ def _refuse_input(state: TodoState, old: Ledger, sentence: str) -> dict[str, Any
     """Put list, goal and settings back as they were; `call_model` raises the sentence."""
     update: dict[str, Any] = {"todo_ledger": {**old, "refused": sentence}}
     if (before := getattr(state["todos"], "before", None)) is not None:
-        update["todos"] = {"all": before}
+        update["todos"] = write_all(before)
     if find_inbox_fault(state):  # sound events stay, so that the next run reads them
         update["todo_inbox"] = []
     if isinstance(state["todo_goal"], Goal):

@@ -59,7 +59,7 @@ from wakeloop.thread.steering import (
     plan_read,
     take_entries,
 )
-from wakeloop.todos.changes import make_todos_event
+from wakeloop.todos.changes import make_todos_event, write_all
 from wakeloop.todos.items import Todo, count_open
 from wakeloop.todos.operations import Board, Change, Outcome
 from wakeloop.todos.stamps import stamp_of
@@ -115,7 +115,7 @@ class FinalizationGuard(Node):
             return (yield from self.judge_turn(state, ledger))
         stream_event(make_todos_event(list_before(state["todos"]), written))
         update = yield from self.judge_turn({**state, "todos": written}, ledger)
-        return update if isinstance(update, Command) else {"todos": {"all": written}, **update}
+        return update if isinstance(update, Command) else {"todos": write_all(written), **update}
 
     def judge_turn(self, state: Any, ledger: Ledger) -> Play[Any]:
         """Take what a person has steered in meanwhile, then rule."""
@@ -174,7 +174,10 @@ class FinalizationGuard(Node):
         self.note_refusals(ledger, before, outcomes)
         gave_up = has_given_up(ledger, after)
         case = replace(case, open=count_open(after), gave_up=gave_up, suspects=0)
-        return {**self.follow_ruling({**state, "todos": after}, ledger, case), "todos": {"all": after}}
+        return {
+            **self.follow_ruling({**state, "todos": after}, ledger, case),
+            "todos": write_all(after),
+        }
 
     def note_refusals(self, ledger: Ledger, before: Board, outcomes: Sequence[Outcome]) -> None:
         """Note the items that a second look refused: they count, and are said before the next request."""
@@ -296,10 +299,8 @@ class FinalizationGuard(Node):
     ) -> dict[str, Any]:
         """Inject the guard's message with the live list; before it the line that closes a round."""
         listing = self.dialect.quote_list(state["todos"], state["todo_goal"], case.settings)
-        reopened = "reopened" in ledger
         update = self.inject(ledger, case, prompt, "guard", open=case.open, list=listing, **blanks)
-        if reopened:
-            update["messages"][-1] = with_list_stamp(update["messages"][-1], stamp_of(state["todos"]))
+        update["messages"][-1] = with_list_stamp(update["messages"][-1], stamp_of(state["todos"]))
         update["messages"][:0] = close_round(state["messages"], self.dialect, case.settings)
         return update
 

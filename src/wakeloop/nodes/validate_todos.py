@@ -34,7 +34,7 @@ from wakeloop.state import TodoState, adopt_list, copy_ledger
 from wakeloop.text.marks import append_to_result, find_last, with_list_stamp
 from wakeloop.thread.interrupts import ReviewedRound, play_reviewed_round
 from wakeloop.thread.verifier import Verifier
-from wakeloop.todos.changes import Changes, changed_ids, diff_lists
+from wakeloop.todos.changes import Changes, changed_ids, diff_lists, write_all
 from wakeloop.todos.items import OperationRefused
 from wakeloop.todos.operations import Board, Change, Operation, Outcome, Question, Replace, Reset, Rules, Show
 from wakeloop.todos.stamps import stamp_after, stamp_items
@@ -113,7 +113,7 @@ class ValidateTodos(ToolAnsweringNode):
         if outcomes:
             update |= self.complete_items(state, ledger, before, outcomes)
         if written is not None:
-            update["todos"] = {"all": list(board.todos)}
+            update["todos"] = write_all(board.todos)
         return update
 
     def complete_items(
@@ -138,7 +138,7 @@ class ValidateTodos(ToolAnsweringNode):
         said = append_to_result(last, Notices(changes="\n".join(lines)).compose())
         note_own_write(ledger, before.todos, after.todos)
         said = with_list_stamp(said, stamp_items(after.todos))
-        return {"messages": [said], "todos": changed, "todo_ledger": ledger}
+        return {"messages": [said], "todos": {**changed, "own": True}, "todo_ledger": ledger}
 
     def play_round(self, state: TodoState, step: int) -> Generator[Question, str | None, dict[str, Any]]:
         """Play the round; return the update, or the notes to store before a plan is shown."""
@@ -233,7 +233,7 @@ class ValidateTodos(ToolAnsweringNode):
         by_hand = adopt_list(state["todos"], {}) is not None
         if not (changed or by_hand):
             return {}
-        written: Changes = {"all": list(after.todos)} if by_hand else changed
+        written: Changes = write_all(after.todos) if by_hand else {**changed, "own": True}
         if "plan" not in ledger and len(last_calls(state["messages"])) > len(played.calls):
             written["step"] = played.step  # calls beside it may write the list, too
         results[-1] = with_list_stamp(results[-1], stamp_after(state["todos"], written, after.todos))

@@ -32,6 +32,7 @@ from wakeloop.platform.traces import emit_event
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, adopt_list, copy_ledger
 from wakeloop.text.marks import make_user_message, with_list_stamp
+from wakeloop.todos.changes import write_all
 from wakeloop.todos.items import Todo, count_open
 from wakeloop.todos.stamps import stamp_of
 
@@ -92,7 +93,7 @@ class Wake(Node):
         closed = close_round(state["messages"], self.dialect, settings)
         update: dict[str, Any] = {"messages": [*closed, message], "todo_ledger": after}
         if written is not None:
-            update["todos"] = {"all": written}
+            update["todos"] = write_all(written)
         return update
 
     def name_unsaid_items(self, state: TodoState, ledger: Ledger, settings: LoopSettings) -> str:
@@ -103,6 +104,7 @@ class Wake(Node):
 
 
 def build_message(notices: Notices, doubt: str | None, todos: Sequence[Todo]) -> HumanMessage:
-    """Return the nudge; one that says what has changed is the newest by which the model knows the list."""
+    """Return the nudge; with its stamp it is the newest message by which the model knows the list."""
     message = make_user_message("wake", notices.compose(), doubt=doubt)
-    return with_list_stamp(message, stamp_of(todos)) if notices.changes else message
+    says_list = notices.changes or notices.earlier or (count_open(todos) and doubt is None)
+    return with_list_stamp(message, stamp_of(todos)) if says_list else message

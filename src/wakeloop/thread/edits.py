@@ -22,7 +22,7 @@ from wakeloop.text.characters import is_blank, shorten, storable_text
 from wakeloop.text.wording import suggest
 from wakeloop.thread.edit_target import EditTarget, refuse_unfinished
 from wakeloop.thread.thread_status import read_session
-from wakeloop.todos.changes import diff_lists
+from wakeloop.todos.changes import diff_lists, write_all
 from wakeloop.todos.items import Status, Todo, assign_ids, count_items
 from wakeloop.todos.operations import Add, Board, Change, Operation, Rules
 from wakeloop.todos.rounds import play_round
@@ -193,7 +193,7 @@ class ListEdits:
         if difference := diff_lists(old, todos):
             # update_state may have written items without ids; a difference could not name those.
             without_ids = any("id" not in todo for todo in stored)
-            update["todos"] = {"all": todos} if without_ids or untaken else difference
+            update["todos"] = write_all(todos) if without_ids or untaken else {**difference, "own": True}
         if self.goal is not None or (self.clear and values.get("todo_goal")):
             update["todo_goal"] = self.goal or ""
         restarts = self.clear and target.renumbers

@@ -52,7 +52,7 @@ from wakeloop.thread.steering import (
     plan_read,
     take_entries,
 )
-from wakeloop.todos.changes import make_todos_event
+from wakeloop.todos.changes import make_todos_event, write_all
 from wakeloop.todos.items import count_open
 
 MOST_REFUSALS = 3  # for length, in a row
@@ -136,7 +136,7 @@ class Exchange:
         if written is not None:
             stream_event(make_todos_event(list_before(self.todos), written, find_overruled(self.todos)))
             self.todos = written
-            self.update["todos"] = {"all": written}
+            self.update["todos"] = write_all(written)
         note_unnoticed(self.ledger, self.messages, self.todos)
         self.update |= take_entries(self.entries, self.ledger, self.todos, self.context.dialect)
         if "todos" in self.update:
@@ -148,7 +148,7 @@ class Exchange:
         request = Request(self.state, self.todos, self.ledger, self.settings, self.context.dialect, model)
         self.heed_person(request)
         # a nudge that was written after the changes shows them
-        request.say_changes(is_older=self.ledger.get("unseen") == noted)
+        request.say_changes(is_older=written is None and self.ledger.get("unseen") == noted)
         request.add_reminder(self.idle)
         return request
 

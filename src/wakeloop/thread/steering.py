@@ -30,7 +30,7 @@ from wakeloop.text.marks import make_assistant_message
 from wakeloop.thread.concurrent_runs import NESTED
 from wakeloop.thread.edits import ListEdits
 from wakeloop.thread.inputs import ThreadInput
-from wakeloop.todos.changes import make_todos_event
+from wakeloop.todos.changes import make_todos_event, write_all
 from wakeloop.todos.items import Todo
 
 MOST_TAKEN = 64  # entries at once, whose ids the notes keep until the entries are deleted
@@ -269,7 +269,7 @@ def take_entries(
                 notes["writes"] = ledger.get("writes", 0) + 1
                 note_changes(notes, todos, after, PERSON)
                 stream_event(make_todos_event(todos, after))
-                update["todos"], todos = {"all": after}, after
+                update["todos"], todos = write_all(after), after
             if edits.goal is not None or edits.clear:
                 update["todo_goal"] = edits.goal or ""
             ledger |= notes

@@ -14,7 +14,8 @@ class Changes(TypedDict, total=False):
 
     `put` has new and changed items, `drop` the ids that went away, `order` all ids if `put` and `drop` alone
     would give another order. `all` replaces the list. An empty dict changes nothing. `step` is the superstep,
-    if other calls ran in it, so that a list that one of them wrote can be merged.
+    if other calls ran in it, so that a list that one of them wrote can be merged. `own` marks a write of the
+    graph, which notes itself what the model does not know; other changes are somebody else's.
     """
 
     all: list[Todo]
@@ -22,6 +23,7 @@ class Changes(TypedDict, total=False):
     drop: list[int | str]
     order: list[int | str]
     step: int
+    own: bool
 
 
 class ToolList(TypedDict):
@@ -30,6 +32,11 @@ class ToolList(TypedDict):
     given: list[Todo]
     by: str
     step: int
+
+
+def write_all(todos: Sequence[Todo]) -> Changes:
+    """Return the changes with which the graph itself writes the whole list."""
+    return {"all": list(todos), "own": True}
 
 
 def diff_lists(old: Sequence[Todo], new: Sequence[Todo]) -> Changes:

@@ -4,7 +4,7 @@ A list is a sequence of plain dicts. Nothing here depends on a framework.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
@@ -164,6 +164,17 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
         if item.get(name) is not None:
             clean[name] = fix_surrogates(item[name])
     return {**clean, "status": status}
+
+
+def unify_ids(todos: Iterable[Any], *known: Iterable[Any]) -> list[Any]:
+    """Return items of a list with the ids that other lists have for them: 5 and "5" are one id."""
+    ids = {str(todo["id"]): todo["id"] for others in known for todo in others if "id" in todo}
+    unified = []
+    for todo in todos:
+        key = todo.get("id")
+        same = ids.get(str(key), key)
+        unified.append(todo if same == key else {**todo, "id": same})
+    return unified
 
 
 def is_id(key: object) -> bool:

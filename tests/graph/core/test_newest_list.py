@@ -15,6 +15,7 @@ from wakeloop import create_todo_agent, join_todos, session_of, update_todos
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
 from wakeloop.presets import PRESETS
 from wakeloop.testing import ScriptedModel, calls, prompt_faults, wire_faults
+from wakeloop.todos.stamps import stamp_items
 
 SAYS = "The todo list was changed, and not by you."
 QUIET = {"max_wake_cycles": 0, "guard_retries": 0, "auto_continue": True, "on_new_topic": "ignore"}
@@ -66,7 +67,7 @@ def sound(model: ScriptedModel) -> bool:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_an_edit_by_hand_is_shown_once(door: str) -> None:
+def test_c61_an_edit_by_hand_is_shown_once(door: str) -> None:
     agent, model, _ = make(door, "Fine.", "Fine.")
     run(agent, "Tidy up.")
     first, second = (item["id"] for item in agent.get_state(CONFIG).values["todos"])
@@ -86,14 +87,14 @@ def test_an_edit_by_hand_is_shown_once(door: str) -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("by", ["update_state", "input"])
+@pytest.mark.parametrize("by", ["update_state", "changes", "input"])
 def test_a_list_from_the_program_is_shown_once(by: str, door: str) -> None:
     agent, model, _ = make(door, "Fine.", "Fine.")
     run(agent, "Tidy up.")
     first, second = agent.get_state(CONFIG).values["todos"]
     todos = [{**first, "status": "completed"}, {**second, "content": "water the plants"}]
-    if by == "update_state":
-        agent.update_state(CONFIG, {"todos": todos})
+    if by != "input":
+        agent.update_state(CONFIG, {"todos": {"put": todos} if by == "changes" else todos})
         run(agent, "Continue.")
     else:
         agent.invoke({"messages": [("user", "Continue.")], "todos": todos}, CONFIG)
@@ -106,7 +107,7 @@ def test_a_list_from_the_program_is_shown_once(by: str, door: str) -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_fork_that_writes_the_list_in_mid_run_shows_it(door: str) -> None:
+def test_c62_a_fork_that_writes_the_list_in_mid_run_shows_it(door: str) -> None:
     agent, model, _ = make(door, "Fine.", "Fine.", "Fine.")
     run(agent, "Tidy up.")
     run(agent, "Go on.")
@@ -122,6 +123,55 @@ def test_a_fork_that_writes_the_list_in_mid_run_shows_it(door: str) -> None:
     assert texts(model.requests[-1]).count("tell Ada") == 1
 
 
+def test_changes_from_outside_are_a_list_from_outside() -> None:
+    """They are noted after an edit by hand, too, and ids are compared as text."""
+    agent, model, _ = make("wakeloop", "Fine.")
+    run(agent, "Tidy up.")
+    update_todos(agent, CONFIG, add=["tell Ada"])
+    agent.update_state(CONFIG, {"todos": {"drop": ["2"]}})
+    run(agent, "Continue.")
+    said = model.requests[-1][-1].text
+    assert f"{SAYS} Go by what it says now.\nRemoved by the program:\n  [2] water\n\n" in said
+    assert said.endswith("\n\n  [1] sweep\n  [3] tell Ada")
+    assert sound(model)
+
+
+def test_an_id_sent_back_as_text_is_the_same_id() -> None:
+    agent, model, _ = make("wakeloop", "Fine.")
+    run(agent, "Tidy up.")
+    first, second = agent.get_state(CONFIG).values["todos"]
+    agent.update_state(CONFIG, {"todos": [{**first, "id": "1"}, {**second, "id": "2"}]})
+    run(agent, "Continue.")
+    assert agent.get_state(CONFIG).values["todos"] == [first, second]
+    assert model.requests[-1][-1].text == "Continue."
+
+
+def test_a_list_of_blocked_items_is_shown_in_a_new_thread() -> None:
+    agent, model, _ = make("wakeloop")
+    todos = [todo(1, "sweep", "blocked", reason="no key")]
+    agent.invoke({"messages": [("user", "Go on.")], "todos": todos}, CONFIG)
+    lines = model.requests[0][-1].text.split("\n")
+    assert lines[0] == "(automatic) [The current todo list:]"
+    assert lines[2:] == ["  [1] sweep (blocked: no key)", "Nothing on the list is open."]
+
+
+def test_a_fork_of_a_fork_is_shown_where_a_wake_showed_the_first(thread: Any) -> None:
+    """Of both lists it is noted that nobody knows them, but only the first is older than the wake."""
+    agent = thread(write("a"), ".", ".", ".", ".", change={**QUIET, "max_wake_cycles": 1}, rewritten=True)
+    agent.run("go")
+    for number, node, following in ((7, "finalization_guard", "wake"), (8, "wake", "call_model")):
+        newest_first = agent.graph.get_state_history(agent.at())
+        place = next(snapshot for snapshot in newest_first if snapshot.next == (following,))
+        fork = agent.graph.update_state(place.config, {"todos": [todo(number, "b")]}, as_node=node)
+        agent.graph.invoke(None, fork)
+        assert f"[{number}] b" in agent.model.requests[-1][-1].text
+
+
+def test_four_items_that_differ_by_their_numbers_have_a_stamp() -> None:
+    """A checksum that is linear would take this list for an empty one."""
+    assert stamp_items([todo(number, f"part {number}") for number in (2, 3, 4, 5)]) != stamp_items([])
+
+
 def test_an_overwritten_list_is_shown_too() -> None:
     agent, model, _ = make("wakeloop", "Fine.")
     run(agent, "Tidy up.")
@@ -131,7 +181,7 @@ def test_an_overwritten_list_is_shown_too() -> None:
 
 
 @pytest.mark.parametrize("door", [door for door in DOORS if dialect_of(door) != "parley"])
-def test_a_whole_list_that_answers_an_older_request_is_refused_once(door: str) -> None:
+def test_c61_a_whole_list_that_answers_an_older_request_is_refused_once(door: str) -> None:
     """A stored reply is resumed after somebody has edited the list; what it did not know is not lost."""
     dialect = dialect_of(door)
     again = calls(("todo__clear", {})) if dialect == "loki" else send(dialect, *PLAN)
@@ -175,7 +225,7 @@ def plan(call_id: str) -> Command[Any]:
     return Command(update={"todos": todos, "messages": [ToolMessage("ok", tool_call_id=call_id)]})
 
 
-def test_a_tools_list_next_to_a_todo_call_is_merged_by_item(door: str, thread: Any) -> None:
+def test_c62_a_tools_list_next_to_a_todo_call_is_merged_by_item(door: str, thread: Any) -> None:
     both = calls(change(1, "done"), ("plan", {"call_id": "77"}, "77"))
     agent = thread(write("a", "b"), both, "bye", tools=[plan], change=QUIET)
     events = [event for event in agent.events("go") if event["type"] == "todos"]
@@ -209,7 +259,7 @@ class Shared(TypedDict):
     todos: list[Any]
 
 
-def test_a_parents_node_that_writes_the_list_is_seen_without_notes() -> None:
+def test_c62_a_parents_node_that_writes_the_list_is_seen_without_notes() -> None:
     """With the default checkpointer an agent forgets its notes; the history knows which list it showed."""
     model = ScriptedModel([write("a", "b"), "one", "two", "three"])
 
@@ -316,6 +366,22 @@ def test_a_moved_item(thread: Any) -> None:
     assert said == ["Moved by swap; the order is now: [2], [1]"]
 
 
+@pytest.mark.parametrize(("call", "expected"), [("done", "completed"), ("cancelled", "cancelled")])
+def test_a_tools_ids_as_text_are_merged_with_the_lists(call: str, expected: str, thread: Any) -> None:
+    def tick(call_id: str) -> Command[Any]:
+        """Write the list with ids as text, as some clients do."""
+        todos = [todo("1", "A"), todo("2", "b", "completed")]
+        return Command(update={"todos": todos, "messages": [ToolMessage("ok", tool_call_id=call_id)]})
+
+    both = calls(change(1, call, "why"), ("tick", {"call_id": "77"}, "77"))
+    agent = thread(write("a", "b"), both, "bye", tools=[tick], change=QUIET)
+    agent.run("go")
+    assert [(item["id"], item["content"], item["status"]) for item in agent.todos] == [
+        (1, "a", expected),
+        (2, "b", "completed"),
+    ]
+
+
 class Joined(TypedDict):
     messages: Annotated[list[Any], add_messages]
     todos: Annotated[list[Any], join_todos]
@@ -335,7 +401,7 @@ BRANCHES: dict[str, tuple[str, AIMessage, list[Any]]] = {
 
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("name", BRANCHES)
-def test_what_one_branch_did_and_the_other_left_alone_stays_so(name: str, first: bool) -> None:
+def test_c63_what_one_branch_did_and_the_other_left_alone_stays_so(name: str, first: bool) -> None:
     dialect, reply, expected = BRANCHES[name]
     settings = {**QUIET, "dialect": dialect, "in_progress": "any"}
     busy = create_todo_agent(ScriptedModel([reply, "Done."]), settings=settings)

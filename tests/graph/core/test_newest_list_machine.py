@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from random import Random
-from typing import Any
+from typing import Annotated, Any, TypedDict
 from uuid import uuid4
 
 from agents import budget
@@ -20,12 +20,15 @@ from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.graph.message import add_messages
 from langgraph.types import Command
 
-from wakeloop import create_todo_agent, update_todos
+from wakeloop import create_todo_agent, join_todos, update_todos
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
 from wakeloop.presets import PRESETS
 from wakeloop.testing import ScriptedModel, calls, wire_faults
+from wakeloop.todos.changes import diff_lists
 
 SEQUENCES = int(os.environ.get("NEWEST_LIST", "24"))
 QUIET = {
@@ -35,7 +38,9 @@ QUIET = {
     "nag_after": 2,
     "on_question": "wake",
 }
-DOORS = (*PRESETS, "middleware", "middleware, as changes")
+NESTED = ("parent", "joined")  # an agent in a parent graph, and next to another one
+DOORS = (*PRESETS, "middleware", "middleware, as changes", *NESTED)
+SAVER = InMemorySaver()  # one, so that a thread may continue in another preset
 CLASSES = {
     "pending": "open",
     "in_progress": "open",
@@ -47,8 +52,8 @@ WORDS = {"done": "closed", "cancelled": "closed", "blocked": "blocked", "open": 
 VERBS = "Added|Removed|Reworded|Completed|Cancelled|Blocked|Reopened|Started|Put back"
 HEADER = re.compile(rf"({VERBS}) by .+:")
 LINES = {
-    "parley": re.compile(r"  \[(?P<key>\d+)\] (?P<text>t\d+)(?P<note>.*)"),
-    "loki": re.compile(r"  (?P<mark>[○✓]) (?P<key>\d+)\. (?P<text>t\d+)(?P<note>.*)"),
+    "parley": re.compile(r"  \[(?P<key>\w+)\] (?P<text>t\d+)(?P<note>.*)"),
+    "loki": re.compile(r"  (?P<mark>[○✓]) (?P<key>\w+)\. (?P<text>t\d+)(?P<note>.*)"),
     "checklist": re.compile(r"\[(?P<mark>.)\] #(?P<key>\w+): (?P<text>t\d+)(?P<note>.*)"),
     "write_todos": re.compile(r"  - \[(?P<mark>\w+)(?P<note>.*?)\] (?P<text>t\d+)"),
 }
@@ -61,6 +66,14 @@ MARKS = {
     "cancelled": "closed",
     "!": "blocked",
 }
+
+
+UNREAD = "?"  # the content of an item that was not shown, which the model can only change by guessing
+
+
+def match_line(line: str) -> re.Match[str] | None:
+    """Read an item's line in the words of any dialect: a thread may have continued in another."""
+    return next(filter(None, (pattern.match(line) for pattern in LINES.values())), None)
 
 
 class Reader:
@@ -93,7 +106,7 @@ class Reader:
             self.known[str(json.loads(own)["id"])] = (args["task"], "open")
         elif name == "todo__done":
             key = str(args["id"])
-            self.known[key] = (self.known.get(key, ("?",))[0], "closed")
+            self.known[key] = (self.known.get(key, (UNREAD,))[0], "closed")
         elif name == "write_todos":
             items = json.loads(own)["todos"]
             self.known = {
@@ -106,8 +119,9 @@ class Reader:
             for place, content in enumerate(args["items"] if numbers else ()):
                 self.known[str(int(numbers[1]) + place)] = (content, "open")  # type: ignore[index]
         elif name == "todo_update":
-            key = str(args["id"])
-            self.known[key] = (self.known.get(key, ("?",))[0], WORDS[args["status"]])
+            key, shown = str(args["id"]), re.search(r": (t\d+)", own)
+            content = shown[1] if shown else self.known.get(key, (UNREAD,))[0]
+            self.known[key] = (content, WORDS[args["status"]])
 
     def read_lines(self, text: str) -> None:
         verb = ""
@@ -115,11 +129,11 @@ class Reader:
             if line.endswith("[The current todo list:]") or self.shows_all(
                 line, text[text.index(line) + len(line) :]
             ):
-                self.known = {key: (content, "closed") for key, (content, _) in self.known.items()}
+                self.known = dict.fromkeys(self.known, (UNREAD, "closed"))
                 verb = ""
             elif header := HEADER.fullmatch(line):
                 verb = header[1]
-            elif found := LINES[self.dialect].match(line):
+            elif found := match_line(line):
                 self.read_item(verb, line, found.groupdict())
             else:
                 verb = ""
@@ -129,9 +143,10 @@ class Reader:
         nudge = NUDGE.search(line)
         if nudge is None:
             return "Here is your todo list" in line
-        found = (LINES[self.dialect].match(one) for one in listing.split("\n"))
-        shown = [one for one in found if one and "blocked" not in one[0]]
-        return self.dialect != "parley" or ("…" not in listing and len(shown) == int(nudge["open"]))
+        found = (LINES["parley"].match(one) for one in listing.split("\n"))
+        shown = [one for one in found if one]
+        count = sum("blocked" not in one[0] for one in shown)
+        return not shown or ("…" not in listing and count == int(nudge["open"] or 0))
 
     def read_item(self, verb: str, line: str, found: dict[str, Any]) -> None:
         key, note = found.get("key") or found["text"], found.get("note") or ""
@@ -141,9 +156,10 @@ class Reader:
         if "blocked" in note or found.get("mark") == "blocked":
             is_ = "blocked"
         if was := re.search(r"\(was: (t\d+)\)", line):
-            self.known.pop(was[1] if self.dialect == "write_todos" else key, None)
+            self.known.pop(key if "key" in found else was[1], None)
         if verb == "Removed":
-            self.known.pop(key, None)
+            if self.known.pop(key, None) is None:  # known by another key, before the dialect changed
+                self.known = {name: was for name, was in self.known.items() if was[0] != found["text"]}
         else:
             self.known[key] = (found["text"], is_)
 
@@ -158,36 +174,72 @@ def put(data: str, call_id: str) -> Command[Any]:
     return Command(update={"todos": json.loads(data), "messages": [told]})
 
 
+class Parent(TypedDict):
+    messages: Annotated[list[Any], add_messages]
+    todos: list[Any]
+
+
+class Joined(TypedDict):
+    messages: Annotated[list[Any], add_messages]
+    todos: Annotated[list[Any], join_todos]
+
+
+def nest(door: str, agent: Any, other: Any) -> Any:
+    """Put an agent into a parent graph, alone or in parallel with another one."""
+    graph = StateGraph(Parent if door == "parent" else Joined)
+    for name, node in (("a", agent), ("b", other))[: 1 if door == "parent" else 2]:
+        graph.add_node(name, node)
+        graph.add_edge(START, name)
+    return graph.compile(checkpointer=SAVER)
+
+
 @cache
-def make(door: str) -> tuple[Any, ScriptedModel, list[Any], str]:
-    """Make an agent by one of the doors: the agent, its model, the replies to come, and its dialect."""
-    preset = PRESETS["langchain" if door.startswith("middleware") else door]
+def make(door: str) -> tuple[Any, ScriptedModel, list[Any], str, list[Any]]:
+    """Make an agent by one of the doors: the agent, its model, the replies to come, and its dialect.
+
+    The last are the replies to come of the agent next to it.
+    """
+    preset = PRESETS.get(door, PRESETS["wakeloop" if door in NESTED else "langchain"])
     settings = preset.model_copy(update={**QUIET, "in_progress": "any", "max_items": None})
     coming: list[Any] = []
+    others: list[Any] = []
 
-    def script() -> Iterator[Any]:
+    def script(coming: list[Any]) -> Iterator[Any]:
         while True:
             yield coming.pop(0) if coming else "Fine."
 
-    model, saver = ScriptedModel(script()), InMemorySaver()
-    if not door.startswith("middleware"):
-        agent: Any = create_todo_agent(model, [put], settings=settings, checkpointer=saver)
-        return agent, model, coming, settings.dialect
+    model, other = ScriptedModel(script(coming)), ScriptedModel(script(others))
+    if door in PRESETS:
+        agent: Any = create_todo_agent(model, [put], settings=settings, checkpointer=SAVER)
+        return agent, model, coming, settings.dialect, others
+    if door in NESTED:
+        agents = [create_todo_agent(one, [put], settings=settings) for one in (model, other)]
+        return nest(door, *agents), model, coming, settings.dialect, others
     state = ChangesState if door.endswith("changes") else None
     middleware = [WakeLoopMiddleware(settings=settings)]
-    agent = create_agent(model, [put], middleware=middleware, checkpointer=saver, state_schema=state)
-    return agent, model, coming, settings.dialect
+    agent = create_agent(model, [put], middleware=middleware, checkpointer=SAVER, state_schema=state)
+    return agent, model, coming, settings.dialect, others
 
 
 class Thread:
     """Random writes of the model, of tools, by hand, by the program and in forks."""
 
     def __init__(self, door: str) -> None:
-        self.door, self.count, self.has_twins = door, 0, False
-        self.agent, self.model, self.coming, self.dialect = make(door)
+        self.count, self.has_twins = 0, False
+        self.use(door)
         self.asks = "model" if door.startswith("middleware") else "call_model"
-        self.coming.clear()
         self.config = {"configurable": {"thread_id": str(uuid4())}}
+
+    def use(self, door: str) -> None:
+        """Continue by a door."""
+        self.door = door
+        self.agent, self.model, self.coming, self.dialect, self.others = make(door)
+        self.coming.clear()
+        self.model.requests.clear()
+
+    def change_preset(self, rng: Random) -> None:
+        self.use(rng.choice([*PRESETS]))
+        self.run(rng)
 
     # -- what may happen ----------------------------------------------------------------------------------
 
@@ -218,6 +270,8 @@ class Thread:
             new.append(item)
         if rng.random() < 0.5:
             new.append({"content": self.text(), "status": "pending"})
+            if self.door == "joined":  # where lists are joined by id
+                new[-1]["id"] = 1000 + self.count
         return new
 
     def reply(self, rng: Random) -> AIMessage:
@@ -278,6 +332,7 @@ class Thread:
 
     def go(self, given: Any, rng: Random, rounds: int, config: Any = None) -> None:
         self.coming[:] = [self.reply(rng) for _ in range(rounds)]
+        self.others[:] = [self.reply(rng) for _ in range(rounds if self.door == "joined" else 0)]
         self.follow(given, config or self.config)
 
     def follow(self, given: Any, config: Any, **more: Any) -> list[list[Any]]:
@@ -286,8 +341,11 @@ class Thread:
         first = len(self.model.requests)
         for values in self.agent.stream(given, config, stream_mode="values", **more):
             lists[len(self.model.requests)] = list(values.get("todos") or ())
+        if self.door == "parent":  # which sees the list only before the first request and after the last
+            lists[len(self.model.requests) - 1] = lists[len(self.model.requests)]
         for number in range(first, len(self.model.requests)):
-            self.compare(self.model.requests[number], lists.get(number, []))
+            if number in lists or self.door not in NESTED:
+                self.compare(self.model.requests[number], lists.get(number, []))
         return [lists.get(number, []) for number in range(first, len(self.model.requests))]
 
     def compare(self, request: list[BaseMessage], todos: list[Any]) -> None:
@@ -297,7 +355,11 @@ class Thread:
             self.has_twins |= len({item["content"] for item in todos}) < len(todos)
         if all("id" in item for item in todos) and not self.has_twins:
             open_ = [item for item in todos if class_of(item) != "closed"]
-            assert known == {reader.key(item): (item["content"], class_of(item)) for item in open_}
+            expected = {reader.key(item): (item["content"], class_of(item)) for item in open_}
+            for key in known.keys() & expected.keys():
+                if known[key][0] == UNREAD:
+                    expected[key] = (UNREAD, expected[key][1])
+            assert known == expected
         assert wire_faults([request]) == []
 
     def edit_behind_a_reply(self, rng: Random) -> None:
@@ -325,8 +387,12 @@ class Thread:
         update_todos(self.agent, self.config, **edits)
 
     def update_state(self, rng: Random) -> None:
-        if self.todos:
-            self.agent.update_state(self.config, {"todos": self.edited(rng)})
+        if not self.todos:
+            return
+        todos: Any = self.edited(rng)
+        if all("id" in item for item in [*todos, *self.todos]) and rng.random() < 0.5:
+            todos = diff_lists(self.todos, todos) or None
+        self.agent.update_state(self.config, {"todos": todos})
 
     def fork(self, rng: Random) -> None:
         """Go back to a request of the past, write the list there, and continue."""
@@ -352,12 +418,18 @@ def play(seed: int) -> None:
     """Play one random sequence."""
     rng = Random(seed)
     thread = Thread(rng.choice(DOORS))
-    ways = [thread.run, thread.run, thread.edit_by_hand, thread.update_state, thread.fork]
-    ways.append(thread.edit_behind_a_reply)
+    ways = [thread.run, thread.run]
+    if thread.door != "joined":
+        ways.append(thread.edit_by_hand)
+    if thread.door not in NESTED:
+        ways += [thread.update_state, thread.fork, thread.edit_behind_a_reply]
+    if thread.door in PRESETS:
+        ways.append(thread.change_preset)
     thread.run(rng)
-    for _ in range(rng.randint(2, 7)):
+    for _ in range(rng.randint(1, 5)):
         rng.choice(ways)(rng)
     thread.run(rng)
+    SAVER.delete_thread(thread.config["configurable"]["thread_id"])
 
 
 @budget(SEQUENCES)

@@ -69,7 +69,7 @@ def test_c28_every_door_and_saver_stores_the_same(kept: Rig, waking: bool) -> No
     talking(kept, 40, waking=waking)
     first, second = block(kept, 20), block(kept, 20)
     kept.model.assert_done()
-    assert first[:2] == ((162, 72931) if waking else (100, 23274))
+    assert first[:2] == ((162, 72936) if waking else (100, 23274))
     assert second[:2] == ((160, 73836) if waking else (100, 23422))
     kept.follow_up()
 
