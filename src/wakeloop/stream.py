@@ -214,7 +214,8 @@ class GoalEvent(TimedEvent):
 class SpentEvent(TimedEvent):
     """A reply came: what the activation has spent so far, and the budget nearest to its end.
 
-    `exchange` is what this request took. `nearest` is `requests`, `tokens`, `cost` or `seconds`, or None
+    `exchange` is what this request took. `context` is the share of the model's window that it filled, if the
+    window is known. `nearest` is `requests`, `tokens`, `cost` or `seconds`, or None
     without a limit; `share` is how much of it is spent; `budget` is the most wakes at this moment.
     """
 
@@ -224,6 +225,7 @@ class SpentEvent(TimedEvent):
     nearest: str | None
     share: float
     budget: int
+    context: NotRequired[float]
 
 
 class ClearedEvent(TimedEvent):

@@ -15,6 +15,7 @@ from wakeloop.checks.models import check_model_name
 from wakeloop.cli.agent_spec import AgentSpec, is_openai
 from wakeloop.cli.external_tools import ExternalTools, Group
 from wakeloop.cli.failures import CommandError, usage_error
+from wakeloop.cli.server_window import note_server_window
 from wakeloop.cli.spec_builder import settings_from_spec
 from wakeloop.cli.trusted_files import list_protected_files
 from wakeloop.demo.job import OfflineAuditor, demo_tools
@@ -66,6 +67,8 @@ def build_agent_graph(
             f"The folder {spec.root!r} of this thread no longer exists: choose another with --root."
         )
     model = make_model(spec, stop)
+    if spec.base_url and settings.max_context is None:
+        note_server_window(model, spec.base_url, spec.model.removeprefix("openai:"))
     names = ", ".join(name for name in spec.tools if ":" not in name) or "of the demo"
     groups = [
         (f"{BUILTIN_TOOLS} {names}", make_builtin_tools(spec, ask=ask, stop=stop)),

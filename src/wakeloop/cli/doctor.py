@@ -83,12 +83,16 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
     show_progress("Asking the model for one tool call …")
     from wakeloop.cli.agent import make_model
     from wakeloop.cli.model_trial import TRIAL_TOOL, ModelTrial
+    from wakeloop.cli.server_window import note_server_window
     from wakeloop.model.chat_models import bind_tools
+    from wakeloop.model.context_window import read_profile_window
 
     model: Any = None
     with ExitStack() as clients:
         try:
             model = make_model(spec, Event())
+            if spec.base_url:
+                note_server_window(model, spec.base_url, spec.model.removeprefix("openai:"))
             if client := getattr(model, "http_client", None):
                 clients.callback(client.close)
             trial = ModelTrial(bind_tools(model, [TRIAL_TOOL]))
@@ -103,6 +107,8 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
                     say(line)
             return error_exit_code(error)
         say("tools: called as asked")
+        if window := read_profile_window(model):
+            say(f"context: {window:,} tokens")
         streamed = ModelTrial(trial.model, streaming=True)
         takes_result = report_step(say, "result", trial.send_result, "accepted, with the call before it")
         return report_step(say, "stream", streamed.run, "the same works") or takes_result

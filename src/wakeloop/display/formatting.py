@@ -178,6 +178,11 @@ def format_budget_share(name: str | None, share: float) -> str:
     return f"{_format_percent(share)} of max_{name}"
 
 
+def format_context(share: float | None) -> str:
+    """Say how full the model's context window is; "" if that is not known, or below one percent."""
+    return "" if share is None or share < MIN_SHARE else f"{_format_percent(share)} of the context"
+
+
 def format_trouble(session: Mapping[str, Any], todos: Sequence[Todo]) -> str:
     """Count failed calls, blocked and cancelled items, which a good ending would hide; "" without any."""
     counts = count_items(todos)

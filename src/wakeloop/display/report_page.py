@@ -51,6 +51,7 @@ MOMENT_LABELS = {
     "wake": "wake",
     "nag": "reminder about the list",
     "guard": "correction",
+    "cleared": "old results left the requests",
     "repair": "repair after a broken run",
     "question": "waits for an answer",
     "failed": "a call failed",
@@ -143,6 +144,9 @@ class ReportPage:
         cached = _total(requests, "cached")
         share = f", {cached:,} cached" if cached else ""
         yield "Tokens", f"{read + written:,} ({read:,} in{share}, {written:,} out)"
+        if self.picture.context is not None:
+            used, window = self.picture.context
+            yield "Context", f"{used:,} of {window:,} tokens"
         priced = [one for one in requests if one.cost is not None]
         if priced:
             cost = f"{_total(priced, 'cost'):,.4f}"

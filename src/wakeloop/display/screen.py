@@ -78,6 +78,7 @@ class Screen:
     budget: int = 0
     spent: ActivationSpending = field(default_factory=partial(spent_in, Ledger()))
     nearest: str = ""
+    context: str = ""
     announced: set[str] = field(default_factory=set)
     read: int = 0
     written: int = 0
@@ -117,7 +118,8 @@ class Screen:
 
     def _summarize(self, wakes: str) -> str:
         seconds = formatting.format_elapsed(self.clock() - self.started)
-        return ", ".join(filter(None, [wakes, formatting.format_spent(self.spent), self.nearest, seconds]))
+        spent = formatting.format_spent(self.spent)
+        return ", ".join(filter(None, [wakes, spent, self.context, self.nearest, seconds]))
 
     # -- events of the graph ---------------------------------------------------------------------------
 
@@ -136,10 +138,16 @@ class Screen:
         """Note what a request cost, and announce a budget that is nearly spent, once."""
         self.spent, name, share = event["spent"], event["nearest"], event["share"]
         self.nearest, self.budget = formatting.format_budget_share(name, share), event["budget"]
+        self.context = formatting.format_context(event.get("context"))
         if name is None or share < ANNOUNCE_AT or name in self.announced:
             return []
         self.announced.add(name)
         return [Line("nag", f"budget: {self.nearest} is spent")]
+
+    def on_cleared(self, event: Mapping[str, Any]) -> list[Line]:
+        """Say that old results left the requests, which nearly filled the model's window."""
+        counts = f"{event['before']:,} of {event['window']:,} tokens"
+        return [Line("nag", f"context: {counts}; old results were cleared, {event['after']:,} are left")]
 
     def on_retried(self, event: Mapping[str, Any]) -> list[Line]:
         """Say that the client sends a request again."""

@@ -24,7 +24,8 @@ class MessageEntry:
 class Moment:
     """An event on the timeline.
 
-    `kind` is request, kick, event, wake, nag, guard, repair, question, failed, dropped, hand, gap or end.
+    `kind` is request, kick, event, wake, nag, guard, cleared, repair, question, failed, dropped, hand, gap or
+    end.
     """
 
     at: float
@@ -87,3 +88,4 @@ class Timeline:
     spends: list[RequestUsage]
     helpers: list[SubagentSpan]
     times: list[float]
+    context: tuple[int, int] | None = None  # tokens of the last request, and of the model's window

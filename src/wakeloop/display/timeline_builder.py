@@ -45,6 +45,7 @@ def build_timeline(history: ThreadHistory) -> Timeline:
         spends=builder.spends,
         helpers=sorted([*builder.helpers.values(), *nested], key=lambda one: one.start),
         times=times,
+        context=builder.context,
     )
 
 
@@ -82,6 +83,8 @@ class _TimelineBuilder:
         self.helpers: dict[str, SubagentSpan] = {}
         self.spent = Totals()
         self.refusals: Mapping[str, int] = {}
+        self.cleared: Any = None
+        self.context: tuple[int, int] | None = None
         self.ending: Any = None
         self.calls: dict[str, MessageEntry] = {}
 
@@ -232,6 +235,12 @@ class _TimelineBuilder:
                 )
             )
         self.spent = now
+        if "counted" in notes:
+            _, tokens, _, window = notes["counted"]
+            self.context = tokens, window
+        if "cleared" in notes and notes["cleared"] != self.cleared:
+            self.cleared = notes["cleared"]
+            self.moments.append(Moment(at, "cleared"))
         refusals = notes.get("refusals") or {}
         for key, count in refusals.items():
             if count > self.refusals.get(key, 0):

@@ -147,7 +147,7 @@ def build_spent_event(notes: Ledger, settings: LoopSettings, paid: RequestSpendi
     for _, name, spent, most in _iterate_budgets(notes, settings):
         if nearest is None or spent / most > share:
             share, nearest = spent / most, name
-    return {
+    event: SpentEvent = {
         "type": "spent",
         "exchange": paid,
         "spent": report_spent(notes),
@@ -155,6 +155,10 @@ def build_spent_event(notes: Ledger, settings: LoopSettings, paid: RequestSpendi
         "share": share,
         "budget": notes.get("budget", 0),
     }
+    if "counted" in notes:
+        _, tokens, _, window = notes["counted"]
+        event["context"] = tokens / window
+    return event
 
 
 def _iterate_budgets(notes: Ledger, settings: LoopSettings) -> Iterator[tuple[Budget, str, float, float]]:

@@ -269,6 +269,18 @@ STRANGERS: list[Any] = [
 ]
 
 
+def test_the_context_is_shown_with_its_share_and_where_it_was_cleared() -> None:
+    screen = Screen()
+    told = {"type": "spent", "spent": screen.spent, "nearest": None, "share": 0.0, "budget": 3}
+    assert screen.handle_event({**told, "context": 0.431}) == []
+    assert ", 43% of the context," in screen.summary
+    assert screen.handle_event(told) == []
+    assert "context" not in screen.summary
+    event = {"type": "cleared", "before": 12_763, "after": 4_815, "window": 15_000}
+    [line] = screen.handle_event(event)
+    assert line.text == "context: 12,763 of 15,000 tokens; old results were cleared, 4,815 are left"
+
+
 @pytest.mark.parametrize("view", [PlainView, LiveView])
 def test_an_event_of_a_tool_that_has_a_name_of_ours_is_none_of_ours(view: Any) -> None:
     @tool

@@ -260,3 +260,17 @@ def test_an_event_says_where_it_was_cleared(thread: Make) -> None:
     assert [(e["before"] > 12_000, e["after"] <= 7_500, e["window"]) for e in events] == [
         (True, True, WINDOW)
     ]
+
+
+def test_the_share_of_the_window_goes_with_each_request(thread: Make) -> None:
+    model = weak_model(3)
+    made = thread(model=model, tools=TOOLS, checked=False, change={"max_context": WINDOW})
+    shares = [event["context"] for event in made.events("Do it.", spent=True) if event["type"] == "spent"]
+    assert shares == sorted(shares)
+    assert shares[-1] == count_reported(made.messages[-1]) / WINDOW
+    plain = thread("Hello.", tools=TOOLS)
+    assert "context" not in next(e for e in plain.events("Hi.", spent=True) if e["type"] == "spent")
+
+
+def count_reported(reply: Any) -> int:
+    return int(reply.usage_metadata["input_tokens"])

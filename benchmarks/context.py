@@ -1,0 +1,141 @@
+"""A job of 60 items with results of 2,000 tokens: what clearing costs, next to LangChain's own middleware.
+
+A weak model that works from the visible request alone does it in `create_agent`: what was cleared, it has
+never seen, and calls again unless its item is closed. Counted are completed items, requests, and the tokens
+that a provider's cache of the beginning would not have had. It prints the table of docs/long-threads.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, SummarizationMiddleware
+from langchain_core.messages import BaseMessage
+from langchain_core.tools import tool
+
+from wakeloop import preset
+from wakeloop.middleware import WakeLoopMiddleware
+from wakeloop.testing import Knobs, ScriptedModel, WeakModel
+from wakeloop.testing.jobs import Call, PlainJob, Step
+from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN, render_message
+
+WINDOW, LARGE = 15_000, 1_000_000
+RESULT = 8_000  # characters
+CLEARED = "cleared"
+Row = tuple[str, int, int, int, int, str]
+
+
+class SmallModel(WeakModel):
+    """A weak model whose server refuses a request above its window."""
+
+    window: int = WINDOW
+
+    def _choose_step(self, request: list[BaseMessage]) -> Any:
+        tokens = sum(len(render_message(message)) for message in request) // CHARACTERS_PER_TOKEN
+        if tokens > self.window:
+            raise ValueError(f"prompt is too long: {tokens} tokens > {self.window} maximum")
+        return super()._choose_step(request)
+
+
+@tool
+def look(path: str) -> str:
+    """Look at a file."""
+    return f"{path}: {'word ' * RESULT}"[:RESULT]
+
+
+def count_tokens(messages: Any) -> int:
+    """Count tokens as the model's server does."""
+    return math.ceil(sum(len(render_message(message)) for message in messages) / CHARACTERS_PER_TOKEN)
+
+
+def edit(keep: int) -> list[Any]:
+    """LangChain's clearing of tool results, at the same share of the window."""
+    tools = ("todo_write", "todo_update", "todo_list")
+    clear = ClearToolUsesEdit(trigger=int(0.8 * WINDOW), keep=keep, exclude_tools=tools, placeholder=CLEARED)
+    return [ContextEditingMiddleware(edits=[clear])]
+
+
+def summarize_perfectly(request: list[BaseMessage]) -> str:
+    """A summary that forgets no item that is done, and says so as a list does."""
+    text = str(request[-1].text)
+    done: set[int] = set()
+    for words in (r"\[(\d+)\] done", r"\[(\d+)\] item \d+ \(completed\)"):
+        done |= {int(number) for number in re.findall(words, text)}
+    return "\n".join(f"  [{number}] item {number} (completed)" for number in sorted(done))
+
+
+def summarize() -> list[Any]:
+    """LangChain's summaries, at the same share of the window, by a model that loses nothing."""
+    words = ScriptedModel(*[summarize_perfectly] * 1_000)
+    trigger, keep = ("tokens", int(0.8 * WINDOW)), ("messages", 6)
+    return [
+        SummarizationMiddleware(
+            words, trigger=trigger, keep=keep, token_counter=count_tokens, trim_tokens_to_summarize=None
+        )
+    ]
+
+
+VARIANTS: tuple[tuple[str, int, int, Callable[[], list[Any]]], ...] = (
+    ("no clearing, a window of 1,000,000 tokens", LARGE, 0, list),
+    ("`max_context`, a window of 15,000 tokens", WINDOW, WINDOW, list),
+    ("`ContextEditingMiddleware`, the last 2 results kept, 15,000", WINDOW, 0, partial(edit, 2)),
+    ("`ContextEditingMiddleware`, the last 8 results kept, 15,000", WINDOW, 0, partial(edit, 8)),
+    ("`SummarizationMiddleware`, 15,000", WINDOW, 0, summarize),
+    ("`max_context` next to `ContextEditingMiddleware` (2), 15,000", WINDOW, WINDOW, partial(edit, 2)),
+    ("`max_context` next to `SummarizationMiddleware`, 15,000", WINDOW, WINDOW, summarize),
+)
+
+
+def measure(name: str, window: int, clears_at: int, more: Callable[[], list[Any]], items: int) -> Row:
+    """Do the job once, and count."""
+    steps = [Step(f"item {n}", (Call("look", {"path": f"f{n}.md"}),)) for n in range(1, items + 1)]
+    model = SmallModel(PlainJob(steps), seed=1, knobs=Knobs(forgets_cleared=CLEARED), window=window)
+    settings = preset("wakeloop").model_copy(update={"max_context": clears_at, "max_requests": 6 * items})
+    agent = create_agent(model, [look], middleware=[WakeLoopMiddleware(settings=settings), *more()])
+    spent: dict[str, Any] = {"requests": 0, "input": 0, "cached": 0}
+    todos: list[Any] = []
+    end = ""
+    try:
+        for mode, part in agent.stream(
+            {"messages": [("user", "Look at all files.")]},
+            {"recursion_limit": 100_000},
+            stream_mode=["custom", "values"],
+        ):
+            if mode == "values":
+                todos, end = part.get("todos") or todos, str((part.get("todo_session") or {}).get("reason"))
+            elif part["type"] == "spent":
+                spent = part["spent"]
+    except ValueError as error:
+        end = f"raised: {str(error).partition(':')[0]}"
+    done = len({todo["content"] for todo in todos if todo["status"] == "completed"})
+    fresh = spent["input"] - spent["cached"]
+    return name, done, spent["requests"], spent["input"], fresh, end
+
+
+def table(items: int) -> str:
+    """The table as the documentation shows it."""
+    lines = [
+        "| | items done | requests | tokens sent | of them uncached | ended as |",
+        "|---|--:|--:|--:|--:|---|",
+    ]
+    for name, window, clears_at, more in VARIANTS:
+        row = measure(name, window, clears_at, more, items)
+        lines.append(f"| {row[0]} | {row[1]} | {row[2]} | {row[3]:,} | {row[4]:,} | `{row[5]}` |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the table for a number of items."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("items", nargs="?", type=int, default=60, help="number of items (60)")
+    print(table(parser.parse_args().items))
+
+
+if __name__ == "__main__":
+    main()
