@@ -169,6 +169,15 @@ async def test_no_state_that_comes_back_reopens_a_list() -> None:
         assert (chat.session["reason"], chat.session["list"]) == ("answered", 2)
 
 
+async def test_each_state_of_an_agent_with_the_middleware_has_the_list() -> None:
+    chat = Chat(PLAN, "I stop.", DONE, "All done.", laid=True)
+    await chat.says("go")
+    lists = [state["todos"] for state in chat.states if "todos" in state]
+    assert all(isinstance(todos, list) for todos in lists)
+    assert [todo("pending")] in lists
+    assert lists[-1] == [todo("completed")]
+
+
 async def test_a_list_that_a_person_has_changed_in_the_newest_state_replaces() -> None:
     chat = Chat(PLAN, DONE, "Done.", calls(("todo_update", {"id": 2, "status": "done"})), "Done, too.")
     await chat.says("go")

@@ -36,6 +36,15 @@ def test_the_whole_list_is_in_each_update_that_changes_it() -> None:
     assert lists(laid(ScriptedModel(*settled()))) == [[item("pending")], [item("completed")]]
 
 
+def test_each_state_of_a_run_has_the_list_as_uis_read_it() -> None:
+    """Deep Agents UI and useStream read the values: id, content and one of three statuses."""
+    states = list(laid(ScriptedModel(*settled())).stream(GO, THREAD, stream_mode="values"))
+    seen = [state["todos"] for state in states if "todos" in state]
+    assert all(isinstance(todos, list) for todos in seen)
+    assert {tuple(todo) for todos in seen for todo in todos} == {("id", "content", "status")}
+    assert (seen[0], seen[-1]) == ([], [item("completed")])
+
+
 def test_changes_stay_with_the_state_that_stores_changes() -> None:
     agent = laid(ScriptedModel(*settled()), state_schema=ChangesState)
     assert lists(agent) == [{"put": [item("pending")]}, {"put": [item("completed")]}]
