@@ -47,7 +47,7 @@ def test_each_state_of_a_run_has_the_list_as_uis_read_it() -> None:
 
 def test_changes_stay_with_the_state_that_stores_changes() -> None:
     agent = laid(ScriptedModel(*settled()), state_schema=ChangesState)
-    assert lists(agent) == [{"put": [item("pending")]}, {"put": [item("completed")]}]
+    assert lists(agent) == [{"put": [item(status)], "own": True} for status in ("pending", "completed")]
 
 
 def test_a_list_of_an_input_is_given_its_ids_in_the_stream() -> None:
