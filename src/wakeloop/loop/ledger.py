@@ -146,6 +146,7 @@ class Ledger(TypedDict, total=False):
     push: Run[Literal["words", "call"]]
     called: Run[bool]
     force: Run[bool]
+    last_step: Run[Count]  # the limit of supersteps at the last request: a resume has another
     unforced: Activation[bool]
     spoke: Activation[bool]
     # what the model's writes came to (rule 21)

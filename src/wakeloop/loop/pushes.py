@@ -52,6 +52,18 @@ def note_calls(notes: Ledger, names: Collection[str], *, forced: bool) -> None:
         notes.pop("force", None)
 
 
+def note_steps(notes: Ledger, last_step: int) -> None:
+    """Note the superstep at which this call of the graph reaches its limit; another one shows a resume.
+
+    So a call that was answered at an interrupt which is not the package's own counts as decided by a person.
+    """
+    if "push" not in notes:
+        return
+    if last_step != notes.get("last_step", last_step):
+        note_free_call(notes)
+    notes["last_step"] = last_step
+
+
 def note_free_call(notes: Ledger) -> None:
     """Note that the turn of a wake has made a call that nobody forced, or one that a person decides.
 

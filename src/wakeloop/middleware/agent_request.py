@@ -27,7 +27,7 @@ from wakeloop.loop.nudge import close_round
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.prices import check_price
 from wakeloop.loop.progress import find_last_round
-from wakeloop.loop.pushes import note_free_call
+from wakeloop.loop.pushes import note_free_call, note_steps
 from wakeloop.loop.round_checks import may_check_round
 from wakeloop.loop.ruling import rule
 from wakeloop.middleware.agent_exchange import AgentExchange, AgentRequestContext
@@ -304,6 +304,7 @@ class AgentRequest:
             self.reply = mark_no_answer(reply, end) if end else reply
             update["messages"] = update["messages"][:-1]
             self.note_reviews(update["todo_ledger"], self.reply.tool_calls)
+            note_steps(update["todo_ledger"], read_step(self.config) + self.request.state["remaining_steps"])
             self.draft.apply(update)
             return False
         self.draft.apply(update)

@@ -12,7 +12,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import HookError
 from wakeloop.loop.case import Costs
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.pushes import note_free_call
+from wakeloop.loop.pushes import note_free_call, note_steps
 from wakeloop.loop.round_checks import may_check_round
 from wakeloop.model.bindings import BoundModel, ModelBindings
 from wakeloop.model.invocation import ainvoke_model, invoke_model
@@ -21,6 +21,7 @@ from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.request import Systems
 from wakeloop.model.user_code import raised_as
 from wakeloop.platform.checkpointers import has_checkpointer
+from wakeloop.platform.runnables import read_step
 from wakeloop.settings import LoopSettings
 from wakeloop.thread.concurrent_runs import find_current_checkpoint
 from wakeloop.thread.exchange import Exchange
@@ -122,6 +123,7 @@ class CallModel(RedactingNode):
         """Return the update for a reply; at a turn's end, with where it was requested."""
         update = exchange.build_update(raw, heard, may_call=way.may_call)
         ledger = update["todo_ledger"]
+        note_steps(ledger, read_step(config) + exchange.state["remaining_steps"])
         if "nag" in ledger:
             self.note_round(exchange, ledger, update["messages"][-1])
         # No tools follow, so the guard is next. It needs this checkpoint to recognize its own run.

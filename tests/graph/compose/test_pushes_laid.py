@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 from laid_over import GO, THREAD, ended, laid, looks, over, plan
-from langchain.agents.middleware import AgentMiddleware, ModelFallbackMiddleware, ModelRetryMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    HumanInTheLoopMiddleware,
+    ModelFallbackMiddleware,
+    ModelRetryMiddleware,
+)
 from langchain.agents.structured_output import ToolStrategy
 from langgraph.types import Command
 from pydantic import BaseModel
@@ -77,6 +82,19 @@ def test_after_a_person_has_decided_about_a_shell_command_the_wake_is_a_plain_on
     )
     agent.invoke(GO, THREAD)
     agent.invoke(Command(resume="no"), THREAD)
+    model.assert_done()
+    assert model.options == [FREE, FREE, FREE, FORCED, FREE, FREE]
+
+
+def test_after_a_person_has_decided_in_langchains_middleware_the_wake_is_a_plain_one() -> None:
+    model = talks("t", "t", calls(looks(1)), "Wait until tomorrow.", "t", times=0)
+    agent = laid(
+        model,
+        HumanInTheLoopMiddleware({"look": True}),
+        settings={"max_wake_cycles": 3, "earn_wakes": 0, "guard_retries": 0},
+    )
+    agent.invoke(GO, THREAD)
+    agent.invoke(Command(resume={"decisions": [{"type": "reject", "message": "no"}]}), THREAD)
     model.assert_done()
     assert model.options == [FREE, FREE, FREE, FORCED, FREE, FREE]
 

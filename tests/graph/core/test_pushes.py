@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from agents import AGAIN, END, START, TODO, WAKE, WORK, Make, Thread, done, look, looks, write
 from langgraph.types import Command, interrupt
+from shared_tools import ask
 
 from wakeloop import preset
 from wakeloop.presets import PRESETS
@@ -280,6 +281,7 @@ def ask_user(question: str) -> str:
 
 DECIDED: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "a question": (calls(("ask_user", {"question": "?"})), "Wait until tomorrow.", {}),
+    "a question of the user's own tool": (calls(("ask", {"question": "?"})), "Wait.", {}),
     "an approval": (
         looks("x"),
         {"decisions": [{"type": "reject", "message": "no"}]},
@@ -297,7 +299,7 @@ def test_after_a_person_has_decided_the_wake_is_a_plain_one(
     options = {**options}
     if options.pop("plan", False):
         change["approve_plan"] = "changes"
-    agent = thread("t", "t", reply, "t", "t", tools=[look, ask_user], change=change, **options)
+    agent = thread("t", "t", reply, "t", "t", tools=[look, ask_user, ask], change=change, **options)
     agent.run({"messages": [("user", "go")], "todos": [{"content": "a"}]})
     agent.run(Command(resume=answer))
     assert asked_for(agent) == [FREE, FREE, FORCED, FREE, FREE]

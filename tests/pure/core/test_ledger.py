@@ -129,6 +129,8 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "cleared": {"results": "x", "head": 5, "kept": ["x"]},
     "counted": [1, 2, 400, 5],
     "window": ["x", 5],
+    "last_step": 26,
+    "limit_waits": 1,
 }
 TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right value is another
     "todo_finalization_correction": [True, None],
@@ -182,8 +184,8 @@ def test_a_key_has_one_life() -> None:
 
 def test_what_is_dropped_when() -> None:
     assert sorted(THREAD_KEYS) == [
-        "cleared", "counted", "events", "goal", "listed", "missing", "next_id", "passed", "refusals", "shown",
-        "steered", "summaries", "suspects", "tail", "todo_guard_suppressed", "todo_stale_iterations", "told",
+        "cleared", "counted", "events", "goal", "limit_waits", "listed", "missing", "next_id", "passed", "refusals",
+        "shown", "steered", "summaries", "suspects", "tail", "todo_guard_suppressed", "todo_stale_iterations", "told",
         "unclaimed", "unseen", "vocabulary", "window", "writes",
     ]  # fmt: skip
     assert sorted(ROUND_KEYS) == [
@@ -192,8 +194,8 @@ def test_what_is_dropped_when() -> None:
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [
         "again", "asking", "bad_replies", "began", "called", "called_by", "emptied", "end", "force",
-        "formats", "hooks", "open_at_wake", "push", "reopened", "standing", "unasked", "waking", "woken",
-        "worked",
+        "formats", "hooks", "last_step", "open_at_wake", "push", "reopened", "standing", "unasked", "waking",
+        "woken", "worked",
     ]  # fmt: skip
 
 
