@@ -242,6 +242,14 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
             "`wakeloop`, and an audit of items that were closed without work",
             WAKELOOP.model_copy(update={"audit": "once"}),
         ),
+        **{
+            f"on_question={value}": _wakeloop_agent(
+                f"`wakeloop`, and after a question {what}",
+                WAKELOOP.model_copy(update={"on_question": value}),
+                needs="on_question",
+            )
+            for value, what in {"park": "it waits at once", "insist": "it wakes once, then it waits"}.items()
+        },
         "list given": _wakeloop_agent("our preset `wakeloop`, the list from the caller", given=True),
     }
 )

@@ -133,7 +133,7 @@ def settings_from_spec(spec: AgentSpec, *, person: bool = False) -> LoopSettings
     Where a `person` sits at the other end, a question is put to them at once, unless it was set otherwise.
     """
     settings = preset(spec.preset).model_copy(update=spec.settings)
-    if person and settings.on_question == "insist" and "on_question" not in spec.settings:
+    if person and settings.announces and "on_question" not in spec.settings:
         settings = settings.model_copy(update={"on_question": "park"})
     return AgentFileSettings.model_validate(settings.model_dump()) if spec.agent else settings
 

@@ -20,12 +20,21 @@ HOLD_WAIT = "hold"  # that of one which is held from outside
 
 
 def find_doubt(notes: Ledger, messages: Sequence[BaseMessage], settings: LoopSettings) -> Doubt | None:
-    """Return why the wake after this turn may not just say to continue; None if it may."""
-    if settings.on_question == "wake":
+    """Return why the wake after this turn may not just say to continue; None if it may.
+
+    Where the run does not wait for an answer, a question stays in doubt until a call is made. The described
+    systems doubt nothing.
+    """
+    if not (settings.announces or settings.on_question != "wake"):
         return None
-    if ends_by_asking(messages):
+    if ends_by_asking(messages) or (settings.on_question == "wake" and notes.get("woken") == "question"):
         return "question"
     return "topic" if notes.get("uncalled") else None
+
+
+def doubts_topics(settings: LoopSettings) -> bool:
+    """Tell whether a person's message over old items may mean something else than to continue with them."""
+    return settings.on_question != "wake" or settings.on_new_topic == "say"
 
 
 def find_awaited(
@@ -39,7 +48,7 @@ def find_awaited(
     woken = notes.get("woken")
     if settings.on_question == "park" and ends_by_asking(messages):
         return "human"
-    if settings.on_question != "wake" and woken in ("question", "topic"):
+    if woken == "topic" or (woken == "question" and settings.on_question != "wake"):
         return "human"
     return "subagent" if woken and subagents else None
 
@@ -59,7 +68,7 @@ def heed_words(notes: Ledger, settings: LoopSettings, *, some_open: int) -> None
         notes.pop(key, None)  # type: ignore[misc]
     notes["idle_wakes"] = 0
     notes["todo_finalization_correction"] = None
-    if some_open and settings.on_question != "wake":
+    if some_open and doubts_topics(settings):
         notes["uncalled"] = "unsaid"
 
 

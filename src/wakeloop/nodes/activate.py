@@ -26,7 +26,7 @@ from wakeloop.loop.list_changes import find_unchanged, note_unnoticed, note_whol
 from wakeloop.loop.nudge import build_nudge, name_old_items, render_given_list, render_missing
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.prices import check_price
-from wakeloop.loop.silences import Doubt, note_doubt
+from wakeloop.loop.silences import Doubt, doubts_topics, note_doubt
 from wakeloop.loop.waits import LONGEST_WAIT, render_ended_waits
 from wakeloop.model.tool_results import find_unanswered, last_calls
 from wakeloop.platform.checkpointers import has_checkpointer
@@ -356,7 +356,7 @@ class Activate(Node):
             text = name_old_items(
                 self.dialect, found.settings, rest, found.state["todo_goal"], "replace_or_continue"
             )
-        if count_open(found.todos) and found.settings.on_question != "wake":
+        if count_open(found.todos) and doubts_topics(found.settings):
             notes["uncalled"] = "said" if text else "unsaid"
         return text
 

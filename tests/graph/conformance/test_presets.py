@@ -74,7 +74,7 @@ FINISHING = {
     "printed_calls": "ask",
     "retries_fall": True,
     "force_call": "second",
-    "on_question": "insist",
+    "on_question": "wake",
     "on_new_topic": "say",
 }
 TABLE: dict[str, dict[str, Any]] = {

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agents import END, START, TODO, WAKE, WORK, Make, done, look, looks, update, write
+from agents import END, QUIET, START, TODO, WAKE, WORK, Make, done, look, looks, update, write
 from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -25,6 +25,7 @@ OR_STOP = (
     "replaces them, cancel them or set them to blocked, or say that you are waiting."
 )
 REPLACE = "Continue with them, unless this message replaces them: then cancel them or set them to blocked."
+INSIST = {"on_question": "insist"}
 OLD: dict[str, Any] = {"max_wake_cycles": 0, "guard_retries": 0}  # the first run leaves its items open
 
 
@@ -51,8 +52,8 @@ def say(agent: Any, text: str, **changes: Any) -> None:
 # -- the turn asked --------------------------------------------------------------------------------------
 
 
-def test_a_question_gets_one_wake_that_gives_no_permission(thread: Make) -> None:
-    agent = thread(write("a", "b"), ASK, "I am waiting.")
+def test_c58_a_question_gets_one_wake_that_gives_no_permission(thread: Make) -> None:
+    agent = thread(write("a", "b"), ASK, "I am waiting.", change=INSIST)
     assert agent.walk("Go.") == [*START, *TODO, *WAKE, *END]
     assert waits(agent)
     assert agent.model.requests[-1][-1].text == NO_PERMISSION
@@ -62,7 +63,7 @@ def test_a_question_gets_one_wake_that_gives_no_permission(thread: Make) -> None
 
 
 def test_the_next_message_of_a_person_answers_it(thread: Make) -> None:
-    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.")
+    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.", change=INSIST)
     agent.run("Go.")
     agent.run("Yes.")
     assert (agent.session["reason"], agent.values["waiting_on"]) == ("settled", [])
@@ -72,30 +73,46 @@ def test_the_next_message_of_a_person_answers_it(thread: Make) -> None:
     assert answer_of(agent.values) == "Done."
 
 
-def test_with_park_it_waits_at_once(thread: Make) -> None:
+def test_c58_with_park_it_waits_at_once(thread: Make) -> None:
     agent = thread(write("a"), ASK, change={"on_question": "park"})
     assert agent.walk("Go.") == [*START, *TODO, *END]
     assert waits(agent)
     assert agent.session["question"] == answer_of(agent.values) == ASK
 
 
-def test_with_wake_nothing_is_different(thread: Make) -> None:
-    change = {"on_question": "wake", "max_wake_cycles": 1, "earn_wakes": 0, "guard_retries": 0}
-    agent = thread(write("a"), ASK, ASK, change=change)
+def test_with_wake_it_hears_again_and_again_that_nobody_has_answered(thread: Make) -> None:
+    agent = thread(write("a"), ASK, "I am waiting.", "I am waiting.", change={"max_idle_wakes": 2, **QUIET})
     agent.run("Go.")
-    assert agent.session["reason"] == "wake_budget"
-    assert agent.model.requests[-1][-1].text.startswith(f"{AUTOMATIC} 1 of 1 items open.")
+    assert (agent.session["reason"], agent.asked) == ("stalled", 4)
+    assert [request[-1].text for request in agent.model.requests[2:]] == [NO_PERMISSION] * 2
+
+
+def test_with_wake_a_call_ends_the_doubt(thread: Make) -> None:
+    agent = thread(write("a"), ASK, looks("x"), "Soon.", done(1), "Done.", tools=[look])
+    agent.run("Go.")
+    wakes = [m.text for m in agent.messages if kind_of(m) == "wake"]
+    assert [text == NO_PERMISSION for text in wakes] == [True, False]
 
 
 def test_with_nothing_open_a_question_is_an_answer(thread: Make) -> None:
-    agent = thread(ASK)
+    agent = thread(ASK, change=INSIST)
     agent.run("Go.")
     assert (agent.session["reason"], agent.session["state"]) == ("answered", "dormant")
 
 
 def test_questions_between_calls_are_bounded_by_the_gates_alone(thread: Make) -> None:
     agent = thread(
-        write("a"), ASK, looks("x"), ASK, looks("y"), ASK, looks("z"), done(1), "Done.", tools=[look]
+        write("a"),
+        ASK,
+        looks("x"),
+        ASK,
+        looks("y"),
+        ASK,
+        looks("z"),
+        done(1),
+        "Done.",
+        tools=[look],
+        change=INSIST,
     )
     assert agent.walk("Go.") == [*START, *TODO, *WAKE, *WORK, *WAKE, *WORK, *WAKE, *WORK, *TODO, *END]
     assert (agent.session["reason"], agent.session["wakes"]) == ("settled", 3)
@@ -109,7 +126,7 @@ def test_a_list_given_with_the_first_message_is_worked_on(thread: Make) -> None:
 
 
 def test_a_kick_a_clock_and_a_subagent_do_not_answer_a_question(thread: Make) -> None:
-    agent = thread(write("a"), ASK, "I am waiting.")
+    agent = thread(write("a"), ASK, "I am waiting.", change=INSIST)
     agent.run("Go.")
     for given in (
         {},
@@ -131,7 +148,7 @@ def test_a_question_in_the_turn_after_the_wake_is_the_question(thread: Make) -> 
 # -- a message to old items ------------------------------------------------------------------------------
 
 
-def test_a_new_topic_is_answered_and_then_the_run_waits(thread: Make) -> None:
+def test_c60_a_new_topic_is_answered_and_then_the_run_waits(thread: Make) -> None:
     agent = old_items(thread, "Paris.", "I am waiting.")
     say(agent, "Forget that. What is the capital of France?")
     assert (agent.asked, waits(agent)) == (2, True)
@@ -141,7 +158,7 @@ def test_a_new_topic_is_answered_and_then_the_run_waits(thread: Make) -> None:
     assert second == f"{AUTOMATIC} {OR_STOP}"
 
 
-def test_stop_answered_twice_without_a_call_stops(thread: Make) -> None:
+def test_c59_stop_answered_twice_without_a_call_stops(thread: Make) -> None:
     agent = old_items(thread, "OK.", "OK.")
     say(agent, "Stop. Do nothing more until I say so.")
     assert (agent.asked, waits(agent)) == (2, True)
@@ -158,7 +175,7 @@ def test_what_was_not_said_before_is_said_by_the_wake(thread: Make, mode: str) -
 
 
 def test_a_stop_in_answer_to_a_question_stops(thread: Make) -> None:
-    agent = thread(write("a"), ASK, "I am waiting.", "OK.", "OK.")
+    agent = thread(write("a"), ASK, "I am waiting.", "OK.", "OK.", change=INSIST)
     agent.run("Go.")
     agent.run("No, stop.")
     assert (agent.asked, waits(agent)) == (5, True)
@@ -173,7 +190,7 @@ def test_a_call_ends_the_doubt(thread: Make) -> None:
     assert [OR_STOP in text for text in wakes] == [True, False, False]
 
 
-def test_items_that_are_dropped_are_not_asked_about(thread: Make) -> None:
+def test_c60_items_that_are_dropped_are_not_asked_about(thread: Make) -> None:
     agent = old_items(
         thread, calls(*((("todo_update", {"id": n, "status": "cancelled"})) for n in (1, 2))), "Paris."
     )
@@ -207,12 +224,14 @@ def test_the_described_systems_neither_ask_nor_say(name: str) -> None:
 
 
 @pytest.mark.parametrize("door", ["sync", "async"])
-def test_the_middleware_gives_the_word_back_too(door: str) -> None:
+def test_c59_the_middleware_gives_the_word_back_too(door: str) -> None:
     import asyncio
 
     plan = calls(("write_todos", {"todos": [{"content": "a", "status": "in_progress"}]}))
     model = ScriptedModel(plan, says(ASK), says("I am waiting."), says("OK."), says("OK."))
-    agent = create_agent(model, middleware=[WakeLoopMiddleware()], checkpointer=InMemorySaver())
+    agent = create_agent(
+        model, middleware=[WakeLoopMiddleware(settings=INSIST)], checkpointer=InMemorySaver()
+    )
     config: Any = {"configurable": {"thread_id": "1"}}
 
     def run(text: str) -> Any:
@@ -231,7 +250,7 @@ def test_the_middleware_gives_the_word_back_too(door: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["wakeloop", "agentparley"])
-def test_a_session_whose_subagent_works_waits_for_it(name: str) -> None:
+def test_c68_a_session_whose_subagent_works_waits_for_it(name: str) -> None:
     from typing import Annotated
 
     from langchain_core.messages import ToolMessage
@@ -294,7 +313,7 @@ def close(agent: Any, *sent: Any) -> None:
 
 @pytest.mark.parametrize("wants", ["peer_reply", "subagent_done"])
 def test_a_question_is_the_reply_that_is_owed(thread: Make, wants: str) -> None:
-    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.")
+    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.", change=INSIST)
     asked = {"kind": "peer_message", "id": "1", "text": "Tidy up.", "sender": "bob", "correlation_id": "c"}
     agent.run({"todo_inbox": [{**asked, "wants": wants}]})
     assert waits(agent, "peer")
@@ -310,7 +329,7 @@ def test_a_question_is_the_reply_that_is_owed(thread: Make, wants: str) -> None:
 
 
 def test_a_person_may_answer_in_a_peers_place(thread: Make) -> None:
-    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.")
+    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.", change=INSIST)
     asked = {"kind": "peer_message", "id": "1", "text": "Tidy up.", "sender": "bob", "correlation_id": "c"}
     agent.run({"todo_inbox": [asked]})
     close(agent, *list_outstanding("ada", agent.values, agent.session))

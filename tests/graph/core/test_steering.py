@@ -103,7 +103,15 @@ def test_words_at_a_turns_end_continue_the_run_without_a_wake(steered: Steered) 
 def test_they_begin_the_counts_anew(steered: Steered) -> None:
     store = CountingStore()
     talk = ["One.", "Two.", "Three.", after(store, "Four.", "Are you there?"), *["Yes."] * 5]
-    agent = steered(write("a"), *talk, store=store, max_idle_wakes=4, guard_retries=0, on_question="wake")
+    agent = steered(
+        write("a"),
+        *talk,
+        store=store,
+        max_idle_wakes=4,
+        guard_retries=0,
+        on_question="wake",
+        on_new_topic="ignore",
+    )
     agent.run("Go.")
     # three idle wakes, the words, then as many wakes as after any message
     assert (agent.session["reason"], agent.session["wakes"]) == ("stalled", 3 + 4)
@@ -164,7 +172,15 @@ def test_a_spent_budget_leaves_them(steered: Steered, budget: dict[str, Any]) ->
     store = CountingStore()
     replies = [write("a"), after(store, looks("x"), "Use tabs.")]
     if "max_wake_cycles" in budget:  # which limits wakes, and words are no wake
-        agent = steered(*replies, "Tabs.", store=store, guard_retries=0, on_question="wake", **budget)
+        agent = steered(
+            *replies,
+            "Tabs.",
+            store=store,
+            guard_retries=0,
+            on_question="wake",
+            on_new_topic="ignore",
+            **budget,
+        )
         agent.run("Go.")
         assert waiting(agent) == []
         return
