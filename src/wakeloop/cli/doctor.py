@@ -13,7 +13,7 @@ from wakeloop.cli.agent_spec import AgentSpec, strip_credentials
 from wakeloop.cli.discovery import TOTAL_TIMEOUT, ModelSources, discover_models, format_models
 from wakeloop.cli.failures import FAILED, SETTLED, USAGE, CommandError, error_exit_code, format_error
 from wakeloop.cli.output_formats import at_a_terminal
-from wakeloop.cli.spec_builder import build_stack, spec_from_stack
+from wakeloop.cli.spec_builder import build_stack, settings_from_spec, spec_from_stack
 from wakeloop.cli.store import DatabaseFile, database_exists, open_to_read
 from wakeloop.config.levels import config_folder
 from wakeloop.display.terminal_output import write_text
@@ -82,7 +82,7 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
     """Try what a run does, whole and as a stream; report what works, and return the exit code."""
     show_progress("Asking the model for one tool call …")
     from wakeloop.cli.agent import make_model
-    from wakeloop.cli.model_trial import TRIAL_TOOL, ModelTrial
+    from wakeloop.cli.model_trial import TRIAL_TOOL, ModelTrial, ShortcomingError
     from wakeloop.cli.server_window import note_server_window
     from wakeloop.model.chat_models import bind_tools
     from wakeloop.model.context_window import read_profile_window
@@ -95,9 +95,10 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
                 note_server_window(model, spec.base_url, spec.model.removeprefix("openai:"))
             if client := getattr(model, "http_client", None):
                 clients.callback(client.close)
-            trial = ModelTrial(bind_tools(model, [TRIAL_TOOL]))
+            finishes = settings_from_spec(spec).finish_reason == "required"
+            trial = ModelTrial(bind_tools(model, [TRIAL_TOOL]), finishes)
             trial.request_call()
-        except CommandError as error:
+        except ShortcomingError as error:
             say(f"tools: {format_error(error)}")
             return error.code
         except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
@@ -109,7 +110,7 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
         say("tools: called as asked")
         if window := read_profile_window(model):
             say(f"context: {window:,} tokens")
-        streamed = ModelTrial(trial.model, streaming=True)
+        streamed = ModelTrial(trial.model, finishes, streaming=True)
         takes_result = report_step(say, "result", trial.send_result, "accepted, with the call before it")
         return report_step(say, "stream", streamed.run, "the same works") or takes_result
 

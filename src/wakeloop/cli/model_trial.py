@@ -22,17 +22,23 @@ TRIAL_TOOL: dict[str, Any] = {
     },
 }
 _PROMPT = "Call the tool ready once, with ok set to true. Then say that you are done."
-_CUT = "the reply was cut off, or a stream has no finish reason (see the setting finish_reason)"
+_CUT = "The reply was cut off, or a stream has no finish reason (see the setting finish_reason)."
+
+
+class ShortcomingError(CommandError):
+    """Something that a server or its model cannot do."""
 
 
 @dataclass
 class ModelTrial:
     """A call, and a second request with its result, as a run makes them; whole or as a stream.
 
-    What the server cannot do is raised as a `CommandError`; errors of the client pass.
+    What the server cannot do is raised as a `ShortcomingError`; errors of the client pass. With `finishes`, a
+    stream has to say how it ended.
     """
 
     model: Runnable[Any, Any]
+    finishes: bool
     streaming: bool = False
     messages: list[BaseMessage] = field(default_factory=lambda: [HumanMessage(_PROMPT)])
 
@@ -45,7 +51,7 @@ class ModelTrial:
         """Ask for a call, and answer it in the history."""
         reply, watcher = self._ask()
         if watcher.unreadable is not None:
-            raise CommandError(f"not called. The call could not be read: {watcher.unreadable.why}.")
+            raise ShortcomingError(f"not called. The call could not be read: {watcher.unreadable.why}.")
         read = read_reply(
             reply,
             None,
@@ -58,10 +64,10 @@ class ModelTrial:
             must_finish=watcher.must_finish,
         )
         for fault in read.faults.values():
-            raise CommandError(f"not called. {fault}")
+            raise ShortcomingError(f"not called. {fault}")
         if not read.calls:
             answer = clean_line(reply.text, 60)
-            raise CommandError(f"not called. It answered {answer!r}; the todo list needs tool calls.")
+            raise ShortcomingError(f"not called. It answered {answer!r}; the todo list needs tool calls.")
         results = [ToolMessage("Good.", tool_call_id=call["id"]) for call in read.message.tool_calls]
         self.messages += [read.message, *results]
 
@@ -71,7 +77,9 @@ class ModelTrial:
 
     def _ask(self) -> tuple[Any, ReplyWatcher]:
         """Make one request. The reply is None if the watcher says why."""
-        watcher = ReplyWatcher({}, streaming=self.streaming, retries_unstreamed=self.streaming)
+        watcher = ReplyWatcher(
+            {}, streaming=self.streaming, retries_unstreamed=self.streaming, finishes=self.finishes
+        )
         reply = None
         with watcher:
             if self.streaming:
@@ -79,5 +87,5 @@ class ModelTrial:
             else:
                 reply = self.model.invoke(self.messages, watcher.config)
         if watcher.never_began:
-            raise CommandError("none. A run asks again without one, which costs a request.", SETTLED)
+            raise ShortcomingError("none. A run asks again without one, which costs a request.", SETTLED)
         return reply, watcher

@@ -1,10 +1,11 @@
 """An agent's own tools, and the order of its results."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AnyMessage, ToolMessage
+from langgraph.types import Command
 
 from wakeloop.checks.tools import get_tool_name
 from wakeloop.dialects.base import Dialect
@@ -12,6 +13,8 @@ from wakeloop.errors import ToolError, ToolNameError
 from wakeloop.model.tool_results import bind_to_call, describe_tool_error, error_result
 from wakeloop.platform.tool_boundary import find_time_limit, passes_boundary, wall_off
 from wakeloop.text.secrets import redact_text
+
+Result = ToolMessage | Command[Any]
 
 
 def check_tools(tools: Sequence[Any], dialect: Dialect) -> None:
@@ -31,11 +34,12 @@ def wall_off_call(request: ToolCallRequest) -> tuple[ToolCallRequest, float | No
     return request.override(tool=wall_off(request.tool)), find_time_limit(request.tool)
 
 
-def bind_result(call: Mapping[str, Any], result: Any) -> Any:
+def bind_result(call: Mapping[str, Any], result: Result) -> Result:
     """Return what a tool answered, bound to its own call."""
-    if isinstance(result, ToolMessage):
-        [result] = bind_to_call(call, [result])
-    return result
+    if not isinstance(result, ToolMessage):
+        return result
+    [own] = bind_to_call(call, [result])
+    return cast("ToolMessage", own)
 
 
 def answer_tool_error(call: Mapping[str, Any], error: BaseException) -> ToolMessage:

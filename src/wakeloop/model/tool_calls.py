@@ -71,7 +71,7 @@ def find_repeated_name(name: str, known: Collection[str]) -> str:
     >>> find_repeated_name("looklooklook", {"look"}), find_repeated_name("looklook", {"look", "looklook"})
     ('look', 'looklook')
     """
-    if name in known:
+    if not name or name in known:
         return name
     for part in sorted(known, key=len, reverse=True):
         if part and name == part * (len(name) // len(part)):

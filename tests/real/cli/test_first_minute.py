@@ -309,7 +309,7 @@ def streams_nothing(_: int, asked: dict[str, Any]) -> Reply:
 
 
 NO = "failed. The server at HERE rejected the request (400): the server says no."
-CUT = "not called. the reply was cut off, or a stream has no finish reason (see the setting finish_reason)"
+CUT = "not called. The reply was cut off, or a stream has no finish reason (see the setting finish_reason)."
 WRONG = {
     "the history": (refuses(3, streamed=False), 1, f"result: {NO}", GOOD[2]),
     "streams": (refuses(1, streamed=True), 1, GOOD[1], f"stream: {NO}"),
@@ -331,6 +331,10 @@ def test_the_doctor_names_what_the_server_cannot_do(
     server = Server(script)
     monkeypatch.setattr(discovery, "SERVERS", {"Ollama": int(server.url.split(":")[2].split("/")[0])})
     got, out, err = wakeloop("doctor")
+    if script is loses_the_end:
+        here.parent.mkdir()
+        here.write_text("finish_reason: optional\n")
+        assert wakeloop("doctor")[0] == 0
     server.close()
     told = [line.replace("HERE", server.url.removesuffix("/v1")) for line in (GOOD[0], result, stream)]
     assert (got, out.splitlines()[-3:], err) == (code, told, "")
