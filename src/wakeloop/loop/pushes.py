@@ -57,7 +57,7 @@ def note_steps(notes: Ledger, last_step: int) -> None:
 
     So a call that was answered at an interrupt which is not the package's own counts as decided by a person.
     """
-    if "push" not in notes:
+    if notes.get("push") != "call":
         return
     if last_step != notes.get("last_step", last_step):
         note_free_call(notes)

@@ -304,7 +304,7 @@ class AgentRequest:
             self.reply = mark_no_answer(reply, end) if end else reply
             update["messages"] = update["messages"][:-1]
             self.note_reviews(update["todo_ledger"], self.reply.tool_calls)
-            note_steps(update["todo_ledger"], read_step(self.config) + self.request.state["remaining_steps"])
+            note_steps(update["todo_ledger"], read_step(self.config) + self.draft.state["remaining_steps"])
             self.draft.apply(update)
             return False
         self.draft.apply(update)

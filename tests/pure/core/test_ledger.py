@@ -184,9 +184,9 @@ def test_a_key_has_one_life() -> None:
 
 def test_what_is_dropped_when() -> None:
     assert sorted(THREAD_KEYS) == [
-        "cleared", "counted", "events", "goal", "limit_waits", "listed", "missing", "next_id", "passed", "refusals",
-        "shown", "steered", "summaries", "suspects", "tail", "todo_guard_suppressed", "todo_stale_iterations", "told",
-        "unclaimed", "unseen", "vocabulary", "window", "writes",
+        "cleared", "counted", "events", "goal", "limit_waits", "listed", "missing", "next_id", "passed",
+        "refusals", "shown", "steered", "summaries", "suspects", "tail", "todo_guard_suppressed",
+        "todo_stale_iterations", "told", "unclaimed", "unseen", "vocabulary", "window", "writes",
     ]  # fmt: skip
     assert sorted(ROUND_KEYS) == [
         "check", "completed", "faults", "held", "judged", "looked", "nag", "outdated", "plan", "plan_when",
