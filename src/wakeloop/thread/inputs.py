@@ -149,8 +149,6 @@ class ThreadInput:
     def answers(self, wait: Any) -> bool:
         """Tell whether somebody who speaks in this input ends a wait."""
         answered = {e.get("correlation_id") for e in self.events if e.get("kind") in ANSWER_KINDS}
-        if self.leaves_question:
-            answered.add(QUESTION_WAIT)
         key, on = _read_id(wait), read_wait_kind(wait)
         by_person = self.is_spoken and (on in ANSWERED_BY_PERSON or key == HOLD_WAIT)
         by_voice = OPEN_WAITS.get((str(key), on), NOBODY) & self.voices
@@ -158,6 +156,8 @@ class ThreadInput:
 
     def ends(self, wait: Any) -> bool:
         """Tell whether a wait ends with this input though nobody has answered (rule 29)."""
+        if self.leaves_question and _read_id(wait) == QUESTION_WAIT:
+            return True
         match read_wait_kind(wait):
             case "condition":  # the goal is asked whether it still holds
                 return not self.by_peers

@@ -305,6 +305,21 @@ def test_an_answer_that_never_comes_is_waited_for_one_hour(
     assert (agent.session["reason"], agent.values["waiting_on"]) == ("answered", [])
 
 
+def test_a_question_that_a_peer_never_answers_costs_one_wake_an_hour(thread: Make) -> None:
+    change = {"on_question": "insist", "max_wake_cycles": 2, "earn_wakes": 0, "guard_retries": 0}
+    agent = thread(write("a"), "Shall I?", "I am waiting.", "I am waiting.", change=change)
+    asked = {"kind": "peer_message", "id": "1", "text": "Go.", "sender": "bob", "correlation_id": "c"}
+    agent.run({"todo_inbox": [asked]})
+    assert (parked(agent)[2], agent.session["wakes"]) == ("peer", 1)
+    clock(agent, HOUR + 10)
+    said = agent.model.requests[3][-1].text
+    assert said.startswith(f"{NOT_COME}\n\n- a reply from bob\n\n")
+    assert "this is not permission" in said
+    assert (parked(agent)[2], agent.session["wakes"]) == ("peer", 2)
+    clock(agent, 3 * HOUR)
+    assert (agent.session["reason"], agent.asked) == ("wake_budget", 4)
+
+
 def test_an_answer_after_its_time_is_an_answer(thread: Make) -> None:
     entry = {"id": "q", "on": "peer", "from": "bob"}
     agent = thread(calls(("ask", {})), "I wait.", "It is 42.", tools=[waits_on(entry)])
