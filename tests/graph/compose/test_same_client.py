@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -155,6 +157,22 @@ def test_chat_uis_render_and_answer_the_question(decision: Any, sent: list[str])
     assert fits_chat_ui(asked.value)
     agent.invoke(Command(resume={"decisions": [decision] * len(asked.value["action_requests"])}), CONFIG)
     assert sorted(post.sent) == sent
+
+
+PUBLISHED = json.loads((Path(__file__).parent / "hitl_types.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("place", "sent"), list(enumerate(("b", "z", "", ""))))
+def test_the_published_types_of_the_ui_clients_fit(place: int, sent: str) -> None:
+    """What the TypeScript client shows, and what it sends: both spellings of an edit."""
+    post = Post()
+    on: Any = {"mail": {"allowed_decisions": ["approve", "edit", "reject"]}}
+    model = ScriptedModel([calls(("mail", {"to": "b"})), says("bye")])
+    agent = create_todo_agent(model, post.tools(), interrupt_on=on, checkpointer=InMemorySaver())
+    [asked] = agent.invoke(GO, CONFIG)["__interrupt__"]
+    jsonschema.Draft202012Validator(PUBLISHED["request"]).validate(asked.value)
+    agent.invoke(Command(resume={"decisions": [PUBLISHED["decisions"][place]]}), CONFIG)
+    assert "".join(post.sent) == sent
 
 
 def test_agent_inbox_reads_one_call() -> None:
