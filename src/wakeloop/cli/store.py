@@ -288,7 +288,9 @@ def create_database(database: DatabaseFile) -> None:
 def connect(database: DatabaseFile, mode: str, **more: Any) -> sqlite3.Connection:
     """Connect. The saver uses the connection from several threads, under its own lock."""
     uri = f"{database.path.resolve().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, **more)
+    connection: sqlite3.Connection = sqlite3.connect(
+        uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, **more
+    )
     # One row that is not UTF-8 must not make a query over all threads fail.
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
     return connection

@@ -1,8 +1,8 @@
 """Events that wake a session, and their validation."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
@@ -10,6 +10,7 @@ from wakeloop.errors import ArgumentError
 from wakeloop.text.characters import shorten
 
 EventKind = Literal["human", "peer_message", "peer_reply", "subagent_done", "cron", "kick"]
+STEERING = "wakeloop_steering"  # what the store's namespaces of steered words begin with
 EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
 
 
@@ -81,4 +82,13 @@ def name_thread(thread_id: object) -> tuple[str, ...]:
     name = quote(str(thread_id), safe="").replace(".", "%2E")
     if not name:
         raise ArgumentError("`thread_id` is empty. Pass the id of the thread to steer.")
-    return "wakeloop_steering", name
+    return STEERING, name
+
+
+def read_thread_name(namespace: Sequence[str]) -> str:
+    """Return the thread that a namespace of `name_thread` names.
+
+    >>> read_thread_name(name_thread("a.b/c"))
+    'a.b/c'
+    """
+    return unquote(namespace[1])

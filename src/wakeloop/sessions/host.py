@@ -53,6 +53,7 @@ class SessionStatus:
         budget: How many wakes it may use.
         on: What a waiting session waits for: a `WaitKind` of `wakeloop.stream`; else None.
         queued: How many events no run has taken yet, including those given back by a failed run.
+        sent: How many entries of a person (`steer`) no run has taken yet.
         error: Why the newest run failed or an answer was refused; else None. The next event of any kind, such
             as a `kick`, retries with everything that is queued.
         waits_for: The threads that a waiting session waits for.
@@ -90,6 +91,7 @@ class SessionStatus:
     until: float | None = None
     question: str = ""
     missing: str = ""
+    sent: int = 0
 
     @classmethod
     def from_snapshot(

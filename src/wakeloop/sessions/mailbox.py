@@ -245,6 +245,11 @@ class Mailbox:
 
     # -- sessions ----------------------------------------------------------------------------------------
 
+    def ensure_session(self, thread: str) -> None:
+        """Note that there is a session, so that it has a status."""
+        with self.engine.begin() as c:
+            self._ensure_session(c, thread)
+
     def list_sessions(self, thread: str | None = None) -> list[tuple[str, int, str | None]]:
         """Return for each session its thread, the number of events no run has taken, and its last error."""
         count = sa.func.count().label("n")

@@ -30,6 +30,7 @@ from wakeloop.sessions.mailbox import Mailbox
 from wakeloop.sessions.questions import find_early_events, open_questions
 from wakeloop.sessions.stored_events import StoredEvent
 from wakeloop.text.secrets import redact_text
+from wakeloop.thread.steering import find_next_input
 from wakeloop.thread.thread_status import is_unfinished, session_of
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -57,7 +58,10 @@ class ThreadRunner:
         again then. A run that meets such an outage has failed, as with any other error, unless `patient`.
         """
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
+        failed = ""
         while (planned := self.plan_next_run(graph, thread, config, control)) is not None:
+            if planned.name == failed:  # what it was to take waits for the next event
+                return
             named = graph.with_config(metadata={RUN_KEY: planned.name})
             failure = self.execute(named, config, planned, control, patient=patient)
             after = graph.get_state(config)
@@ -71,6 +75,7 @@ class ThreadRunner:
             if failure is None and (planned.nothing or control.drain_requested):  # only then a drain ended it
                 self.wake_after_drain(named, thread, planned.name)
             self.mailbox.settle_run(thread, planned.name, failure)
+            failed = planned.name if failure is not None else ""
             try:
                 self.report(thread)
             except Exception as error:  # noqa: BLE001 - the run itself ended well, so it is not repeated
@@ -95,15 +100,18 @@ class ThreadRunner:
             if control.drain_requested:
                 raise GraphDrained
             waiting = self.mailbox.list_waiting(thread)
-            if waiting and all(one.error is not None for one in waiting):
-                return None  # events of failed runs wait for the next event
             snapshot = graph.get_state(config)
+            steered = find_next_input(graph, snapshot)
+            if waiting and not steered and all(one.error is not None for one in waiting):
+                return None  # events of failed runs wait for the next event
             claimed = [one.event for one in waiting if one.run is not None]
             if claimed:
                 return self.plan_begun_run(claimed, snapshot)
             chosen = self.choose_input(thread, waiting, snapshot)
-            if not chosen.run:
+            if not chosen.run and not steered:
                 return None
+            if not chosen.run:  # a person has said something that no request took
+                return PlannedRun(derive_id("steered", *(entry.id for entry in steered)), {"messages": []})
             if not chosen.taken:  # somebody else left a run unfinished, or the time of a wait is over
                 checkpoint = str(snapshot.config["configurable"].get("checkpoint_id"))
                 return PlannedRun(derive_id("left", checkpoint), chosen.input)

@@ -21,7 +21,7 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ArgumentError, EditError
-from wakeloop.loop.inbox import WakeEvent, name_thread
+from wakeloop.loop.inbox import STEERING, WakeEvent, name_thread, read_thread_name
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.list_changes import PERSON, note_changes
 from wakeloop.platform.traces import emit_event, stream_event
@@ -198,12 +198,26 @@ def list_waiting(store: BaseStore, thread_id: object, values: Mapping[str, Any] 
     return [entry for entry in entries if entry.id not in taken]
 
 
+def find_next_input(graph: CompiledStateGraph[Any, Any, Any, Any], snapshot: StateSnapshot) -> list[Entry]:
+    """Return the entries that a run of this thread would take as its input."""
+    if graph.store is None or not may_begin(snapshot):
+        return []
+    return list_waiting(graph.store, snapshot.config["configurable"]["thread_id"], snapshot.values)
+
+
 def has_next_input(graph: CompiledStateGraph[Any, Any, Any, Any], snapshot: StateSnapshot) -> bool:
-    """Tell whether entries wait that a run of this thread would take as its input."""
-    values = snapshot.values or {}
-    if graph.store is None or snapshot.tasks or is_closed(values.get("waiting_on")):
-        return False
-    return bool(list_waiting(graph.store, snapshot.config["configurable"]["thread_id"], values))
+    """Tell whether a run of this thread would have an input."""
+    return bool(find_next_input(graph, snapshot))
+
+
+def may_begin(snapshot: StateSnapshot) -> bool:
+    """Tell whether what waits for a thread may begin a run: it is at rest, and waits for no approval."""
+    return not (snapshot.tasks or is_closed((snapshot.values or {}).get("waiting_on")))
+
+
+def list_waiting_threads(store: BaseStore) -> list[str]:
+    """Return the threads for which entries wait."""
+    return [read_thread_name(one) for one in store.list_namespaces(prefix=(STEERING,), limit=MOST_READ)]
 
 
 def drop_waiting(store: BaseStore, thread_id: object, entries: Sequence[Entry]) -> None:

@@ -62,6 +62,9 @@ def send(
         str | None,
         typer.Option(metavar="ID", help="Id of the question to answer, as wakeloop ps shows it."),
     ] = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Send the message into the run under way, before its next request.")
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the session's run has ended.")] = False,
     db: Database = None,
     json: Json = False,
@@ -72,7 +75,8 @@ def send(
     from wakeloop.cli.sessions.storage import SessionStorage
 
     message = read_stdin() if text == "-" else text
-    lines, code = send_event(SessionStorage(db), thread, message, kind, key, answers, wait=wait, json=json)
+    storage = SessionStorage(db)
+    lines, code = send_event(storage, thread, message, kind, key, answers, now=now, wait=wait, json=json)
     print_lines(lines, whole=json)
     raise typer.Exit(code)
 

@@ -73,6 +73,6 @@ def format_cells(status: SessionStatus) -> tuple[str, ...]:
         format_done(status),
         f"{status.wakes}/{status.budget}",
         status.on or "-",
-        str(status.queued),
+        f"{status.queued}, {status.sent} sent" if status.sent else str(status.queued),
         clean_line(status.error or "-", 60),
     )

@@ -19,6 +19,7 @@ from wakeloop.display.terminal_text import clean_line, strip_controls
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions.dbos import SessionClient
 from wakeloop.sessions.host import SessionStatus
+from wakeloop.thread.steering import list_waiting
 from wakeloop.thread.thread_status import answer_of, read_session
 
 if TYPE_CHECKING:
@@ -53,10 +54,16 @@ def send_event(
     key: str | None,
     answers: str | None = None,
     *,
+    now: bool = False,
     wait: bool,
     json: bool,
 ) -> tuple[list[str], int]:
-    """Store an event for a session, and with `wait` wait for its run. Return lines and exit code."""
+    """Store an event for a session, and with `wait` wait for its run. Return lines and exit code.
+
+    With `now` the run under way takes the text before its next request.
+    """
+    if now and (kind != "human" or key or answers is not None):
+        raise usage_error("--now sends a person's words; leave out --kind, --id and --answers.")
     check_thread_id(thread.replace(ELLIPSIS, ""))
     if text or kind != "kick":
         check_text(text, "The text is empty: write what to send.")
@@ -67,7 +74,7 @@ def send_event(
             if answers is not None:
                 asked = list_open_questions(client, thread)
                 event["correlation_id"] = match_prefix(answers, asked, "questions") or answers
-            key = client.send(thread, event)
+            key = client.steer(thread, text) if now else client.send(thread, event)
         if not wait:
             line = (
                 to_json_line({"thread": thread, "event": key}) if json else f"Sent to {clean_line(thread)}."
@@ -93,6 +100,7 @@ def wait_for_run(
     graph = next(iter(client.agents.values()))
     while True:
         waiting = {letter.id for letter in client.mailbox.list_waiting(thread) if letter.error is None}
+        waiting.update(entry.id for entry in list_waiting(client.find_store(thread), thread))
         status = client.status(thread)
         if key not in waiting and status.state in ("damaged", "unknown"):
             return status, None

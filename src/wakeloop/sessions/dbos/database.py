@@ -3,11 +3,12 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
+from langgraph.store.base import BaseStore
 
 from wakeloop.errors import SessionError
 
@@ -57,6 +58,34 @@ def load_sqlite() -> Any:
             f"{'.'.join(map(str, OLDEST_SQLITE))}. Install pysqlite3-binary, or use Postgres."
         ) from None
     return dbapi2
+
+
+def open_store(url: str) -> BaseStore:
+    """Open LangGraph's store in the database of events, through which a person steers runs."""
+    if is_postgres(url):
+        from langgraph.store.postgres import PostgresStore  # noqa: PLC0415
+        from psycopg.rows import dict_row  # noqa: PLC0415
+        from psycopg_pool import ConnectionPool  # noqa: PLC0415 - SQLite does without
+
+        from wakeloop.sessions.postgres_locks import set_up_tables  # noqa: PLC0415
+
+        options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+        pool: Any = ConnectionPool(
+            url, kwargs=options, min_size=0, max_size=8, open=True, check=ConnectionPool.check_connection
+        )
+        store = PostgresStore(pool)
+        set_up_tables(store, url)
+        return store
+    from langgraph.store.sqlite import SqliteStore  # noqa: PLC0415
+
+    path = sa.make_url(url).database
+    connection = load_sqlite().connect(path, check_same_thread=False, isolation_level=None, timeout=30)
+    for pragma in ("journal_mode=WAL", "busy_timeout=30000"):
+        connection.execute(f"PRAGMA {pragma}")
+    local = SqliteStore(connection)
+    with suppress(connection.IntegrityError):  # another process creates the tables at the same moment
+        local.setup()
+    return local
 
 
 @contextmanager

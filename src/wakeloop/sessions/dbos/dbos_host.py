@@ -29,6 +29,7 @@ from wakeloop.sessions.dbos.workflow_queues import KEEP_RECORDS
 from wakeloop.sessions.dbos.workflows import call_in_thread, launch_workflows, stop_engine
 from wakeloop.sessions.host import GRACE, SessionStatus, TakenOverError, derive_id, find_agent, utc_now
 from wakeloop.sessions.thread_runner import Graph, ThreadRunner
+from wakeloop.thread.steering import list_waiting_threads
 
 CLOCK_MARGIN = 0.1  # seconds after the time of a wait
 
@@ -155,6 +156,8 @@ class DbosHost(SessionClient):
         """Request runs for whatever waits, such as events stored while no host was up; set the timers."""
         for thread, key in self.mailbox.list_unsettled():
             self.request_run(thread, f"{key}/{uuid4().hex[:8]}")
+        for thread in list_waiting_threads(self.own_store):
+            self.request_run(thread, f"steered/{uuid4().hex[:8]}")
         self.set_timers()
 
     def drain(self, timeout: float | None = None) -> bool:
@@ -210,7 +213,8 @@ class DbosHost(SessionClient):
         try:
             with self.hold(thread):
                 fence = Fence(partial(self.confirm_ownership, thread, DBOS.workflow_id), self.draining)
-                graph = fence_graph(self.agents[find_agent(thread, self.agents)], fence)
+                agent = self.agents[find_agent(thread, self.agents)]
+                graph = fence_graph(agent, fence, self.find_store(thread))
                 self.runner.run_waiting(graph, thread, control, patient=patient)
                 self.set_clock(thread, graph)
         except (GraphDrained, TakenOverError):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from threading import Event
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
 
 from wakeloop.sessions.thread_runner import Graph
 from wakeloop.thread.patient_saver import PatientSaver
@@ -23,13 +24,13 @@ class Fence:
     draining: Event
 
 
-def fence_graph(graph: Graph, fence: Fence) -> Graph:
-    """Return a copy of a graph with a fenced saver, or the graph itself if it has no saver of its own.
+def fence_graph(graph: Graph, fence: Fence, store: BaseStore | None = None) -> Graph:
+    """Return a copy of a graph with the store, and with a fenced saver if it has a saver of its own.
 
     The saver waits for its database as long as the host runs: giving up would run finished calls again.
     """
     saver = graph.checkpointer
     if not isinstance(saver, BaseCheckpointSaver):
-        return graph
+        return graph.copy({"store": store})
     patient = PatientSaver(saver, fence.draining, bounded=False, confirm=fence.confirm)
-    return graph.copy({"checkpointer": patient})
+    return graph.copy({"checkpointer": patient, "store": store})

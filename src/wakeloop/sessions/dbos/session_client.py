@@ -7,13 +7,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
 from wakeloop.loop.inbox import WakeEvent
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.database_errors import classify_outage
 from wakeloop.platform.outages import wait_out
 from wakeloop.sessions.dbos.cron import next_time
+from wakeloop.sessions.dbos.database import open_store
 from wakeloop.sessions.dbos.workflow_queues import (
     RUN_QUEUE,
     RUN_WORKFLOW,
@@ -37,6 +40,7 @@ from wakeloop.sessions.host_rules import make_refusal
 from wakeloop.sessions.questions import answer_fault, open_questions
 from wakeloop.sessions.thread_runner import Graph
 from wakeloop.thread.patient_saver import discard_cut_connections
+from wakeloop.thread.steering import list_waiting, steer
 
 WAIT_EVERY = 0.05  # seconds between two checks
 
@@ -64,6 +68,35 @@ class SessionClient(WorkflowQueues):
     def __init__(self, url: str, agents: Mapping[str, Graph] | None = None) -> None:
         super().__init__(url)
         self.agents: Mapping[str, Graph] = agents or {}
+
+    def close(self) -> None:
+        """Close the connections."""
+        if (connections := self.__dict__.pop("own_store", None)) is not None:
+            connections.conn.close()
+        super().close()
+
+    # -- steering ------------------------------------------------------------------------------------------
+
+    def steer(
+        self, thread_id: str, message: str | None = None, edits: Mapping[str, Any] | None = None
+    ) -> str:
+        """Send a person's words, or edits of the list, to the run under way, and return their id.
+
+        Without a run they start one, unless the thread waits for an answer or is on hold.
+        """
+        key = steer(self.find_store(thread_id), thread_id, message, edits)
+        self.mailbox.ensure_session(thread_id)
+        self.request_run(thread_id, key)
+        return key
+
+    @computed_once
+    def own_store(self) -> BaseStore:
+        """The store in the database of events, of agents that were compiled without one."""
+        return open_store(self.url)
+
+    def find_store(self, thread: str) -> BaseStore:
+        """Return the store of a thread's agent."""
+        return getattr(self.agents[find_agent(thread, self.agents)], "store", None) or self.own_store
 
     # -- events --------------------------------------------------------------------------------------------
 
@@ -210,7 +243,8 @@ class SessionClient(WorkflowQueues):
         try:
             agent = find_agent(thread, self.agents)
             snapshot = self.read_thread(thread)
-            found = SessionStatus.from_snapshot(thread, agent, snapshot, queued)
+            sent = len(list_waiting(self.find_store(thread), thread, snapshot.values))
+            found = replace(SessionStatus.from_snapshot(thread, agent, snapshot, queued), sent=sent)
             return replace(found, error=error) if error else found
         except Exception as fault:  # one unreadable session must not hide the others
             if classify_outage(fault) is not None:

@@ -33,6 +33,7 @@ from wakeloop.sessions.langgraph_server.server_runner import POLL_EVERY, ServerR
 from wakeloop.sessions.langgraph_server.server_store import ServerStore, iterate_pages, server_thread_id
 from wakeloop.sessions.questions import answer_fault, open_questions
 from wakeloop.text.secrets import redact_text
+from wakeloop.thread.steering import build_value, make_key
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -100,7 +101,7 @@ class ServerHost:
         """Run every thread for which events wait, and set the clocks of those that wait for a time."""
         for thread in self.store.list_threads():
             try:
-                waits = bool(self.store.list_waiting(thread))
+                waits = bool(self.store.list_waiting(thread) or self.store.list_entries(thread))
                 if not waits:
                     self.runner.set_clock(thread, self.store.read_state(thread))
             except OUTAGE_ERRORS:
@@ -154,6 +155,20 @@ class ServerHost:
         if (why := answer_fault(event, questions)) is not None:
             raise SessionError(why)
         return questions
+
+    @explain_server_errors
+    def steer(
+        self, thread_id: str, message: str | None = None, edits: Mapping[str, Any] | None = None
+    ) -> str:
+        """Send a person's words, or edits of the list, to the run under way, and return their id.
+
+        Without a run they start one, unless the thread waits for an answer or is on hold.
+        """
+        value, key = build_value(message, edits), make_key()
+        self.store.ensure_thread(thread_id)
+        self.store.put_entry(thread_id, key, value)
+        self.background.request_run(thread_id)
+        return key
 
     @explain_server_errors
     def schedule(self, thread_id: str, cron: str, text: str) -> str:
@@ -218,6 +233,7 @@ class ServerHost:
             snapshot = self.store.read_state(thread_id)
             error = self.background.errors.get(thread_id) or self.store.read_error(thread_id)
             found = SessionStatus.from_snapshot(thread_id, agent, snapshot, queued)
+            found = replace(found, sent=len(self.store.list_entries(thread_id, snapshot.values)))
             if found.state == "running" and self.store.is_cancelled(thread_id):
                 found = replace(found, state="cancelled", reason="cancelled")
             if _is_about_to_run(snapshot, items):

@@ -25,6 +25,7 @@ from wakeloop.sessions.langgraph_server.server_store import ServerStore, server_
 from wakeloop.sessions.questions import open_questions
 from wakeloop.text.secrets import redact_text
 from wakeloop.thread.end_run import build_ended_update
+from wakeloop.thread.steering import may_begin
 from wakeloop.thread.thread_status import LAST_NODE, is_unfinished
 
 POLL_EVERY = 0.2  # seconds between two checks while somebody else's run has the thread
@@ -60,6 +61,8 @@ class ServerRunner:
                 return False
         chosen = self.choose_input(thread, snapshot, items)
         if not chosen.run:
+            if may_begin(snapshot) and self.start_steered(thread, snapshot.values):
+                return True
             self.set_clock(thread, snapshot)
             return False
         taken = {event["id"] for event in chosen.taken}
@@ -70,6 +73,14 @@ class ServerRunner:
         claim = {"taken": True, "run": mine[0]["event"]["id"], "question": chosen.question, "error": None}
         claimed = [self.store.put_event(thread, item, **claim) for item in mine]
         return self.begin_claimed(thread, claimed, newest=RECENT_RUNS)
+
+    def start_steered(self, thread: str, values: Mapping[str, Any]) -> bool:
+        """Start a run with what a person has said and no request took, unless it was started before."""
+        steered = self.store.list_entries(thread, values)
+        name = derive_id("steered", *steered)
+        if not steered or self.store.find_run(thread, name, RECENT_RUNS) is not None:
+            return False
+        return self.start(thread, name, [], {"input": {"messages": []}})
 
     def set_clock(self, thread: str, snapshot: StateSnapshot) -> None:
         """Ask for a run when the first wait of a thread is over."""

@@ -10,6 +10,7 @@ from langgraph.types import StateSnapshot
 from langgraph_sdk.client import SyncLangGraphClient
 from langgraph_sdk.errors import NotFoundError
 
+from wakeloop.loop.inbox import name_thread
 from wakeloop.sessions.host import DEFAULT_AGENT, THREAD_KEY, find_agent
 from wakeloop.sessions.host_rules import RUN_KEY
 from wakeloop.sessions.langgraph_server.snapshot import make_snapshot
@@ -80,6 +81,20 @@ class ServerStore:
             self.client.store.put_item(
                 (ERRORS,), key=server_thread_id(thread), value={"error": words}, index=False
             )
+
+    # -- steering ------------------------------------------------------------------------------------------
+
+    def put_entry(self, thread: str, key: str, value: Mapping[str, Any]) -> None:
+        """Store what a person steers in; the server gives the graph this store."""
+        self.client.store.put_item(name_thread(server_thread_id(thread)), key=key, value=value, index=False)
+
+    def list_entries(self, thread: str, values: Mapping[str, Any] | None = None) -> list[str]:
+        """Return the ids of the entries that no run has taken, without those that the `values` have."""
+        taken = ((values or {}).get("todo_ledger") or {}).get("steered", ())
+        search: Any = self.client.store.search_items
+        namespace = name_thread(server_thread_id(thread))
+        found = iterate_pages(lambda **page: search(namespace, **page)["items"])
+        return sorted(item["key"] for item in found if item["key"] not in taken)
 
     # -- events --------------------------------------------------------------------------------------------
 
