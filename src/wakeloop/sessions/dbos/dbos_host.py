@@ -130,6 +130,7 @@ class DbosHost(SessionClient):
                     f"Worker name {self.worker!r} is already taken. Give each worker its own name."
                 )
             threading.Thread(target=self.locks.keep_alive, name="wakeloop-locks", daemon=True).start()
+        _ = self.own_store  # opened now, before several runs ask for it at once
         # before it takes anything: other workers regard one that is not registered as gone
         self.mailbox.register_worker(self.worker)
         with self.locks.hold_setup() if self.locks is not None else nullcontext():
