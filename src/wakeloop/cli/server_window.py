@@ -17,7 +17,7 @@ LENGTH_KEYS = (  # of a model in a list: vLLM and SGLang, LM Studio, OpenRouter,
 
 def note_server_window(model: Any, base_url: str, name: str) -> None:
     """Note in a model's profile how large a window its server names, if it does within a second."""
-    key = getattr(model, "openai_api_key", None)
+    key: Any = getattr(model, "openai_api_key", None)
     secret = key.get_secret_value() if hasattr(key, "get_secret_value") else ""
     tokens = ask_server_window(base_url, name, secret)
     if tokens is not None:
