@@ -22,18 +22,20 @@ def take_place(middleware: AgentMiddleware[Any, Any, Any]) -> None:
     Raises `SettingsError` if the list cannot be changed, `ToolNameError` for a second list of todos.
     """
     listed = _find_list(inspect.currentframe())
+    own = next((place for place, one in enumerate(listed) if one is middleware), None)
+    if own is None:  # somebody else asks for the tools
+        return
     if any(isinstance(one, TodoListMiddleware) for one in listed):
         raise ToolNameError("Remove TodoListMiddleware: WakeLoopMiddleware has the same tool and list.")
-    places = [place for place, one in enumerate(listed) if one is middleware]
-    hooks = [place for place, one in enumerate(listed) if _has_hook_after_model(one)]
-    if not places or hooks[0] == places[0]:
+    first = next(place for place, one in enumerate(listed) if _has_hook_after_model(one))
+    if own == first:
         return
     if not isinstance(listed, list):
         raise SettingsError(
-            f"Pass middleware as a list, or put {middleware.name} before {listed[hooks[0]].name}, whose hook "
+            f"Pass middleware as a list, or put {middleware.name} before {listed[first].name}, whose hook "
             "after the model would be skipped."
         )
-    listed.insert(hooks[0], listed.pop(places[0]))
+    listed.insert(first, listed.pop(own))
 
 
 def _find_list(frame: FrameType | None) -> Sequence[Any]:
