@@ -304,7 +304,7 @@ class Request:
         estimate, size = Estimate.read(self.ledger), self.count_sent()
         guessed = estimate.count_tokens(size)
         named = [refusal.limit or guessed, refusal.asked, self.find_window()]
-        window = max(1, min(filter(None, named)))
+        window = min(filter(None, named), default=1)
         self.ledger["window"] = [self.model.name, window]
         estimate.update(size, max(refusal.asked or guessed, window + 1)).note(self.ledger, window)
 
