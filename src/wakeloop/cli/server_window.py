@@ -51,6 +51,7 @@ def ask_server_window(base_url: str, name: str, key: str) -> int | None:
     ]
     done, _ = wait(asked, timeout=PATIENCE)
     pool.shutdown(wait=False, cancel_futures=True)
+    client.close()  # questions that are still open fail, unheard
     found: list[int] = []
     for one in done:
         if one.exception() is None:
