@@ -311,5 +311,5 @@ def find_ended_waits(waiting_on: Sequence[Any] | None) -> dict[str, Any]:
     """Return the update that ends the waits which a person's words answer."""
     waits = tuple(waiting_on or ())
     said = ThreadInput(new_input=True, events=(), has_ledger=True, waiting_on=waits)
-    ended = [wait["id"] if isinstance(wait, Mapping) else wait for wait in waits if said.answers(wait)]
+    ended = [wait.get("id") if isinstance(wait, Mapping) else wait for wait in waits if said.answers(wait)]
     return {"waiting_on": {"drop": ended}} if ended else {}

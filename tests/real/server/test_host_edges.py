@@ -40,6 +40,23 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{BACKGROUND}.RETRY_PAUSES", (0.02,) * 5)
 
 
+# -- steering (rule 26) --------------------------------------------------------------------------------------
+
+
+def test_words_steered_in_at_rest_and_while_no_host_is_up_begin_a_run(host: ServerHost, name: str) -> None:
+    host.steer(name, "Use tabs.")
+    until(lambda: texts(host, name)[-2:] == ["Use tabs.", "read: Use tabs."])
+    until(lambda: host.background.at_work == {})
+    assert host.status(name).sent == 0
+    host.background.draining.set()
+    host.steer(name, "And now?", {"add": ["a"]})
+    assert host.status(name).sent == 1
+    host.background.draining.clear()
+    host.catch_up()
+    until(lambda: texts(host, name).count("And now?") == 1 and host.status(name).items == 1)
+    until(lambda: host.status(name).sent == 0)
+
+
 # -- further pages -----------------------------------------------------------------------------------------
 
 
