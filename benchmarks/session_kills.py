@@ -50,7 +50,7 @@ class Writer(BaseChatModel):
     def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> ChatResult:
         time.sleep(self.latency)
         asked = [m for m in messages if m.type == "human"]
-        noted = {c["args"]["number"] for m in messages if m.type == "ai" for c in m.tool_calls}
+        noted = {c["args"].get("number") for m in messages if m.type == "ai" for c in m.tool_calls}
         new = [n for m in asked for n in map(int, EVENT.findall(m.text)) if n not in noted]
         calls = [{"name": "note", "args": {"number": n}, "id": f"note-{n}"} for n in dict.fromkeys(new)]
         reply = AIMessage("" if calls else f"noted {len(noted)}", tool_calls=calls)

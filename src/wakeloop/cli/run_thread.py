@@ -38,7 +38,6 @@ from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.waits import ends_by_kick
 from wakeloop.settings import resolve_aliases
 from wakeloop.thread.hold import find_hold, release_thread
-from wakeloop.thread.patient_saver import PatientSaver
 from wakeloop.thread.thread_status import is_unfinished, read_session
 
 AUTO_CONTINUE_NOTE = (
@@ -100,9 +99,7 @@ def run_locked(run: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: Ext
     """Lock the thread, run it, and report its end."""
     with open_to_write(run.database) as store, store.hold(run.thread) as hold, hold.mark_running():
         read_state(store.saver, run.thread)
-        assert store.saver is not None  # noqa: S101 - opened to write
-        saver = PatientSaver(store.saver, run.stop)
-        agent = graph.compile(checkpointer=saver, store=store.graph_store, name="wakeloop")
+        agent = graph.compile(**store.patient_storage(run.stop), name="wakeloop")
         if run.resumes:
             release_thread(agent, run.config)
         before = agent.get_state(run.config)

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from errno import EACCES
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from wakeloop.cli.agent_spec import AgentSpec
@@ -128,6 +129,15 @@ class Store:
         with suppress(sqlite3.IntegrityError):  # another process creates the tables at the same moment
             store.setup()
         return store
+
+    def patient_storage(self, stopped: Event) -> dict[str, Any]:
+        """Return checkpointer and store for a run, which wait while the database is away."""
+        from wakeloop.thread.patient_saver import PatientSaver
+        from wakeloop.thread.patient_store import PatientStore
+
+        assert self.saver is not None  # noqa: S101 - opened to write
+        store = None if self.graph_store is None else PatientStore(self.graph_store, stopped)
+        return {"checkpointer": PatientSaver(self.saver, stopped), "store": store}
 
     def count_waiting(self, thread: str, values: Mapping[str, Any]) -> int:
         """Count the entries that a person has sent to a thread, and that its `values` do not have yet."""

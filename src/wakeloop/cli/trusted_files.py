@@ -118,10 +118,12 @@ def _add_module(name: str, folder: Path, found: dict[Path, None]) -> None:
 
 
 def _add_imports(path: Path, folder: Path, found: dict[Path, None]) -> None:
+    if not path.is_file():
+        return
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
-        return  # not there, or not Python
+        return  # not Python
     for node in ast.walk(tree):
         for name in _imported_names(node, path, folder):
             _add_module(name, folder, found)  # the folder comes first: its json.py would be taken for json
@@ -146,11 +148,12 @@ def take_fingerprints(paths: Iterable[Path]) -> dict[str, list[str]]:
     """Return the hashes of files and of their lines. Their content is stored nowhere: it may hold keys."""
     found = {}
     for path in paths:
-        data = b""
+        found[str(path)] = []
         with suppress(OSError):
-            data = path.read_bytes()
-        lines = [_hash(line)[:HASH_LENGTH] for line in data.splitlines()]
-        found[str(path)] = [_hash(data), *lines] if path.is_file() else []
+            if path.is_file():  # to read a pipe or a device could take for ever
+                data = path.read_bytes()
+                lines = [_hash(line)[:HASH_LENGTH] for line in data.splitlines()]
+                found[str(path)] = [_hash(data), *lines]
     return found
 
 

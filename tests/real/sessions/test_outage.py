@@ -15,17 +15,20 @@ import pytest
 import sqlalchemy as sa
 from failing_databases import GROUPS, open_world, try_all
 from langchain_core.tools import ToolException
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.store.memory import InMemoryStore
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 from waiting import until
 
-from wakeloop import create_todo_agent
+from wakeloop import create_todo_agent, steer
 from wakeloop.cli.sessions.postgres import open_postgres_saver
 from wakeloop.sessions import session_tools
 from wakeloop.sessions.dbos import DbosHost
 from wakeloop.testing import ScriptedModel, calls, says
+from wakeloop.thread.patient_store import PatientStore
 
 
 @pytest.fixture(autouse=True)
@@ -221,6 +224,35 @@ def test_c83_a_connection_that_is_cut_while_a_question_is_stored_costs_nothing(
         assert [text.partition(".")[0] for text in texts("main", "tool")] == ["Asked main:peer"]
         assert " ".join(texts("main:peer", "human")).count("Where to?") == 1
         assert len(cut) == 2
+
+
+@pytest.mark.parametrize("door", ["sync", "async"])
+async def test_c82_a_store_that_is_away_loses_no_words(door: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wakeloop.platform.outages.PAUSES", (0.001,))
+    away = [
+        psycopg.errors.DiskFull("INSERT"),
+        psycopg.OperationalError("cut"),
+        psycopg.OperationalError("cut"),
+    ]
+
+    class Away(InMemoryStore):
+        def batch(self, ops: Any) -> Any:
+            if away:
+                raise away.pop()
+            return super().batch(ops)
+
+        async def abatch(self, ops: Any) -> Any:
+            return self.batch(ops)
+
+    store = PatientStore(Away())
+    steer(store, "t", "Use tabs.")
+    away.append(psycopg.errors.DiskFull("DELETE"))
+    model = ScriptedModel([says("Done.")])
+    agent = create_todo_agent(model, checkpointer=InMemorySaver(), store=store)
+    given: Any = ({"messages": [("user", "go")]}, {"configurable": {"thread_id": "t"}})
+    await agent.ainvoke(*given) if door == "async" else agent.invoke(*given)
+    assert "Use tabs." in " ".join(message.text for message in model.requests[0])
+    assert away == []
 
 
 def test_c83_a_database_that_stays_away_is_one_sentence_without_sql(

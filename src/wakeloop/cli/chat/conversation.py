@@ -35,7 +35,6 @@ from wakeloop.platform.computed_once import computed_once
 from wakeloop.settings import AgentFileSettings, LoopSettings
 from wakeloop.thread.edits import update_todos
 from wakeloop.thread.end_run import drop_question, end_run
-from wakeloop.thread.patient_saver import PatientSaver
 from wakeloop.thread.steering import drop_waiting, list_waiting, steer
 from wakeloop.thread.thread_status import LAST_NODE, is_unfinished
 from wakeloop.todos.items import Todo
@@ -139,11 +138,11 @@ class Conversation:
 
     def switch_to(self, thread: str) -> bool:
         """Switch to a thread and its spec; return False for a new one, which keeps the current spec."""
-        self.hold(thread)
-        known = self.store.find(thread)
-        self.request = known.request if known else ""
+        known, spec = self.store.find(thread), self.spec
         if known and known.spec:
-            self.spec = confirm_files(known.spec, known.spec.trusted, trust=False)
+            spec = confirm_files(known.spec, known.spec.trusted, trust=False)
+        self.hold(thread)
+        self.request, self.spec = known.request if known else "", spec
         return known is not None
 
     def remember_spec(self) -> None:
@@ -211,9 +210,7 @@ class Conversation:
             cut_off_abandoned_run(store),
             self.hold_on_thread.mark_running(),
         ):
-            assert store.saver is not None  # noqa: S101 - opened to write
-            saver = PatientSaver(store.saver, stop)
-            agent = graph.compile(checkpointer=saver, store=store.graph_store, name="wakeloop")
+            agent = graph.compile(**store.patient_storage(stop), name="wakeloop")
             before = agent.get_state(self.config)
             view = self.view = choose_view(run, before)
             view.screen.typed = ahead

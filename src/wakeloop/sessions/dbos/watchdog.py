@@ -100,7 +100,7 @@ class Watchdog:
         """
         if (locks := self.locks) is None:
             return
-        mailbox, now = self.client.mailbox, time.monotonic()
+        mailbox = self.client.mailbox
         registered = {name for name, *_ in mailbox.list_workers()}
         pending = DBOS.list_workflows(status="PENDING", **WITHOUT_DATA)
         names = registered | {record.executor_id for record in pending if record.executor_id}
@@ -108,6 +108,7 @@ class Watchdog:
         if self.connection != locks.made:
             # a lock that was seen free over an earlier connection may have been taken since: start over
             self.connection, self.free = locks.made, {}
+        now = time.monotonic()  # after the questions, which may have waited for the database
         self.free = {name: self.free.get(name, now) for name in free}
         for worker, since in self.free.items():
             grace = locks.grace if worker in registered else min(locks.grace, LEFT_GRACE)
