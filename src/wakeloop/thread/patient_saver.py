@@ -80,6 +80,7 @@ class PatientSaver(BaseCheckpointSaver[Any]):
         delegate_async("aput"),
         delegate_async("aput_writes"),
     )
+    delete_thread, adelete_thread = delegate("delete_thread"), delegate_async("adelete_thread")
     get_delta_channel_history = delegate("get_delta_channel_history")
     aget_delta_channel_history = delegate_async("aget_delta_channel_history")
 
