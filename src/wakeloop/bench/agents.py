@@ -248,7 +248,7 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
                 WAKELOOP.model_copy(update={"on_question": value}),
                 needs="on_question",
             )
-            for value, what in {"park": "it waits at once", "insist": "it wakes once, then it waits"}.items()
+            for value, what in {"park": "it waits at once", "wake": "it wakes on"}.items()
         },
         "list given": _wakeloop_agent("our preset `wakeloop`, the list from the caller", given=True),
     }

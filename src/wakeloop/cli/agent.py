@@ -51,7 +51,7 @@ def build_agent_graph(
     ask: bool,
     stop: Event,
     more: Sequence[BaseTool] = (),
-    person: bool = False,
+    person: bool | None = None,
     asks_user: bool = False,
 ) -> StateGraph[Any, Any, Any, Any]:
     """Build the uncompiled graph of a spec.

@@ -127,14 +127,15 @@ def spec_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, An
     )
 
 
-def settings_from_spec(spec: AgentSpec, *, person: bool = False) -> LoopSettings:
+def settings_from_spec(spec: AgentSpec, *, person: bool | None = None) -> LoopSettings:
     """Return a spec's settings: its preset plus what was set; an agent file's settings are whole.
 
-    Where a `person` sits at the other end, a question is put to them at once, unless it was set otherwise.
+    Unless it was set otherwise, a question in words is put to the `person` at the other end at once; where
+    there is none, the model continues with what needs no answer. None leaves the preset's own value.
     """
     settings = preset(spec.preset).model_copy(update=spec.settings)
-    if person and settings.announces and "on_question" not in spec.settings:
-        settings = settings.model_copy(update={"on_question": "park"})
+    if person is not None and settings.announces and "on_question" not in spec.settings:
+        settings = settings.model_copy(update={"on_question": "park" if person else "wake"})
     return AgentFileSettings.model_validate(settings.model_dump()) if spec.agent else settings
 
 

@@ -31,7 +31,7 @@ from wakeloop.tools.folder import ConfinedFolder
 
 HERE = [name for name, agent in AGENTS.items() if agent.exists and agent.peer is None]
 FORCING = {"wakeloop", "langchain", "+ wake", "+ nag", "+ guard", "+ idle rounds", "+ verify", "+ audit"}
-FORCING |= {"on_question=insist", "on_question=park"}  # it stops without asking
+FORCING |= {"on_question=wake", "on_question=park"}  # it stops without asking
 WRITE = ("write_file", {"path": "notes/amber.txt", "content": "Note amber."})
 
 

@@ -27,6 +27,7 @@ SAME = {
     "verify_when": "claim",
     "audit": "off",
     "approve_plan": "off",
+    "max_context": 0,
     "max_tokens": None,
     "max_cost": None,
     "prices": {},
@@ -74,8 +75,9 @@ FINISHING = {
     "printed_calls": "ask",
     "retries_fall": True,
     "force_call": "second",
-    "on_question": "wake",
+    "on_question": "insist",
     "on_new_topic": "say",
+    "max_context": None,
 }
 TABLE: dict[str, dict[str, Any]] = {
     "wakeloop": {**WAKELOOP, **FINISHING},

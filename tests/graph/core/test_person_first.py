@@ -25,7 +25,7 @@ OR_STOP = (
     "replaces them, cancel them or set them to blocked, or say that you are waiting."
 )
 REPLACE = "Continue with them, unless this message replaces them: then cancel them or set them to blocked."
-INSIST = {"on_question": "insist"}
+WAKE_ON = {"on_question": "wake"}
 OLD: dict[str, Any] = {"max_wake_cycles": 0, "guard_retries": 0}  # the first run leaves its items open
 
 
@@ -53,7 +53,7 @@ def say(agent: Any, text: str, **changes: Any) -> None:
 
 
 def test_c58_a_question_gets_one_wake_that_gives_no_permission(thread: Make) -> None:
-    agent = thread(write("a", "b"), ASK, "I am waiting.", change=INSIST)
+    agent = thread(write("a", "b"), ASK, "I am waiting.")
     assert agent.walk("Go.") == [*START, *TODO, *WAKE, *END]
     assert waits(agent)
     assert agent.model.requests[-1][-1].text == NO_PERMISSION
@@ -63,7 +63,7 @@ def test_c58_a_question_gets_one_wake_that_gives_no_permission(thread: Make) -> 
 
 
 def test_the_next_message_of_a_person_answers_it(thread: Make) -> None:
-    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.", change=INSIST)
+    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.")
     agent.run("Go.")
     agent.run("Yes.")
     assert (agent.session["reason"], agent.values["waiting_on"]) == ("settled", [])
@@ -81,21 +81,23 @@ def test_c58_with_park_it_waits_at_once(thread: Make) -> None:
 
 
 def test_with_wake_it_hears_again_and_again_that_nobody_has_answered(thread: Make) -> None:
-    agent = thread(write("a"), ASK, "I am waiting.", "I am waiting.", change={"max_idle_wakes": 2, **QUIET})
+    agent = thread(
+        write("a"), ASK, "I am waiting.", "I am waiting.", change={**WAKE_ON, "max_idle_wakes": 2, **QUIET}
+    )
     agent.run("Go.")
     assert (agent.session["reason"], agent.asked) == ("stalled", 4)
     assert [request[-1].text for request in agent.model.requests[2:]] == [NO_PERMISSION] * 2
 
 
 def test_with_wake_a_call_ends_the_doubt(thread: Make) -> None:
-    agent = thread(write("a"), ASK, looks("x"), "Soon.", done(1), "Done.", tools=[look])
+    agent = thread(write("a"), ASK, looks("x"), "Soon.", done(1), "Done.", tools=[look], change=WAKE_ON)
     agent.run("Go.")
     wakes = [m.text for m in agent.messages if kind_of(m) == "wake"]
     assert [text == NO_PERMISSION for text in wakes] == [True, False]
 
 
 def test_with_nothing_open_a_question_is_an_answer(thread: Make) -> None:
-    agent = thread(ASK, change=INSIST)
+    agent = thread(ASK)
     agent.run("Go.")
     assert (agent.session["reason"], agent.session["state"]) == ("answered", "dormant")
 
@@ -112,7 +114,6 @@ def test_questions_between_calls_are_bounded_by_the_gates_alone(thread: Make) ->
         done(1),
         "Done.",
         tools=[look],
-        change=INSIST,
     )
     assert agent.walk("Go.") == [*START, *TODO, *WAKE, *WORK, *WAKE, *WORK, *WAKE, *WORK, *TODO, *END]
     assert (agent.session["reason"], agent.session["wakes"]) == ("settled", 3)
@@ -126,7 +127,7 @@ def test_a_list_given_with_the_first_message_is_worked_on(thread: Make) -> None:
 
 
 def test_a_kick_a_clock_and_a_subagent_do_not_answer_a_question(thread: Make) -> None:
-    agent = thread(write("a"), ASK, "I am waiting.", change=INSIST)
+    agent = thread(write("a"), ASK, "I am waiting.")
     agent.run("Go.")
     for given in (
         {},
@@ -175,7 +176,7 @@ def test_what_was_not_said_before_is_said_by_the_wake(thread: Make, mode: str) -
 
 
 def test_a_stop_in_answer_to_a_question_stops(thread: Make) -> None:
-    agent = thread(write("a"), ASK, "I am waiting.", "OK.", "OK.", change=INSIST)
+    agent = thread(write("a"), ASK, "I am waiting.", "OK.", "OK.")
     agent.run("Go.")
     agent.run("No, stop.")
     assert (agent.asked, waits(agent)) == (5, True)
@@ -229,9 +230,7 @@ def test_c59_the_middleware_gives_the_word_back_too(door: str) -> None:
 
     plan = calls(("write_todos", {"todos": [{"content": "a", "status": "in_progress"}]}))
     model = ScriptedModel(plan, says(ASK), says("I am waiting."), says("OK."), says("OK."))
-    agent = create_agent(
-        model, middleware=[WakeLoopMiddleware(settings=INSIST)], checkpointer=InMemorySaver()
-    )
+    agent = create_agent(model, middleware=[WakeLoopMiddleware()], checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
 
     def run(text: str) -> Any:
@@ -313,7 +312,7 @@ def close(agent: Any, *sent: Any) -> None:
 
 @pytest.mark.parametrize("wants", ["peer_reply", "subagent_done"])
 def test_a_question_is_the_reply_that_is_owed(thread: Make, wants: str) -> None:
-    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.", change=INSIST)
+    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.")
     asked = {"kind": "peer_message", "id": "1", "text": "Tidy up.", "sender": "bob", "correlation_id": "c"}
     agent.run({"todo_inbox": [{**asked, "wants": wants}]})
     assert waits(agent, "peer")
@@ -329,7 +328,7 @@ def test_a_question_is_the_reply_that_is_owed(thread: Make, wants: str) -> None:
 
 
 def test_a_person_may_answer_in_a_peers_place(thread: Make) -> None:
-    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.", change=INSIST)
+    agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.")
     asked = {"kind": "peer_message", "id": "1", "text": "Tidy up.", "sender": "bob", "correlation_id": "c"}
     agent.run({"todo_inbox": [asked]})
     close(agent, *list_outstanding("ada", agent.values, agent.session))

@@ -4,7 +4,7 @@ from itertools import repeat
 from typing import Any
 
 import pytest
-from agents import AGAIN, END, START, TODO, WAKE, WORK, Make, Thread, done, look, looks, write
+from agents import AGAIN, END, START, TODO, UNASKED, WAKE, WORK, Make, Thread, done, look, looks, write
 from langgraph.types import Command, interrupt
 from shared_tools import ask
 
@@ -160,7 +160,7 @@ def test_a_given_list_and_a_model_that_only_talks(thread: Make) -> None:
 
 
 def test_a_new_activation_begins_with_words(thread: Make) -> None:
-    change = {"max_wake_cycles": 2, "guard_retries": 0, "on_new_topic": "ignore"}
+    change = {"max_wake_cycles": 2, "guard_retries": 0, **UNASKED}
     agent = thread(write("a"), *["t"] * 3, *["t"] * 3, change=change)
     agent.run("go")
     agent.run("go on")
