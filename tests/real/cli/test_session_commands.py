@@ -466,6 +466,7 @@ def test_what_is_sent_before_a_server_waits_for_one(world: World) -> None:
         "thread": "early", "agent": "main", "state": "dormant", "reason": None, "open": 0, "wakes": 0,
         "budget": 0, "on": None, "queued": 1, "error": None, "waits_for": [], "asks": [],
         "items": 0, "completed": 0, "cancelled": 0, "blocked": 0, "verified": None, "sent": 0,
+        "until": None, "question": "", "missing": "",
     }  # fmt: skip
     waiting = world.shell.start("send", "early", "and this", "--wait")
     assert waiting.stderr is not None
