@@ -193,9 +193,7 @@ def main() -> None:
         work(*sys.argv[2:])
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--seconds", type=float, default=60, help="how long events are sent, on each"
-    )
+    parser.add_argument("--seconds", type=float, default=60, help="how long events are sent, on each")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--database", choices=["sqlite", "postgres"], action="append")
     options = parser.parse_args()
