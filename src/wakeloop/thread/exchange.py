@@ -14,7 +14,7 @@ from wakeloop.loop.case import Costs, choose_costs
 from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.idle_rounds import count_idle_rounds, end_if_looping
 from wakeloop.loop.ledger import ROUND_KEYS, drop_keys
-from wakeloop.loop.list_changes import PROGRAM, note_unnoticed
+from wakeloop.loop.list_changes import PROGRAM, note_unnoticed, note_whole_list
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import note_progress
 from wakeloop.loop.pushes import asks_for_call, note_calls
@@ -41,7 +41,7 @@ from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.settings import LoopSettings
 from wakeloop.state import adopt_list, copy_ledger, find_overruled, list_before
 from wakeloop.stream import EndReason
-from wakeloop.text.marks import find_last, kind_of, mark_no_answer, split_result_text
+from wakeloop.text.marks import find_last, find_list_stamp, kind_of, mark_no_answer, split_result_text
 from wakeloop.text.thoughts import answer_text
 from wakeloop.thread.steering import (
     Entry,
@@ -54,6 +54,7 @@ from wakeloop.thread.steering import (
 )
 from wakeloop.todos.changes import make_todos_event, write_all
 from wakeloop.todos.items import count_open
+from wakeloop.todos.stamps import stamp_of
 
 MOST_REFUSALS = 3  # for length, in a row
 
@@ -137,6 +138,8 @@ class Exchange:
             stream_event(make_todos_event(list_before(self.todos), written, find_overruled(self.todos)))
             self.todos = written
             self.update["todos"] = write_all(written)
+        if noted is not None and self.was_list_replaced():
+            note_whole_list(self.ledger)
         note_unnoticed(self.ledger, self.messages, self.todos)
         self.update |= take_entries(self.entries, self.ledger, self.todos, self.context.dialect)
         if "todos" in self.update:
@@ -160,6 +163,13 @@ class Exchange:
             self.update |= find_ended_waits(self.state.get("waiting_on"))
             self.idle = 0
             self.asks_for_call = False
+
+    def was_list_replaced(self) -> bool:
+        """Tell whether the message written for this request shows another list, as in a fork after it."""
+        last = self.messages[-1:]
+        if not last or last[0].id == self.ledger.get("tail"):  # of an earlier run, and older than the notes
+            return False
+        return find_list_stamp(last) not in (None, stamp_of(self.todos))
 
     def find_writer(self) -> str:
         """Return who wrote the list past the model, where the list itself does not say so."""

@@ -167,6 +167,23 @@ def test_a_fork_of_a_fork_is_shown_where_a_wake_showed_the_first(thread: Any) ->
         assert f"[{number}] b" in agent.model.requests[-1][-1].text
 
 
+@pytest.mark.parametrize("door", ["wakeloop", "middleware"])
+def test_a_fork_right_after_a_given_list_was_shown(door: str) -> None:
+    """What the message shows is noted as not yet seen until the request; the fork takes it away."""
+    agent, model, _ = make(door, "Fine.", "Fine.")
+    run(agent, "Tidy up.")
+    given = [*agent.get_state(CONFIG).values["todos"], {"content": "tell Ada", "status": "pending"}]
+    agent.invoke({"messages": [("user", "Go on.")], "todos": given}, CONFIG)
+    at, node = ("model", "WakeLoopMiddleware.before_agent") if door == "middleware" else ("call_model", None)
+    place = next(one for one in agent.get_state_history(CONFIG) if one.next == (at,))
+    fork = agent.update_state(place.config, {"todos": place.values["todos"][:1]}, as_node=node)
+    agent.invoke(None, fork)
+    last = model.requests[-1][-1].text
+    assert "tell Ada" in last
+    assert "tell Ada" not in last.partition("[The current todo list:]")[2]
+    assert "sweep" in last.partition("[The current todo list:]")[2]
+
+
 def test_four_items_that_differ_by_their_numbers_have_a_stamp() -> None:
     """A checksum that is linear would take this list for an empty one."""
     assert stamp_items([todo(number, f"part {number}") for number in (2, 3, 4, 5)]) != stamp_items([])
