@@ -19,12 +19,12 @@ from langgraph.types import Interrupt, StateSnapshot
 
 from wakeloop.cli.questions import build_input, find_questions
 from wakeloop.display.screen import STREAM_MODES, Line, Screen
-from wakeloop.thread.steering import has_next_input
+from wakeloop.thread.steering import find_next_input
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Answers = dict[str, Any]
 Ask = Callable[[Sequence[Interrupt]], Answers | None]
-Wait = Callable[[StateSnapshot, Callable[[], bool]], Any]
+Wait = Callable[[StateSnapshot, Callable[[], object]], Any]
 
 GRACE_SECONDS = 1.0  # for the step to end after Ctrl-C
 THREAD_NAME = "wakeloop-run"  # of the operating system thread of a run
@@ -116,7 +116,7 @@ def execute(
         questions = find_questions(snapshot)
         if stopped is not None:
             return Outcome(snapshot, stopped, abandoned)
-        speaks = partial(has_next_input, agent, snapshot)
+        speaks = partial(find_next_input, agent, snapshot)
         if questions:
             answers = ask(questions)
             given = None if answers is None else build_input(answers)

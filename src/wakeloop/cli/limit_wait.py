@@ -29,7 +29,7 @@ def parse_wait(text: str | None) -> float:
     return found
 
 
-def count_down(snapshot: StateSnapshot, speaks: Callable[[], bool], longest: float) -> Any:
+def count_down(snapshot: StateSnapshot, speaks: Callable[[], object], longest: float) -> Any:
     """Wait at a terminal until a limit is over, and return the input to continue with.
 
     None if the thread waits for something else or too long, or the person ends the wait: by Ctrl-C, or

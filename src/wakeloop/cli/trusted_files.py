@@ -146,7 +146,7 @@ def _imported_names(node: ast.AST, path: Path, folder: Path) -> list[str]:
 
 def take_fingerprints(paths: Iterable[Path]) -> dict[str, list[str]]:
     """Return the hashes of files and of their lines. Their content is stored nowhere: it may hold keys."""
-    found = {}
+    found: dict[str, list[str]] = {}
     for path in paths:
         found[str(path)] = []
         with suppress(OSError):

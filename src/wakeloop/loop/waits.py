@@ -1,26 +1,24 @@
 """Waits: for what, until when, and what has not come."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from wakeloop.loop.announcements import announce
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
-from wakeloop.stream import WaitKind
 from wakeloop.text.characters import shorten, to_one_line
 
-WAIT_KINDS: tuple[str, ...] = get_args(WaitKind)
 LONGEST_WAIT = 3600.0  # seconds in a row for a peer, a subagent or a condition; then the run continues once
 LIMIT_MARGIN = 2.0  # seconds after the time that a server stated: clocks differ
+CLOCK_MARGIN = 0.1  # seconds after the time of a wait, for a host's clock
 MOST_LIMIT_WAITS = 2  # without a reply in between
-LIMIT_WAIT = "limit"  # the id of the entry of a thread whose request was refused for a limit
+LONGEST_NAME = 200  # characters of what is waited for
 HAS_CEILING = frozenset(("peer", "subagent", "condition"))
 KICKED = frozenset(("work", "limit", "condition"))
 WAIT_KEYS = ("on", "until", "question")  # of a waiting session
 CONTINUES = frozenset(("peer", "subagent", "work"))
-"""The waits after whose time the activation goes on, for one wake. A condition is asked about instead."""
-LONGEST_NAMED = 200  # characters
+"""After the time of these waits the activation continues for one wake. A condition is checked instead."""
 
 
 def read_wait_kind(entry: object) -> str:
@@ -86,7 +84,7 @@ def set_ceilings(waiting_on: Sequence[Any], now: float) -> list[Any]:
 
 def build_limit_entry(until: float) -> dict[str, Any]:
     """Return the entry of a thread whose request was refused for a limit until a stated time."""
-    return {"id": LIMIT_WAIT, "on": "limit", "until": until + LIMIT_MARGIN}
+    return {"id": "limit", "on": "limit", "until": until + LIMIT_MARGIN}
 
 
 def build_clock_event(waiting_on: Sequence[Any], now: float) -> WakeEvent | None:
@@ -123,4 +121,4 @@ def _name_wait(entry: Mapping[str, Any]) -> str:
 
 
 def _shorten_name(name: object) -> str:
-    return shorten(to_one_line(str(name)), LONGEST_NAMED)
+    return shorten(to_one_line(str(name)), LONGEST_NAME)

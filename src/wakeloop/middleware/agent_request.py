@@ -33,7 +33,7 @@ from wakeloop.loop.ruling import rule
 from wakeloop.middleware.agent_exchange import AgentExchange, AgentRequestContext
 from wakeloop.middleware.agent_tools import check_tools, order_results
 from wakeloop.middleware.draft import Draft, assign_ids, replace_history
-from wakeloop.middleware.turns import Turns, read_step
+from wakeloop.middleware.turns import Turns
 from wakeloop.middleware.watched_request import HeardCalls
 from wakeloop.model.bindings import ToolSelection, has_calls, select_tools
 from wakeloop.model.context_window import read_profile_window
@@ -50,6 +50,7 @@ from wakeloop.nodes.activate import refuse_unanswerable
 from wakeloop.nodes.nag import Nag
 from wakeloop.platform.checkpointers import has_checkpointer
 from wakeloop.platform.openai_replies import repair_replies
+from wakeloop.platform.runnables import read_step
 from wakeloop.routes import after_round
 from wakeloop.text.marks import (
     append_to_result,

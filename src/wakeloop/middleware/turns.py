@@ -25,6 +25,7 @@ from wakeloop.nodes.activate import Activate
 from wakeloop.nodes.finalization_guard import FinalizationGuard
 from wakeloop.nodes.validate_todos import ValidateTodos
 from wakeloop.nodes.wake import Wake
+from wakeloop.platform.runnables import read_step
 from wakeloop.platform.traces import emit_event
 from wakeloop.routes import after_activate, after_guard, after_round
 from wakeloop.settings import LoopSettings
@@ -263,11 +264,6 @@ class Round:
         if not ledger.get("end"):
             note_step_limit(ledger, state["remaining_steps"], compute_costs(ledger, config))
         return cls(draft, reply, ledger, dialect)
-
-
-def read_step(config: RunnableConfig) -> int:
-    """Return the number of the current superstep."""
-    return int(config["metadata"]["langgraph_step"])
 
 
 def compute_costs(ledger: Ledger, config: RunnableConfig) -> Costs:

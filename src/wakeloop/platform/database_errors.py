@@ -50,7 +50,7 @@ def classify_outage(error: BaseException) -> Outage | None:
     >>> classify_outage(OperationalError("no such table: todos")) is None
     True
     """
-    original: BaseException = getattr(error, "orig", None) or error  # SQLAlchemy wraps the driver's error
+    original = _unwrap(error)
     if (code := getattr(original, "sqlite_errorcode", None)) is not None:
         return SQLITE_CODES.get(code) or SQLITE_CODES.get(code & 0xFF)
     if (state := getattr(original, "sqlstate", None)) is not None:
@@ -68,7 +68,7 @@ def describe_database_error(error: BaseException) -> str:
     """Describe a database's error without the statement and its values."""
     if (outage := classify_outage(error)) is not None and outage != "cut":
         return OUTAGES[outage]
-    original = getattr(error, "orig", None) or error
+    original = _unwrap(error)
     lines = str(original).splitlines()  # the next ones quote the statement and its values
     return lines[0].rstrip(".") if lines else type(original).__name__
 
@@ -77,8 +77,12 @@ def format_without_sql(error: BaseException) -> str:
     """Return an error's type and text; of a database's error without the statement and its values."""
     if not is_database_error(error):
         return f"{type(error).__name__}: {error}"
-    original = getattr(error, "orig", None) or error
-    return f"{type(original).__name__}: {describe_database_error(error)}"
+    return f"{type(_unwrap(error)).__name__}: {describe_database_error(error)}"
+
+
+def _unwrap(error: BaseException) -> BaseException:
+    """Return the driver's own error, which SQLAlchemy wraps."""
+    return getattr(error, "orig", None) or error
 
 
 def _package_of(kind: type) -> str:

@@ -1,6 +1,7 @@
 """The interface of session hosts, and what they share."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2s
@@ -332,6 +333,16 @@ def unknown_session_error(thread_id: str) -> SessionError:
 def cron_line_error(cron: str, why: object = CRON_HELP) -> SessionError:
     """Return the error for an invalid cron line."""
     return SessionError(f"Invalid cron line {cron!r}: {why}")
+
+
+def wait_until(is_over: Callable[[], bool], timeout: float | None, every: float) -> bool:
+    """Look every so many seconds until something is over. Return False if the time ran out first."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while not is_over():
+        if deadline is not None and time.monotonic() >= deadline:
+            return False
+        time.sleep(every)
+    return True
 
 
 def utc_now() -> datetime:

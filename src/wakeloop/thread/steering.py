@@ -22,7 +22,7 @@ from langgraph.types import StateSnapshot
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ArgumentError, EditError
 from wakeloop.loop.inbox import STEERING, WakeEvent, name_thread, read_thread_name
-from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.list_changes import PERSON, note_changes
 from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.text.characters import is_blank, shorten, storable_text
@@ -193,7 +193,7 @@ async def aread_store(read: StoreRead | None) -> list[Entry]:
 
 def list_waiting(store: BaseStore, thread_id: object, values: Mapping[str, Any] | None = None) -> list[Entry]:
     """Return the entries that wait for a thread, without those that its `values` have already."""
-    taken = ((values or {}).get("todo_ledger") or {}).get("steered", ())
+    taken = read_notes(values or {}).get("steered", ())
     entries = read_store(StoreRead(store, name_thread(thread_id)))
     return [entry for entry in entries if entry.id not in taken]
 
@@ -203,11 +203,6 @@ def find_next_input(graph: CompiledStateGraph[Any, Any, Any, Any], snapshot: Sta
     if graph.store is None or not may_begin(snapshot):
         return []
     return list_waiting(graph.store, snapshot.config["configurable"]["thread_id"], snapshot.values)
-
-
-def has_next_input(graph: CompiledStateGraph[Any, Any, Any, Any], snapshot: StateSnapshot) -> bool:
-    """Tell whether a run of this thread would have an input."""
-    return bool(find_next_input(graph, snapshot))
 
 
 def may_begin(snapshot: StateSnapshot) -> bool:

@@ -18,7 +18,7 @@ from langgraph.store.sqlite import SqliteStore
 
 from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls
-from wakeloop.thread.steering import has_next_input, list_waiting
+from wakeloop.thread.steering import find_next_input, list_waiting
 
 OFFSETS = 50  # of each of the two
 PERSON = """
@@ -70,8 +70,8 @@ def test_two_people_at_once(tmp_path: Path) -> None:
         given: Any = {"messages": [("user", "Go.")]}
         while given or any(person.poll() is None for person in people):
             agent.invoke(given or {"messages": []}, {**at, "recursion_limit": 10_000}, durability="sync")
-            given = {"messages": []} if has_next_input(agent, agent.get_state(at)) else None
-        if has_next_input(agent, agent.get_state(at)):
+            given = {"messages": []} if find_next_input(agent, agent.get_state(at)) else None
+        if find_next_input(agent, agent.get_state(at)):
             agent.invoke({"messages": []}, at, durability="sync")
         for person in people:
             person.communicate()

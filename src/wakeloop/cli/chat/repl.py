@@ -44,7 +44,7 @@ from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Kind, Line, Screen
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.thread.hold import release_thread
-from wakeloop.thread.steering import has_next_input
+from wakeloop.thread.steering import find_next_input
 from wakeloop.thread.thread_status import is_unfinished, read_session
 
 DROPPED = "Discarded what you typed meanwhile"
@@ -259,7 +259,7 @@ class Repl:
             unread, typed = self.talk.discard_words(), self.source.discard_ahead()
             if unread or typed:
                 self.say("note", f"{DROPPED}.")
-        elif has_next_input(self.talk.graph, self.talk.snapshot):  # sent when the run had just ended
+        elif find_next_input(self.talk.graph, self.talk.snapshot):  # sent when the run had just ended
             self.run_thread(None)
         if outcome.stopped is not None and not self.source.is_person:
             raise KeyboardInterrupt

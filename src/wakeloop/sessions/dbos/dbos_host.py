@@ -17,7 +17,7 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
 from wakeloop.errors import SessionError
-from wakeloop.loop.waits import find_next_wait
+from wakeloop.loop.waits import CLOCK_MARGIN, find_next_wait
 from wakeloop.platform.database_errors import classify_outage
 from wakeloop.sessions.dbos.cron import next_time
 from wakeloop.sessions.dbos.database import is_postgres, lock_sqlite_file
@@ -30,8 +30,6 @@ from wakeloop.sessions.dbos.workflows import call_in_thread, launch_workflows, s
 from wakeloop.sessions.host import GRACE, SessionStatus, TakenOverError, derive_id, find_agent, utc_now
 from wakeloop.sessions.thread_runner import Graph, ThreadRunner
 from wakeloop.thread.steering import list_waiting_threads
-
-CLOCK_MARGIN = 0.1  # seconds after the time of a wait
 
 
 class DbosHost(SessionClient):

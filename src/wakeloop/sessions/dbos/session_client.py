@@ -1,6 +1,5 @@
 """The client of a DBOS host: stores events and schedules."""
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -35,6 +34,7 @@ from wakeloop.sessions.host import (
     find_agent,
     unknown_session_error,
     utc_now,
+    wait_until,
 )
 from wakeloop.sessions.host_rules import make_refusal
 from wakeloop.sessions.questions import answer_fault, open_questions
@@ -164,14 +164,9 @@ class SessionClient(WorkflowQueues):
         Returns:
             False if the time ran out first.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
         if thread_id is not None:
             check_name("thread's id", thread_id)
-        while self.mailbox.list_unsettled(thread_id):
-            if deadline is not None and time.monotonic() >= deadline:
-                return False
-            time.sleep(WAIT_EVERY)
-        return True
+        return wait_until(lambda: not self.mailbox.list_unsettled(thread_id), timeout, every=WAIT_EVERY)
 
     # -- schedules -----------------------------------------------------------------------------------------
 

@@ -9,9 +9,9 @@ from threading import Event, Lock, Timer
 import httpx
 from langgraph_sdk.errors import APIConnectionError, InternalServerError
 
+from wakeloop.loop.waits import CLOCK_MARGIN
 from wakeloop.sessions.host import RETRY_PAUSES, describe_error
 
-CLOCK_MARGIN = 0.1  # seconds after the time of a wait
 OUTAGE_ERRORS = (httpx.TransportError, APIConnectionError)
 
 

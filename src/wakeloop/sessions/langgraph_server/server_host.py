@@ -26,6 +26,7 @@ from wakeloop.sessions.host import (
     describe_error,
     find_agent,
     unknown_session_error,
+    wait_until,
 )
 from wakeloop.sessions.host_rules import find_unread_events
 from wakeloop.sessions.langgraph_server.background_runner import OUTAGE_ERRORS, BackgroundRunner
@@ -260,14 +261,9 @@ class ServerHost:
         Returns:
             False if the time ran out first.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
         if thread_id is not None:
             check_name("thread's id", thread_id)
-        while self.has_unsettled(thread_id):
-            if deadline is not None and time.monotonic() >= deadline:
-                return False
-            time.sleep(POLL_EVERY)
-        return True
+        return wait_until(lambda: not self.has_unsettled(thread_id), timeout, every=POLL_EVERY)
 
     def has_unsettled(self, thread_id: str | None) -> bool:
         """Tell whether an event waits, or is in a run, for a thread or for any (None)."""

@@ -11,6 +11,7 @@ from langgraph_sdk.client import SyncLangGraphClient
 from langgraph_sdk.errors import NotFoundError
 
 from wakeloop.loop.inbox import name_thread
+from wakeloop.loop.ledger import read_notes
 from wakeloop.sessions.host import DEFAULT_AGENT, THREAD_KEY, find_agent
 from wakeloop.sessions.host_rules import RUN_KEY
 from wakeloop.sessions.langgraph_server.snapshot import make_snapshot
@@ -90,7 +91,7 @@ class ServerStore:
 
     def list_entries(self, thread: str, values: Mapping[str, Any] | None = None) -> list[str]:
         """Return the ids of the entries that no run has taken, without those that the `values` have."""
-        taken = ((values or {}).get("todo_ledger") or {}).get("steered", ())
+        taken = read_notes(values or {}).get("steered", ())
         search: Any = self.client.store.search_items
         namespace = name_thread(server_thread_id(thread))
         found = iterate_pages(lambda **page: search(namespace, **page)["items"])
