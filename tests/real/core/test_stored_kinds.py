@@ -7,8 +7,8 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from kept_threads import KEPT, KINDS, config
 from langgraph.checkpoint.sqlite import SqliteSaver
+from stored_kinds import KEPT, KINDS, config
 
 from wakeloop import session_of
 from wakeloop.todos.items import OPEN

@@ -1,4 +1,4 @@
-"""One thread of every stored kind, as version 0.1.0 writes it: `python tests/real/core/kept_threads.py`.
+"""One thread of every stored kind, as version 0.1.0 writes it: `python tests/real/core/stored_kinds.py`.
 
 Later versions read `kept/threads.sql.gz`. Write it anew only while nothing has been released.
 """
