@@ -209,6 +209,7 @@ THERE = Names(roles=["coder", "clerk"], agents=["ant"], threads=["t-1", "mine"],
             ".set max_",
             [
                 "max_auto_continues",
+                "max_context",
                 "max_cost",
                 "max_idle_rounds",
                 "max_idle_wakes",

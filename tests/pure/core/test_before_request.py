@@ -17,7 +17,7 @@ SAID = AIMessage("Done.", id="4")
 
 def test_its_parts_are_one_text_in_one_order() -> None:
     everything = Notices(**{field.name: field.name for field in fields(Notices)})
-    assert everything.compose() == "changes\n\nearlier\n\nmissing\n\nnudge\n\nreminder"
+    assert everything.compose() == "changes\n\nearlier\n\nwaited\n\nmissing\n\nnudge\n\nreminder"
     assert Notices(nudge="Continue.").compose() == "Continue."
     assert Notices().compose() == ""
     assert Notices(changes="(automatic) A.", nudge="(automatic) B.").compose() == "(automatic) A.\n\nB."

@@ -46,7 +46,7 @@ def test_after_a_round(notes: Any, word: str) -> None:
 @pytest.mark.parametrize("ruling", get_args(Ruling))
 def test_after_the_guard(ruling: str) -> None:
     asks = dict.fromkeys(("correct", "explain", "report", "format", "retry", "ask", "audit"), "ask again")
-    words = {"wake": "open, within budget", **asks}
+    words = {"wake": "open, within budget", "steer": "ask again", **asks}
     assert after_guard(ledger(ruling=ruling)) == words.get(ruling, "stop")
 
 
