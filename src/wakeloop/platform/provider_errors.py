@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from langchain_core import exceptions
-
 _STATUSES: Mapping[str, int] = MappingProxyType(
     {
         "ModelAuthenticationError": 401,
@@ -21,13 +19,17 @@ _STATUSES: Mapping[str, int] = MappingProxyType(
 def is_provider_error(error: BaseException | None, *names: str) -> bool:
     """Tell whether an error is of one of these classes of langchain-core, which older versions lack.
 
-    Ask this before reading an error's words: the clients of several providers raise these classes.
+    Ask this before reading an error's words: the clients of several providers raise these classes. They are
+    known by name, since importing langchain-core would slow down every command.
 
-    >>> is_provider_error(exceptions.OutputParserException("x"), "OutputParserException", "NotThere")
+    >>> from langchain_core.exceptions import OutputParserException
+    >>> is_provider_error(OutputParserException("x"), "OutputParserException", "NotThere")
     True
     """
-    kinds = [getattr(exceptions, name, None) for name in names]
-    return isinstance(error, tuple(kind for kind in kinds if isinstance(kind, type)))
+    for kind in type(error).__mro__:
+        if kind.__module__ == "langchain_core.exceptions" and kind.__name__ in names:
+            return True
+    return False
 
 
 def find_status(error: BaseException | None) -> int | None:
