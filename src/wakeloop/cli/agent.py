@@ -67,8 +67,8 @@ def build_agent_graph(
             f"The folder {spec.root!r} of this thread no longer exists: choose another with --root."
         )
     model = make_model(spec, stop)
-    if spec.base_url and settings.max_context is None:
-        note_server_window(model, spec.base_url, spec.model.removeprefix("openai:"))
+    if settings.max_context is None:
+        note_server_window(model, spec)
     names = ", ".join(name for name in spec.tools if ":" not in name) or "of the demo"
     groups = [
         (f"{BUILTIN_TOOLS} {names}", make_builtin_tools(spec, ask=ask, stop=stop)),

@@ -91,8 +91,7 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
     with ExitStack() as clients:
         try:
             model = make_model(spec, Event())
-            if spec.base_url:
-                note_server_window(model, spec.base_url, spec.model.removeprefix("openai:"))
+            note_server_window(model, spec)
             if client := getattr(model, "http_client", None):
                 clients.callback(client.close)
             finishes = settings_from_spec(spec).finish_reason == "required"

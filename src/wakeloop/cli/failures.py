@@ -35,6 +35,15 @@ REFUSALS = {  # by HTTP status: what the server did, and what the user can do
     404: ("has no such model or address", "Check --model and --base-url."),
     429: ("is limiting your requests", "Wait a while, or check your quota."),
 }
+USAGE_ERRORS = (
+    SettingsError,
+    ModelSetupError,
+    ToolNameError,
+    EditError,
+    InputError,
+    BenchError,
+    UnicodeError,
+)
 SERVER_ERROR, NOT_FOUND, TOO_MANY_REQUESTS = 500, 404, 429
 NO_MESSAGE = re.compile(r"Error code: \d+$|\s*<(?:!doctype|html)\b", re.IGNORECASE)  # a bare status, a page
 
@@ -56,10 +65,7 @@ def error_exit_code(error: BaseException) -> int:
     """Return the exit code for an exception."""
     if isinstance(error, CommandError):
         return error.code
-    usage = (
-        SettingsError | ModelSetupError | ToolNameError | EditError | InputError | BenchError | UnicodeError
-    )
-    return USAGE if isinstance(error, usage) else FAILED
+    return USAGE if isinstance(error, USAGE_ERRORS) else FAILED
 
 
 def format_error(error: BaseException) -> str:

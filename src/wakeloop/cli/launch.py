@@ -43,9 +43,18 @@ def run_request(
     items = None if todos is None else read_todo_file(todos)
     name, known = resolve_thread_option(database, thread)
     spec = build_trusted_spec(known, given, trust=trust)
-    settings = collect_typed_settings(given)
-    more: Any = {"typed_settings": settings, "todos": items, "wait": wait}
-    run = RunSpec(database, name, spec, request, request, output=output, ask=ask, **more)
+    run = RunSpec(
+        database,
+        name,
+        spec,
+        request,
+        request,
+        output=output,
+        ask=ask,
+        typed_settings=collect_typed_settings(given),
+        todos=items,
+        wait=wait,
+    )
     return launch(run)
 
 

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any
 
+from wakeloop.cli.agent_spec import AgentSpec
+
 VERSION_PATH = re.compile(r"/v\d\w*/?$")
 PATIENCE = 1.0  # seconds for all questions together
 NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
@@ -15,11 +17,13 @@ LENGTH_KEYS = (  # of a model in a list: vLLM and SGLang, LM Studio, OpenRouter,
 )
 
 
-def note_server_window(model: Any, base_url: str, name: str) -> None:
-    """Note in a model's profile how large a window its server names, if it does within a second."""
+def note_server_window(model: Any, spec: AgentSpec) -> None:
+    """Note in a model's profile how large a window its own server names, if it does within a second."""
+    if not spec.base_url:
+        return
     key: Any = getattr(model, "openai_api_key", None)
     secret = key.get_secret_value() if hasattr(key, "get_secret_value") else ""
-    tokens = ask_server_window(base_url, name, secret)
+    tokens = ask_server_window(spec.base_url, spec.model.removeprefix("openai:"), secret)
     if tokens is not None:
         model.profile = {**(getattr(model, "profile", None) or {}), "max_input_tokens": tokens}
 

@@ -270,16 +270,15 @@ class AgentRequest:
         model: BaseChatModel = self.request.model
         repair_replies(model)
         self.heard = HeardCalls()
-        watcher = ReplyWatcher(
+        return ReplyWatcher(
             merge_configs(self.config, {"callbacks": [self.heard]}),
             streaming=bool(getattr(model, "streaming", False)),
             retries_unstreamed=self.exchange.asking != "format" and loses_plain_bodies(model),
             finishes=self.exchange.settings.finish_reason == "required",
             forced=self.forced,
             waits=self.exchange.may_wait and has_checkpointer(self.config),
+            takes_refusals=self.exchange.settings.max_context != 0,
         )
-        watcher.takes_refusals = self.exchange.clears
-        return watcher
 
     def take_reply(self, response: ModelResponse[Any] | None, heard: ReplyWatcher) -> bool:
         """Process a reply. Return whether to ask again: the request was too long, or the reply unusable."""

@@ -159,6 +159,7 @@ class ModelBindings:
             finishes=settings.finish_reason == "required",
             forced=forced,
             waits=waits,
+            takes_refusals=settings.max_context != 0,
         )
 
     def choose(

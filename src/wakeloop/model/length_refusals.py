@@ -1,6 +1,7 @@
 """Errors that say that a request is too long."""
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from wakeloop.platform.provider_errors import find_status, is_provider_error
@@ -109,12 +110,18 @@ def find_length_refusal(error: BaseException) -> LengthRefusal | None:
         return None
     text = str(error)
     for words in _REFUSALS:
-        found = words.search(text)
-        if found is not None:
-            said = {
-                name: int(number.replace(",", "")) for name, number in found.groupdict().items() if number
-            }
-            limit = said["limit"] - said.get("reply", 0) if "limit" in said else None
-            return None if limit is not None and limit <= 0 else LengthRefusal(limit, said.get("asked"))
+        if (found := words.search(text)) is not None:
+            return _read_numbers(found.groupdict())
     is_refusal = is_provider_error(error, "ContextOverflowError") or find_status(error) == TOO_LARGE
     return LengthRefusal() if is_refusal else None
+
+
+def _read_numbers(named: Mapping[str, str | None]) -> LengthRefusal | None:
+    numbers: dict[str, int] = {}
+    for name, digits in named.items():
+        if digits:
+            numbers[name] = int(digits.replace(",", ""))
+    if "limit" not in numbers:
+        return LengthRefusal(asked=numbers.get("asked"))
+    limit = numbers["limit"] - numbers.get("reply", 0)
+    return LengthRefusal(limit, numbers.get("asked")) if limit > 0 else None

@@ -62,10 +62,9 @@ def find_retry_time(error: BaseException, now: float) -> float | None:
     >>> find_retry_time(ModelRateLimitError("Slow down. Please try again in 1m30s."), now=1000)
     1090.0
     """
-    chain = [
-        error,
-        *filter(None, [error.__cause__]),
-    ]  # a client may hide its transport's error behind its own
+    chain = [error]
+    if error.__cause__ is not None:  # a client may wrap its transport's error in its own
+        chain.append(error.__cause__)
     if not any(map(_is_rate_limit, chain)) or any(map(_is_out_of_money, chain)):
         return None
     for one in chain:
@@ -73,9 +72,8 @@ def find_retry_time(error: BaseException, now: float) -> float | None:
             if (stated := read_stated_time(headers, now)) is not None:
                 return stated
     for one in chain:
-        if (
-            seconds := read_words(f"{one} {getattr(one, 'body', None) or getattr(one, 'details', '')}")
-        ) is not None:
+        body = getattr(one, "body", None) or getattr(one, "details", "")
+        if (seconds := read_words(f"{one} {body}")) is not None:
             return now + seconds
     return None
 
@@ -91,7 +89,8 @@ def read_stated_time(headers: Mapping[str, str], now: float) -> float | None:
     for name, value in headers.items():
         if "ratelimit" in name and "remaining" in name and value.strip() == "0":
             time = _read_time(headers.get(name.replace("remaining", "reset"), ""), now)
-            resets += [] if time is None else [time]
+            if time is not None:
+                resets.append(time)
     return max(resets, default=None)
 
 
@@ -167,8 +166,7 @@ def read_span(text: str) -> float | None:
         return None
     total = 0.0
     for number, unit in parts:
-        total += (
-            float(number)
-            * _UNIT_SECONDS["ms" if unit.lower().startswith(("ms", "milli")) else unit[0].lower()]
-        )
+        name = unit.lower()
+        short = "ms" if name.startswith(("ms", "milli")) else name[0]
+        total += float(number) * _UNIT_SECONDS[short]
     return total

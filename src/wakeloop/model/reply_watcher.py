@@ -90,6 +90,7 @@ class ReplyWatcher(BaseCallbackHandler):
         finishes: bool = True,
         forced: bool = False,
         waits: bool = False,
+        takes_refusals: bool = False,
     ) -> None:
         self.config, self.formats, self.finishes = config, formats, finishes
         self.retries_unstreamed = retries_unstreamed
@@ -98,7 +99,7 @@ class ReplyWatcher(BaseCallbackHandler):
         self.waits = waits
         self.limited_until: float | None = None
         self.streamed = self.never_began = False
-        self.takes_refusals = False
+        self.takes_refusals = takes_refusals
         self.too_long: LengthRefusal | None = None
         self.unreadable: UnreadableReply | None = None
         self.message: AIMessage | None = None

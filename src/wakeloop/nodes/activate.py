@@ -133,8 +133,7 @@ class Activate(Node):
             take_verdict(notes, verdict)
             if verdict.kind == "wait":
                 entry = build_wait_entry(verdict, found.opening.now, found.opening.condition_since)
-                waited = entry["until"] - verdict.seconds - entry["since"]
-                if waited < LONGEST_WAIT:
+                if found.opening.now - entry["since"] < LONGEST_WAIT:
                     awaited = [entry]
                 else:
                     notes["goal"] = "due"

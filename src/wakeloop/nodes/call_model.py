@@ -111,11 +111,10 @@ class CallModel(RedactingNode):
 
     def watch_reply(self, exchange: Exchange, way: BoundModel, config: RunnableConfig) -> ReplyWatcher:
         """Return the watcher of the reply."""
-        forced = way.unforced is not None
         waits = exchange.may_wait and has_checkpointer(config)
-        heard = self.bindings.watch(config, exchange.asking, exchange.settings, forced=forced, waits=waits)
-        heard.takes_refusals = exchange.clears
-        return heard
+        return self.bindings.watch(
+            config, exchange.asking, exchange.settings, forced=way.unforced is not None, waits=waits
+        )
 
     def store_reply(
         self, exchange: Exchange, raw: Any, way: BoundModel, heard: ReplyWatcher, config: RunnableConfig

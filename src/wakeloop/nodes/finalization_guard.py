@@ -174,10 +174,8 @@ class FinalizationGuard(Node):
         self.note_refusals(ledger, before, outcomes)
         gave_up = has_given_up(ledger, after)
         case = replace(case, open=count_open(after), gave_up=gave_up, suspects=0)
-        return {
-            **self.follow_ruling({**state, "todos": after}, ledger, case),
-            "todos": write_all(after),
-        }
+        update = self.follow_ruling({**state, "todos": after}, ledger, case)
+        return {**update, "todos": write_all(after)}
 
     def note_refusals(self, ledger: Ledger, before: Board, outcomes: Sequence[Outcome]) -> None:
         """Note the items that a second look refused: they count, and are said before the next request."""

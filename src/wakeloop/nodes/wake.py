@@ -53,18 +53,11 @@ class Wake(Node):
         todos, owed = state["todos"] if written is None else written, find_owed_replies(state)
         note_list(ledger, todos, settings)
         cycle, left = ledger.get("wake_cycles", 0) + 1, count_open(todos)
-        dialect, few = self.dialect, settings
-        if (
-            not self.whole and "unseen" not in ledger
-        ):  # it is short only where the model knows the newest list
-            dialect, few = shorten_nudge(
-                dialect, settings, find_visible(state["messages"], ledger, "rounds"), todos
-            )
+        dialect, few = self.shorten(state, ledger, settings, todos)
         some_open = left + is_unmet(ledger)
         doubt = find_doubt(ledger, state["messages"], settings) if some_open else None
-        insists = must_insist(ledger, settings, some_open) and not (
-            doubt or ends_by_asking(state["messages"])
-        )
+        asks = doubt or ends_by_asking(state["messages"])
+        insists = must_insist(ledger, settings, some_open) and not asks
         text, reasons = build_nudge(
             dialect, few, todos, state["todo_goal"], owed, insists=insists, doubt=doubt
         )
@@ -73,15 +66,10 @@ class Wake(Node):
             reasons.insert(0, "goal")
         earlier = self.name_unsaid_items(state, ledger, settings) if doubt == "topic" else ""
         changes = render_reopened(self.dialect, settings, ledger)
-        notices = Notices(changes, earlier, missing=missing, nudge=text)
-        message = build_message(notices, doubt, todos)
-        event = {
-            "cycle": cycle,
-            "budget": settings.max_wake_cycles + count_earned_wakes(ledger, settings),
-            "open": left,
-            "reasons": reasons,
-        }
-        emit_event({"type": "wake", **event}, ledger)
+        message = build_message(Notices(changes, earlier, missing=missing, nudge=text), doubt, todos)
+        budget = settings.max_wake_cycles + count_earned_wakes(ledger, settings)
+        counts = {"cycle": cycle, "budget": budget, "open": left}
+        emit_event({"type": "wake", **counts, "reasons": reasons}, ledger)
         after = begin_wake(ledger, cycle, todos)
         after |= {"injected": [message.id or ""], "todo_finalization_correction": None}
         note_wake(after, settings, insists=insists)
@@ -95,6 +83,15 @@ class Wake(Node):
         if written is not None:
             update["todos"] = write_all(written)
         return update
+
+    def shorten(
+        self, state: TodoState, ledger: Ledger, settings: LoopSettings, todos: Sequence[Todo]
+    ) -> tuple[Dialect, LoopSettings]:
+        """Return what words the nudge: shorter ones where the model knows the newest list."""
+        if self.whole or "unseen" in ledger:
+            return self.dialect, settings
+        visible = find_visible(state["messages"], ledger, "rounds")
+        return shorten_nudge(self.dialect, settings, visible, todos)
 
     def name_unsaid_items(self, state: TodoState, ledger: Ledger, settings: LoopSettings) -> str:
         """Return the words that name the items from before, unless they followed the person's message."""

@@ -13,7 +13,7 @@ _READ_CHUNK = "_convert_chunk_to_generation_chunk"
 _READ_WHOLE = "_create_chat_result"
 _WRITE_REQUEST = "_get_request_payload"
 REASONING_FIELDS = ("reasoning_content", "reasoning")
-"""Under which names servers send the model's thoughts, and some want them back."""
+"""The names under which servers send the model's thoughts. Some servers require them back."""
 
 
 def repair_replies(chat: object) -> None:

@@ -184,11 +184,6 @@ class Exchange:
             self.request.cleared = None
         return wire
 
-    @property
-    def clears(self) -> bool:
-        """Whether a request that is too long is made smaller and sent again."""
-        return self.settings.max_context != 0
-
     def takes_refusal(self, watcher: ReplyWatcher) -> bool:
         """Learn from a refusal for length; tell whether to send a smaller request. The third is the last."""
         if watcher.too_long is None:

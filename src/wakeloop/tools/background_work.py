@@ -9,7 +9,7 @@ from langgraph.types import Command
 from pydantic import Field
 
 DESCRIPTION = (
-    "Wait for something that goes on without you, such as a build that you started. You are called again "
+    "Wait for something that runs without you, such as a build that you started. You are called again "
     "when it is said to be over, or after the seconds."
 )
 
@@ -21,10 +21,10 @@ def _wait_for_work(
 ) -> Command[Any]:
     if not what.strip():
         raise ToolException("what must not be empty")
-    result = f"Waiting for {what.strip()}. Do what you can without it, then end your turn."
+    text = f"Waiting for {what.strip()}. Do what you can without it, then end your turn."
     entry = {"id": call_id, "on": "work", "what": what.strip(), "until": time() + seconds}
-    told = ToolMessage(result, tool_call_id=call_id, name=wait_for_work.name)
-    return Command(update={"messages": [told], "waiting_on": [entry]})
+    result = ToolMessage(text, tool_call_id=call_id, name=wait_for_work.name)
+    return Command(update={"messages": [result], "waiting_on": [entry]})
 
 
 wait_for_work = StructuredTool.from_function(_wait_for_work, name="wait_for_work", description=DESCRIPTION)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.server_window import ask_server_window, note_server_window
 from wakeloop.model.context_window import read_profile_window
 from wakeloop.testing import ScriptedModel
@@ -92,7 +93,7 @@ def test_the_window_of_each_server(serve: Any, server: str) -> None:
     seen: list[str] = []
     url = serve(paths, seen)
     model = ScriptedModel()
-    note_server_window(model, url, "m")
+    note_server_window(model, AgentSpec(model="openai:m", base_url=url))
     assert read_profile_window(model) == window
     before = len(seen)
     assert ask_server_window(url, "m", "") == window

@@ -1,7 +1,7 @@
 """Thread commands: run, resume, chat, show, and others."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -57,8 +57,10 @@ def run(
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
     text = read_stdin() if request == "-" else request
     where, seconds = DatabaseFile.of(db), parse_wait(wait)
-    more: dict[str, Any] = {"output": shown, "ask": not yes, "trust": trust}
-    raise typer.Exit(run_request(text, given, where, thread, todos, wait=seconds, **more))
+    code = run_request(
+        text, given, where, thread, todos, output=shown, ask=not yes, trust=trust, wait=seconds
+    )
+    raise typer.Exit(code)
 
 
 @report_errors()
@@ -85,8 +87,8 @@ def resume(
 
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
     where, seconds = DatabaseFile.of(db), parse_wait(wait)
-    more: dict[str, Any] = {"output": shown, "ask": not yes, "trust": trust}
-    raise typer.Exit(resume_thread(thread, message, given, where, wait=seconds, **more))
+    code = resume_thread(thread, message, given, where, output=shown, ask=not yes, trust=trust, wait=seconds)
+    raise typer.Exit(code)
 
 
 @report_errors()
