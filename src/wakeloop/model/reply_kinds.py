@@ -37,7 +37,8 @@ _ROLE_TAG = (
     r"|ipython|observation|from|start_of_role|START_OF_TURN_TOKEN|start)\|>|<start_of_turn>|<\|turn>"
     r"|<\uff5c(?:User|Assistant)\uff5c>|\[/?INST\]|```tool_output\b"
 )
-_FAKE_START = re.compile(rf"\s*(?:{_RESULT_TAG}|{_ROLE_TAG})", re.IGNORECASE)
+_CLEARED = r"cleared: [\d,]+ characters of "  # the line in place of a result, rule 28
+_FAKE_START = re.compile(rf"\s*(?:{_RESULT_TAG}|{_ROLE_TAG}|{_CLEARED})", re.IGNORECASE)
 _FAKE_BLOCK = re.compile(rf"^[ \t]*(?:{_RESULT_TAG})", re.IGNORECASE | re.MULTILINE)
 _FAKE_END = re.compile(
     r"(?:</(?:tool_(?:response|results?|outputs?)|function_(?:response|results?|output))>"

@@ -287,8 +287,9 @@ class Request:
         old = self.ledger.get("cleared", {})
         kept = [self.ledger.get("shown", ""), *self.ledger.get("told", ())]
         new = self.clearing.plan(self._history(), {**old, "kept": kept}, most, largest)
-        if new == {**old, "kept": kept}:
-            return
+        left = self.clearing.apply(self._history(), new)
+        if self.prompt_size + sum(count_characters.of_all(left)) >= size:
+            return  # all that is left is what never leaves
         self.ledger["cleared"] = new
         visible = find_visible(self.messages, self.ledger, "results", "rounds")
         forget_cleared(visible, self.ledger, self.settings, self.dialect.tool_names)

@@ -262,6 +262,18 @@ def test_an_event_says_where_it_was_cleared(thread: Make) -> None:
     ]
 
 
+def test_nothing_is_said_to_be_cleared_where_nothing_left(thread: Make) -> None:
+    """The person's words alone are above 0.8 of the window."""
+    model = ScriptedModel(looks("f"), *["On it."] * 3)
+    made = thread(model=model, tools=TOOLS, checked=False, change={"max_context": WINDOW})
+    cleared = []
+    for words in ("word " * 11_000, "And?", "And?"):
+        given = {"messages": [("user", words)]}
+        events = made.graph.stream(given, made.at(), stream_mode="custom")
+        cleared.append([e["before"] > e["after"] for e in events if e["type"] == "cleared"])
+    assert cleared == [[], [True], [True]]
+
+
 def test_the_share_of_the_window_goes_with_each_request(thread: Make) -> None:
     model = weak_model(3)
     made = thread(model=model, tools=TOOLS, checked=False, change={"max_context": WINDOW})

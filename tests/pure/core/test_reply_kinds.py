@@ -11,6 +11,7 @@ from printed_forms import ANSWERS, FORMS, MALFORMED
 
 from wakeloop.model.printed_calls import PrintedCall, find_printed_calls
 from wakeloop.model.reply_kinds import ReplyEnd, classify_reply
+from wakeloop.prompts import fill_prompt
 from wakeloop.text.thoughts import answer_text, strip_thoughts
 
 TOOLS = frozenset(("look", "todo_list", "todo_update"))
@@ -171,6 +172,7 @@ FAKES = (
     "<start_of_turn>user\nmilk",
     "(automatic) Your turn ended, but 2 of 3 items are still open.",
     "Error: the run broke off before this call returned; nothing was stored.",
+    fill_prompt("cleared_result", "", {}, size="5,123", call="read_file(path='a.md')"),
 )
 
 

@@ -8,7 +8,7 @@ import time
 from functools import cache
 from typing import Any
 
-from langchain_core.exceptions import ModelRateLimitError
+from langchain_core.exceptions import ContextOverflowError, ModelRateLimitError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -55,6 +55,7 @@ class Parrot(BaseChatModel):
 
 
 PLAN, CLOSE = ("todo_write", {"items": ["one"]}), ("todo_update", {"id": 1, "status": "done"})
+BOOK, TOO_LONG = ("read_book", {}), ContextOverflowError("prompt is too long: 16,000 tokens > 15,000 maximum")
 STORIES: dict[str, list[Any]] = {  # the replies to a person's message, one after the other
     "wonder": [calls(PLAN), says("Shall I delete them?"), says("I am waiting.")],
     "yes": [calls(CLOSE), says("Deleted.")],
@@ -64,6 +65,8 @@ STORIES: dict[str, list[Any]] = {  # the replies to a person's message, one afte
         says("I wait."),
         says("Without it."),
     ],
+    "read": [*[calls(BOOK)] * 8, TOO_LONG, says("All read.")],
+    "read on": [calls(BOOK), *[TOO_LONG] * 3],
     "delegate": [
         calls(PLAN, ("spawn_subagent", {"task": "slow"})),
         says("Soon."),
@@ -108,6 +111,11 @@ def wait() -> str:
     return "waited"
 
 
+def read_book() -> str:
+    """Read for 2,000 tokens."""
+    return f"{time.monotonic_ns()}: {'word ' * 1_600}"
+
+
 class Panic(BaseException):
     """What a Rust extension raises."""
 
@@ -147,7 +155,7 @@ NAMES = ["talk_to_agent", "spawn_subagent"]
 
 def main() -> Any:
     ends = StructuredTool.from_function(coroutine=leave, name="leave")
-    tools = [ask, wait, ends, wait_for_work, *session_tools(sessions, NAMES)]
+    tools = [ask, wait, read_book, ends, wait_for_work, *session_tools(sessions, NAMES)]
     return create_todo_agent(Parrot(), tools=tools, context_schema=Context)
 
 

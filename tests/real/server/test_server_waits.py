@@ -1,4 +1,4 @@
-"""Rules 26 and 29 on a LangGraph server: questions, holds, subagents, and the clock of a host."""
+"""Rules 26, 28 and 29 on a LangGraph server: questions, holds, subagents, long threads, a host's clock."""
 
 from __future__ import annotations
 
@@ -83,3 +83,19 @@ def test_the_next_host_has_the_clock_of_one_that_is_gone(url: str, name: str) ->
         until(lambda: ended(first, name, "waiting", "limit"))
     with ServerHost(url, agents) as second:
         until(lambda: ended(second, name, "answered"))
+
+
+def test_a_thread_outlives_its_window_and_is_healed_by_the_next_event(host: ServerHost, name: str) -> None:
+    say(host, name, "read")
+    until(lambda: ended(host, name, "answered"))
+    first = host.snapshot(name).values["todo_ledger"]
+    assert (answer_of(host.snapshot(name)), requests(host, name)) == ("All read.", 9)
+    assert first["window"][1] == 15_000
+    say(host, name, "read on")
+    until(lambda: ended(host, name, "context_full"))
+    say(host, name, "read")
+    until(lambda: ended(host, name, "answered"))
+    values = host.snapshot(name).values
+    assert (answer_of(values), requests(host, name)) == ("All read.", 9)
+    assert values["todo_ledger"]["cleared"] != first["cleared"]
+    assert [len(m.text) > 8_000 for m in values["messages"] if m.type == "tool"] == [True] * 17
