@@ -12,7 +12,7 @@ STDOUT, STDERR = 1, 2  # file descriptors
 
 @contextmanager
 def keep_stdout_for_data() -> Iterator[TextIO]:
-    """Yield stdout, while whatever else writes there writes to stderr: the user's own tools, their children.
+    """Yield stdout, and send to stderr whatever else is written there, by the user's tools or their children.
 
     The descriptor itself is moved, because a child process, a C library or `os.write` knows no `sys.stdout`.
     It stays moved until the process ends: what a module prints at exit is not data either.
@@ -26,7 +26,7 @@ def keep_stdout_for_data() -> Iterator[TextIO]:
     try:
         yield data
     finally:
-        if data is out:  # a stream in memory, whose owner goes on with it
+        if data is out:  # a stream in memory, which its owner keeps using
             sys.stdout = out
 
 

@@ -18,7 +18,7 @@ TICK_SECONDS = 0.2
 
 
 def parse_wait(text: str | None) -> float:
-    """Return the seconds of `--wait`: 15m, 1h30m, 90; 'none' waits for nothing."""
+    """Return the seconds of `--wait`: 15m, 1h30m, 90; 'none' is 0."""
     if text is None:
         return DEFAULT_WAIT
     if text.strip() in ("none", "0"):

@@ -1,4 +1,4 @@
-"""Tries with a model what a run does with it."""
+"""Tries out what a run needs from a model."""
 
 from dataclasses import dataclass, field
 from functools import reduce
@@ -17,7 +17,7 @@ TRIAL_TOOL: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": "ready",
-        "description": "Tell that you are ready.",
+        "description": "Say that you are ready.",
         "parameters": {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]},
     },
 }

@@ -131,7 +131,7 @@ def settings_from_spec(spec: AgentSpec, *, person: bool | None = None) -> LoopSe
     """Return a spec's settings: its preset plus what was set; an agent file's settings are whole.
 
     Unless it was set otherwise, a question in words is put to the `person` at the other end at once; where
-    there is none, the model continues with what needs no answer. None leaves the preset's own value.
+    nobody is there, the model continues with what needs no answer. None leaves the preset's own value.
     """
     settings = preset(spec.preset).model_copy(update=spec.settings)
     if person is not None and settings.announces and "on_question" not in spec.settings:

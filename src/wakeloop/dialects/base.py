@@ -24,7 +24,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class InvalidArguments(Exception):  # noqa: N818 - a finding about a call, not an error of the program
-    """The arguments of a todo call do not fit its schema. The message says what is expected."""
+    """The arguments of a todo call do not fit its schema. The message says how they should look."""
 
 
 def parse_json_list(value: Any) -> Any:
@@ -157,7 +157,7 @@ class Dialect:
             raise InvalidArguments(self.explain_misfit(name, error)) from None
 
     def explain_misfit(self, name: str, error: ValidationError) -> str:
-        """Return what is wrong with a call: the place, the value, and what is allowed."""
+        """Return what is wrong with a call: the place, the value, and the allowed values."""
         return f"{name}: {explain_validation_error(self._get_tool(name), error)}"
 
     def _get_tool(self, name: str) -> type[BaseModel]:

@@ -94,7 +94,7 @@ class Parley(Dialect):
                 return Show()
 
     def render_result(self, outcome: Outcome) -> str:
-        """Render what was stored: numbers, statuses, counts."""
+        """Render the stored items: numbers, statuses, counts."""
         todos = outcome.board.todos
         match outcome.operation:
             case Add():

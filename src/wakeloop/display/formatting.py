@@ -74,7 +74,7 @@ def format_ending(session: Mapping[str, Any], messages: Sequence[Any] | None = N
 
 
 def format_wait(on: str, until: float | None, now: float | None = None) -> str:
-    """Say for what a thread waits, and until when in local time: with the date unless it is today's."""
+    """Say what a thread waits for, and until when in local time: with the date unless it is today."""
     words = WAITS.get(on, on)
     if until is None:
         return words
@@ -85,7 +85,7 @@ def format_wait(on: str, until: float | None, now: float | None = None) -> str:
 
 
 def format_waiting(row: Mapping[str, Any]) -> Iterator[str]:
-    """Yield for what a thread waits, its question, and what code misses, as lines that name the thread."""
+    """Yield lines that say what a thread waits for, its question, and what its goal still misses."""
     name = clean_line(str(row["thread"]))
     if row["on"]:
         yield f"{name}: waits for {format_wait(row['on'], row['until'])}."

@@ -178,7 +178,7 @@ class Ledger(TypedDict, total=False):
     # steps from one request to the next without tools
     hooks: Run[Annotated[list[Any], _exactly(int, int, int)]]
     formats: Run[Literal[True, "provider"]]  # the agent asks for a format: by a tool, or by the provider
-    # the context window (rule 28): what is cleared; the last counted request, as characters, tokens,
+    # the context window (rule 28): how far it is cleared; the last counted request, as characters, tokens,
     # hundredths of characters per token, and the window; what a refusal of this model has taught
     cleared: Thread[Cleared]
     counted: Thread[Annotated[list[Any], _exactly(int, int, int, int)]]

@@ -1,4 +1,4 @@
-"""Waits: for what, until when, and what has not come."""
+"""What a thread waits for, until when, and what has not come."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ LONGEST_WAIT = 3600.0  # seconds in a row for a peer, a subagent or a condition;
 LIMIT_MARGIN = 2.0  # seconds after the time that a server stated: clocks differ
 CLOCK_MARGIN = 0.1  # seconds after the time of a wait, for a host's clock
 MOST_LIMIT_WAITS = 2  # without a reply in between
-LONGEST_NAME = 200  # characters of what is waited for
+LONGEST_NAME = 200  # characters
 HAS_CEILING = frozenset(("peer", "subagent", "condition"))
 KICKED = frozenset(("work", "limit", "condition"))
 WAIT_KEYS = ("on", "until", "question")  # of a waiting session
@@ -55,13 +55,13 @@ def read_wait_end(entry: object) -> float | None:
 
 
 def ends_by_kick(entry: object, now: float) -> bool:
-    """Tell whether a kick ends a wait: work and limits may be over, and a condition is asked about."""
+    """Tell whether a kick ends a wait: work and limits may be over, and a condition is checked again."""
     until = read_wait_end(entry)
     return read_wait_kind(entry) in KICKED or (until is not None and until <= now)
 
 
 def describe_waiting(waiting_on: Sequence[Any]) -> dict[str, Any]:
-    """Return what a waiting session says: `on`, and `until` and `question` if there are such."""
+    """Return a waiting session's `on`, and its `until` and `question` if it has them."""
     session: dict[str, Any] = {"on": find_waiting_party(waiting_on)}
     if (first := find_next_wait(waiting_on)) is not None:
         session["until"] = first["until"]
@@ -71,7 +71,7 @@ def describe_waiting(waiting_on: Sequence[Any]) -> dict[str, Any]:
 
 
 def set_ceilings(waiting_on: Sequence[Any], now: float) -> list[Any]:
-    """Return the entries that a run parks with: a wait for others gets a time at which it ends."""
+    """Return the entries that a run parks with. A wait for others gets a time at which it ends."""
     timed = []
     for entry in waiting_on:
         limited = isinstance(entry, Mapping) and read_wait_kind(entry) in HAS_CEILING
@@ -88,7 +88,7 @@ def build_limit_entry(until: float) -> dict[str, Any]:
 
 
 def build_clock_event(waiting_on: Sequence[Any], now: float) -> WakeEvent | None:
-    """Return the event with which a host continues a thread whose time has come; None before that."""
+    """Return the event by which a host continues a thread whose time has come; None before that."""
     due = find_next_wait(waiting_on)
     if due is None or due["until"] > now:
         return None
@@ -98,7 +98,7 @@ def build_clock_event(waiting_on: Sequence[Any], now: float) -> WakeEvent | None
 def render_ended_waits(
     late: Sequence[Mapping[str, Any]], over: Sequence[Mapping[str, Any]], settings: LoopSettings, folder: str
 ) -> str:
-    """Return what a model reads of waits that ended: those that are `late`, and work that may be over."""
+    """Return a message about waits that have ended: those that are `late`, and work that may be over."""
     parts = list[str]()
     for name, entries in (("not_come", late), ("work_over", over)):
         if entries:

@@ -66,11 +66,12 @@ class ReplyWatcher(BaseCallbackHandler):
     - calls that do not fit a message, or that the server could not parse;
     - a refusal that the client raises instead of returning it;
     - with `formats`, whatever a client raises in place of a result in the format;
-    - with `retries_unstreamed`, a stream that ended before it began, which is what a reply looks like that is
-      no stream. `never_began` is true for it;
+    - with `retries_unstreamed`, a stream that ended before it began: a reply that is not a stream looks like
+      that. `never_began` is true for it;
     - with `waits`, a refusal for rate or quota that states a time: `limited_until` has it;
-    - with `forced`, a refusal of the choice that forces a call. `drops_choice` is true for it, also if other
-      code caught the error: the same request is made without that choice, and `forced` is false from then on.
+    - with `forced`, a refusal of the choice that forces a call. `choice_refused` is true for it, also if
+      other code caught the error: the same request is made without that choice, and `forced` is false from
+      then on.
     - with `takes_refusals`, a refusal because the request is too long, also if other code caught the error:
       `too_long` has what it says.
 

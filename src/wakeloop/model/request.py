@@ -320,7 +320,7 @@ class Request:
         return find_window(self.settings, self.ledger, self.model.name, self.model.window)
 
     def clear_history(self) -> Sequence[AnyMessage]:
-        """Return the history as the model sees it, without what is cleared."""
+        """Return the history as the model sees it, without the cleared parts."""
         cleared = self.ledger.get("cleared")
         return self.clearing.apply(self._history(), cleared) if cleared else self._history()
 

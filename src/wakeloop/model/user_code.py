@@ -10,7 +10,7 @@ from wakeloop.model.redaction import collect_secrets, redact_error
 from wakeloop.model.tool_results import error_text
 from wakeloop.text.characters import shorten, to_one_line
 
-LONGEST_TEXT = 500  # characters of what was raised; the cause has all of it
+LONGEST_TEXT = 500  # characters of an error; the cause has all of it
 
 
 @contextmanager

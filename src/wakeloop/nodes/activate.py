@@ -302,15 +302,17 @@ class Activate(Node):
             self.dialect, settings, found.todos, state["todo_goal"], owed, results, doubt=doubt
         )
         waited = render_ended_waits(late, opening.kicked_work, settings, self.dialect.prompt_folder)
-        if waited and wakes and opening.needs_reply:
-            text, waited = Notices(waited=waited, nudge=text).compose(), ""
+        # where the input says something, its message says this, too
+        with_input, alone = (waited, "") if opening.needs_reply else ("", waited)
+        if wakes:
+            text = Notices(waited=with_input, nudge=text).compose()
         arrived = opening.build_messages(text if wakes else events)
         shows_list = bool(wakes and arrived and count_open(found.todos))
         if not wakes:
             reasons = []
             changes = self.render_new_list(found, arrived)
-            said, waited = (waited, "") if opening.needs_reply else ("", waited)
-            notices = Notices(changes=changes, earlier=self.name_old_items(found, notes), waited=said)
+            earlier = self.name_old_items(found, notes)
+            notices = Notices(changes=changes, earlier=earlier, waited=with_input)
             filler = self.fill_prompt(settings, "continued")
             placed = place_notices(arrived, notices, "activate", filler=filler)
             arrived += [with_list_stamp(message, stamp_of(found.todos)) for message in placed]
@@ -320,7 +322,7 @@ class Activate(Node):
             notes["shown"] = arrived[-1].id or ""
         say = partial(self.fill_prompt, settings)
         missing = "" if doubt else render_missing(self.dialect, settings, notes)
-        opener = Notices(waited=waited, missing=missing, nudge=text).compose()
+        opener = Notices(waited=alone, missing=missing, nudge=text).compose()
         opener = opener or announce(say("activate"), settings, "activate")
         message, standing = make_user_message("activate", opener, doubt=doubt), notes.get("standing", ())
         if count_open(found.todos) and doubt is None:

@@ -55,7 +55,7 @@ class Patience:
         self.away_since, self.logged = None, False
 
 
-def wait_out(call: Callable[[], T], patience: Patience, repair: Callable[[], object]) -> T:
+def wait_out(call: Callable[[], T], patience: Patience, repair: Callable[[], object] = lambda: None) -> T:
     """Call, and call again while the database is away. Raises the last error if the wait ends first.
 
     The call must be one transaction that may be repeated: it may have been committed although it failed.
@@ -76,7 +76,9 @@ def wait_out(call: Callable[[], T], patience: Patience, repair: Callable[[], obj
             return result
 
 
-async def await_out(call: Callable[[], Awaitable[T]], patience: Patience, repair: Callable[[], object]) -> T:
+async def await_out(
+    call: Callable[[], Awaitable[T]], patience: Patience, repair: Callable[[], object] = lambda: None
+) -> T:
     """Await a call, and again while the database is away."""
     failures = list[float]()
     while True:

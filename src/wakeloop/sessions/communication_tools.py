@@ -224,7 +224,7 @@ class SessionTools:
         """Return a sentence for the sender if a person holds the thread; else ""."""
         try:
             on = self.host.status(thread_id).on
-        except Exception:  # noqa: BLE001 - it is sent, and the note is an extra
+        except Exception:  # noqa: BLE001 - the message was sent; only this note is missing
             return ""
         return f" A person holds {thread_id}: it will read this once it is released." if on == "hold" else ""
 

@@ -175,7 +175,7 @@ class ThreadInput:
 
     @computed_once
     def late_waits(self) -> list[Any]:
-        """The waits that end because their time is over, without what was waited for."""
+        """The waits that end because their time is over, although nothing has come."""
         late: list[Any] = []
         for wait in self.ended_waits:
             came = self.answers(wait) or (read_wait_kind(wait) == "work" and not self.is_kick)
@@ -185,7 +185,7 @@ class ThreadInput:
 
     @property
     def kicked_work(self) -> list[Any]:
-        """The background work that a kick says something about before its time is over."""
+        """The background work that a kick reports on before its time is over."""
         if not self.is_kick:
             return []
         ended = [wait for wait in self.ended_waits if read_wait_kind(wait) == "work"]

@@ -27,9 +27,9 @@ class PatientStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations; repeat them while the database is away."""
         given = [*ops]
-        return wait_out(lambda: self.store.batch(given), self.patience, lambda: None)
+        return wait_out(lambda: self.store.batch(given), self.patience)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations; repeat them while the database is away."""
         given = [*ops]
-        return await await_out(lambda: self.store.abatch(given), self.patience, lambda: None)
+        return await await_out(lambda: self.store.abatch(given), self.patience)

@@ -1,9 +1,9 @@
-"""Steering: words and edits for a run under way.
+"""Steering: a person's words and edits for a run under way.
 
 `steer` puts an entry into the store. The graph reads the entries of its thread when a run begins, before each
-request and at each turn's end. What it takes is stored in one checkpoint with the entry's id, and the entry
-is deleted with the next read, one superstep later at the earliest. So a run that was killed finds everything
-that it has not stored, and nothing that it has.
+request and at each turn's end. It stores what it takes in one checkpoint with the entry's id, and deletes the
+entry with the next read, at least one superstep later. So a run that was killed finds exactly those entries
+again that it had not stored.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -110,7 +110,9 @@ def build_value(message: object, edits: Mapping[str, Any] | None) -> dict[str, A
     value: dict[str, Any] = {}
     if message is not None:
         if not isinstance(message, str) or is_blank(message):
-            raise ArgumentError(f"`message` must be words, got {shorten(repr(message))}.")
+            raise ArgumentError(
+                f"`message` must be a string that is not blank, got {shorten(repr(message))}."
+            )
         value["message"] = storable_text(message)
     if edits:
         value["edits"] = ListEdits.read(edits).to_json()
@@ -150,7 +152,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class StoreRead:
-    """What a node asks of the store: to delete what its thread has taken, and to say what waits."""
+    """A node's calls of the store: delete the entries that its thread has taken, read those that wait."""
 
     store: BaseStore
     namespace: tuple[str, ...]
@@ -216,7 +218,7 @@ def list_waiting_threads(store: BaseStore) -> list[str]:
 
 
 def drop_waiting(store: BaseStore, thread_id: object, entries: Sequence[Entry]) -> None:
-    """Delete entries that nobody shall take."""
+    """Delete entries, so that no run takes them."""
     if entries:
         read_store(StoreRead(store, name_thread(thread_id), [entry.id for entry in entries], wanted=False))
 
@@ -303,7 +305,7 @@ def build_words(entries: Sequence[Entry], messages: Sequence[BaseMessage], fille
 
 
 def find_ended_waits(waiting_on: Sequence[Any] | None) -> dict[str, Any]:
-    """Return the update that ends the waits which a person's words answer."""
+    """Return the update that ends the waits that a person's words answer."""
     waits = tuple(waiting_on or ())
     said = ThreadInput(new_input=True, events=(), has_ledger=True, waiting_on=waits)
     ended = [wait.get("id") if isinstance(wait, Mapping) else wait for wait in waits if said.answers(wait)]

@@ -116,7 +116,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one call: an error, or what was stored. `board` is the list after it.
+    """The outcome of one call: an error, or the stored items. `board` is the list after it.
 
     `touched` are the ids it wrote, `dropped` the open items that a new list left out, `denied` the verifier's
     reasons by id, `repeated` the ids of open items that it tried to add again; `has_other_calls` says that
