@@ -23,7 +23,7 @@ from wakeloop.display.formatting import (
 )
 from wakeloop.display.screen import Line
 from wakeloop.loop.gates import ExitCode, choose_exit_code
-from wakeloop.loop.waits import KICKED
+from wakeloop.loop.waits import ENDED_BY_KICK
 from wakeloop.thread.thread_status import answer_of, read_session, session_of
 from wakeloop.todos.items import is_open
 
@@ -84,7 +84,7 @@ def closing_lines(
         lines.append(Line("way", f"To answer: {resume_command(thread, database, 'your answer')}"))
         if any(wants_approval(one.value) for one in questions):
             lines.append(Line("note", f"The answer: {APPROVAL_HELP}."))
-    elif session["state"] in ("running", "idle") or session["open"] or session.get("on") in KICKED:
+    elif session["state"] in ("running", "idle") or session["open"] or session.get("on") in ENDED_BY_KICK:
         lines.append(Line("way", f"To continue: {resume_command(thread, database)}"))
     return lines
 

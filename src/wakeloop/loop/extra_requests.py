@@ -31,7 +31,7 @@ def may_steer(case: Case) -> bool:
     return not answered and not find_obstacle(case, case.costs.correction)
 
 
-def heed_person(case: Case) -> Literal["steer"] | None:
+def continue_steered(case: Case) -> Literal["steer"] | None:
     """Continue with the words that a person has steered in since the last request."""
     return "steer" if case.steered and may_steer(case) else None
 

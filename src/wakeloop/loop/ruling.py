@@ -12,11 +12,11 @@ from typing import Literal
 from wakeloop.loop.case import Case
 from wakeloop.loop.extra_requests import (
     GOAL_ENDS,
+    continue_steered,
     correct_or_end,
     end_by_goal,
     find_obstacle,
     format_or_end,
-    heed_person,
     is_guarded,
     may_ask_for_list,
     may_audit,
@@ -84,6 +84,6 @@ def stop(case: Case) -> Ruling | None:
     return correct_or_end(case, reason) if is_guarded(case, reason) else format_or_end(case, reason)
 
 
-STEPS: tuple[Callable[[Case], Ruling | None], ...] = (end_formatted, heed_person, ask_about_list, stop)
+STEPS: tuple[Callable[[Case], Ruling | None], ...] = (end_formatted, continue_steered, ask_about_list, stop)
 """The questions at a turn's end, in this order. A step that spends a request or a cycle comes before `stop`,
 and says by itself where a gate would answer first."""

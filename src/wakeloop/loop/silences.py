@@ -59,7 +59,7 @@ def note_doubt(notes: Ledger, doubt: Doubt | None, *, subagents: bool) -> None:
         notes["woken"] = doubt or "plain"
 
 
-def heed_words(notes: Ledger, settings: LoopSettings, *, some_open: int) -> None:
+def restart_counts(notes: Ledger, settings: LoopSettings, *, some_open: int) -> None:
     """Begin the counts of silence and idleness anew, because a person has steered words in (rule 26).
 
     The words may tell the model to stop, as a message over the items of an earlier activation may.

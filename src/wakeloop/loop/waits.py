@@ -15,9 +15,9 @@ CLOCK_MARGIN = 0.1  # seconds after the time of a wait, for a host's clock
 MOST_LIMIT_WAITS = 2  # without a reply in between
 LONGEST_NAME = 200  # characters
 HAS_CEILING = frozenset(("peer", "subagent", "condition"))
-KICKED = frozenset(("work", "limit", "condition"))
+ENDED_BY_KICK = frozenset(("work", "limit", "condition"))
 WAIT_KEYS = ("on", "until", "question")  # of a waiting session
-CONTINUES = frozenset(("peer", "subagent", "work"))
+CONTINUED_AFTER = frozenset(("peer", "subagent", "work"))
 """After the time of these waits the activation continues for one wake. A condition is checked instead."""
 
 
@@ -57,7 +57,7 @@ def read_wait_end(entry: object) -> float | None:
 def ends_by_kick(entry: object, now: float) -> bool:
     """Tell whether a kick ends a wait: work and limits may be over, and a condition is checked again."""
     until = read_wait_end(entry)
-    return read_wait_kind(entry) in KICKED or (until is not None and until <= now)
+    return read_wait_kind(entry) in ENDED_BY_KICK or (until is not None and until <= now)
 
 
 def describe_waiting(waiting_on: Sequence[Any]) -> dict[str, Any]:

@@ -61,7 +61,7 @@ from wakeloop.text.marks import (
     split_result_text,
 )
 from wakeloop.thread.judges import Play, ask_about_items
-from wakeloop.thread.steering import look
+from wakeloop.thread.steering import query_store
 from wakeloop.thread.tool_reviews import ToolReviews, find_asking_tools
 from wakeloop.todos.items import count_open
 
@@ -137,7 +137,7 @@ class AgentRequest:
             return None
         if not self.has_looked:  # what a retry would read again is not stored yet
             self.has_looked = True
-            self.exchange.entries = yield from look(self.exchange.plan_read())
+            self.exchange.entries = yield from query_store(self.exchange.plan_read())
         self.adopt_history()
         return self.build_model_request()
 

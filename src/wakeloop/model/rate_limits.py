@@ -39,7 +39,7 @@ EPOCH_SECONDS = 1e9
 #                      https://cloud.google.com/apis/design/errors#error_payloads (google.rpc.RetryInfo)
 # Bedrock states no time: "Too many tokens, please wait before trying again."
 #                      https://docs.aws.amazon.com/bedrock/latest/userguide/troubleshooting-api-error-codes.html
-STATED = ("retry-after-ms", "retry-after", "x-ratelimit-reset")
+TIME_HEADERS = ("retry-after-ms", "retry-after", "x-ratelimit-reset")
 
 _UNIT_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _SPAN = re.compile(
@@ -80,7 +80,7 @@ def find_retry_time(error: BaseException, now: float) -> float | None:
 
 def read_stated_time(headers: Mapping[str, str], now: float) -> float | None:
     """Return the time that headers state; their names are in lower case."""
-    for name in STATED:
+    for name in TIME_HEADERS:
         if (value := headers.get(name)) is not None:
             seconds = MILLISECONDS if name.endswith("-ms") else 1
             if (time := _read_time(value, now, seconds)) is not None:

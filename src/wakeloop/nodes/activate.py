@@ -41,7 +41,7 @@ from wakeloop.thread.inputs import ThreadInput, find_inbox_fault, merge_settings
 from wakeloop.thread.judges import Judges, Play, Query, take_verdict
 from wakeloop.thread.repair import Repairs, plan_repairs
 from wakeloop.thread.stale_input import InputVersion, discard_stale_input
-from wakeloop.thread.steering import Entry, is_closed, look, plan_read, take_entries
+from wakeloop.thread.steering import Entry, is_steering_blocked, plan_read, query_store, take_entries
 from wakeloop.todos.changes import make_todos_event, write_all
 from wakeloop.todos.items import (
     OperationRefused,
@@ -53,7 +53,7 @@ from wakeloop.todos.items import (
 )
 from wakeloop.todos.stamps import stamp_of
 
-REPEATED = frozenset(("end", "unasked", "refused"))  # notes of a run that waited for a limit
+DROPPED_BY_REPEAT = frozenset(("end", "unasked", "refused"))  # notes of a run that waited for a limit
 ON_HOLD = (
     "The thread is on hold, so its events were not taken. Send a person's message, or release it with "
     "release_thread(agent, config)."
@@ -112,7 +112,7 @@ class Activate(Node):
         old: Ledger = {**read_notes(state)}
         check_channels(state)
         entries = yield from self.read_entries(state, old)
-        state = add_words(state, entries)
+        state = add_steered_events(state, entries)
         try:
             found = self.read_input(state, old)
         except (SettingsError, OperationRefused) as refusal:
@@ -150,9 +150,9 @@ class Activate(Node):
         if find_inbox_fault(state):
             return []
         is_spoken = ThreadInput.read(state, old, self.clock()).is_spoken
-        closed = is_closed(state.get("waiting_on")) and not is_spoken
+        closed = is_steering_blocked(state.get("waiting_on")) and not is_spoken
         wanted = not closed and not self.find_standing_calls(state, old)
-        return (yield from look(plan_read(old, wanted=wanted)))
+        return (yield from query_store(plan_read(old, wanted=wanted)))
 
     # -- the three steps ---------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class Activate(Node):
         """Return the notes of a new activation, or those of the one that a subagent's result continues."""
         opening, settings, todos = found.opening, found.settings, found.todos
         if opening.repeats_request:
-            notes = drop_keys(found.old, REPEATED)
+            notes = drop_keys(found.old, DROPPED_BY_REPEAT)
         elif opening.continues_activation:
             notes = continue_activation(found.old, todos, settings, waiting=opening.is_waiting)
         else:
@@ -380,7 +380,7 @@ class Activate(Node):
         return overrides
 
 
-def add_words(state: Any, entries: Sequence[Entry]) -> Any:
+def add_steered_events(state: Any, entries: Sequence[Entry]) -> Any:
     """Return the state with what a person said after the last request as the first of its events."""
     words = [entry.as_event() for entry in entries if entry.message]
     return {**state, "todo_inbox": [*words, *(state.get("todo_inbox") or ())]} if words else state

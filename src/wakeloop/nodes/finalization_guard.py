@@ -32,7 +32,7 @@ from wakeloop.loop.replies import RETRY_PROMPTS, has_said_something
 from wakeloop.loop.ruling import rule, rule_without_report
 from wakeloop.loop.run_end import build_session, drop_run_notes, waits_for_limit
 from wakeloop.loop.second_look import find_due, precedes_end
-from wakeloop.loop.silences import build_wait, ends_by_asking, heed_words
+from wakeloop.loop.silences import build_wait, ends_by_asking, restart_counts
 from wakeloop.loop.spending import add_round
 from wakeloop.loop.turn import GUARD, build_case
 from wakeloop.loop.waits import set_ceilings
@@ -52,11 +52,11 @@ from wakeloop.thread.concurrent_runs import (
 from wakeloop.thread.handoff import build_handoff
 from wakeloop.thread.judges import Judges, Play, Query, ask_about_items, take_verdict
 from wakeloop.thread.steering import (
-    build_words,
+    build_steered_messages,
     find_ended_waits,
-    is_closed,
-    look,
+    is_steering_blocked,
     plan_read,
+    query_store,
     take_entries,
 )
 from wakeloop.todos.changes import make_todos_event, write_all
@@ -123,15 +123,15 @@ class FinalizationGuard(Node):
         case = self.build_case(state, ledger)
         if case.again is not None or ledger.get("unasked"):  # the store has been read in this superstep
             return (yield from self.judge_goal(state, ledger, case, measured=measured))
-        entries = yield from look(plan_read(ledger, wanted=may_steer(case)))
+        entries = yield from query_store(plan_read(ledger, wanted=may_steer(case)))
         update = take_entries(entries, ledger, state["todos"], self.dialect)
         if "todos" in update:
             state = {**state, "todos": update["todos"]["all"]}
             gave_up = has_given_up(ledger, state["todos"])
             case = replace(case, open=count_open(state["todos"]), gave_up=gave_up)
         filler = fill_prompt("continued", self.dialect.prompt_folder, case.settings.prompts)
-        if words := build_words(entries, state["messages"], filler):
-            heed_words(ledger, case.settings, some_open=case.open)
+        if words := build_steered_messages(entries, state["messages"], filler):
+            restart_counts(ledger, case.settings, some_open=case.open)
             case = replace(case, steered=True, called_by=None, idle_wakes=0)
             update |= {"messages": words, **find_ended_waits(state.get("waiting_on"))}
         ruled = yield from self.judge_goal(state, ledger, case, measured=measured)
@@ -220,7 +220,7 @@ class FinalizationGuard(Node):
             settings,
             goal=ledger.get("goal") if self.judges.done_when is not None else None,
             waiting=bool(state.get("waiting_on")),
-            closed=is_closed(state.get("waiting_on")),
+            closed=is_steering_blocked(state.get("waiting_on")),
             owed=bool(find_owed_replies(state)),
             subagents=bool(state.get("todo_subagents")),
             drained=get_runtime().drain_requested,

@@ -27,7 +27,7 @@ from wakeloop.loop.replies import (
     note_reply,
     note_unreadable_reply,
 )
-from wakeloop.loop.silences import heed_words
+from wakeloop.loop.silences import restart_counts
 from wakeloop.loop.spending import add_request, add_round, build_spent_event, find_spent_budget
 from wakeloop.loop.waits import MOST_LIMIT_WAITS, build_limit_entry
 from wakeloop.model.context_window import RequestedModel
@@ -46,9 +46,9 @@ from wakeloop.text.thoughts import answer_text
 from wakeloop.thread.steering import (
     Entry,
     StoreRead,
-    build_words,
+    build_steered_messages,
     find_ended_waits,
-    is_closed,
+    is_steering_blocked,
     plan_read,
     take_entries,
 )
@@ -119,7 +119,7 @@ class Exchange:
     def plan_read(self) -> StoreRead | None:
         """Return the read of the store before this request, unless the last node has read it for that."""
         wanted = self.asking is None and "looked" not in self.ledger
-        return plan_read(self.ledger, wanted=wanted and not is_closed(self.state.get("waiting_on")))
+        return plan_read(self.ledger, wanted=wanted and not is_steering_blocked(self.state.get("waiting_on")))
 
     def find_end(self) -> EndReason | None:
         """Find out why the run ends before this request, if it does."""
@@ -149,17 +149,17 @@ class Exchange:
         note_work(self.messages, self.ledger, self.settings)
         model = RequestedModel(self.context.model_name, self.context.window, self.context.tools)
         request = Request(self.state, self.todos, self.ledger, self.settings, self.context.dialect, model)
-        self.heed_person(request)
+        self.add_steered_words(request)
         # a nudge that was written after the changes shows them
         request.say_changes(is_older=written is None and self.ledger.get("unseen") == noted)
         request.add_reminder(self.idle)
         return request
 
-    def heed_person(self, request: Request) -> None:
+    def add_steered_words(self, request: Request) -> None:
         """Put the words that a person has steered in into the request."""
-        if words := build_words(self.entries, self.messages, request.fill_prompt("continued")):
+        if words := build_steered_messages(self.entries, self.messages, request.fill_prompt("continued")):
             request.store_writes(words)
-            heed_words(self.ledger, self.settings, some_open=count_open(self.todos))
+            restart_counts(self.ledger, self.settings, some_open=count_open(self.todos))
             self.update |= find_ended_waits(self.state.get("waiting_on"))
             self.idle = 0
             self.asks_for_call = False

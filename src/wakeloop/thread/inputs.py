@@ -11,7 +11,7 @@ from wakeloop.errors import SettingsError
 from wakeloop.loop.inbox import WakeEvent, build_owed_reply, find_event_fault
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.silences import HOLD_WAIT, QUESTION_WAIT, SUBAGENTS_WAIT
-from wakeloop.loop.waits import CONTINUES, read_wait_end, read_wait_kind
+from wakeloop.loop.waits import CONTINUED_AFTER, read_wait_end, read_wait_kind
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.state import TodoState
 from wakeloop.text.characters import fix_surrogates, indent_lines, shorten, to_one_line
@@ -166,7 +166,7 @@ class ThreadInput:
             case "work":
                 return True
             case kind:
-                return kind in CONTINUES and self.is_late(wait)
+                return kind in CONTINUED_AFTER and self.is_late(wait)
 
     def is_late(self, wait: Any) -> bool:
         """Tell whether the time of a wait is over."""
@@ -179,7 +179,7 @@ class ThreadInput:
         late: list[Any] = []
         for wait in self.ended_waits:
             came = self.answers(wait) or (read_wait_kind(wait) == "work" and not self.is_kick)
-            if read_wait_kind(wait) in CONTINUES and self.is_late(wait) and not came:
+            if read_wait_kind(wait) in CONTINUED_AFTER and self.is_late(wait) and not came:
                 late.append(wait)
         return late
 

@@ -24,6 +24,7 @@ from wakeloop.errors import ArgumentError, EditError
 from wakeloop.loop.inbox import STEERING, WakeEvent, name_thread, read_thread_name
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.list_changes import PERSON, note_changes
+from wakeloop.loop.waits import read_wait_kind
 from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.text.characters import is_blank, shorten, storable_text
 from wakeloop.text.marks import make_assistant_message
@@ -36,7 +37,7 @@ from wakeloop.todos.items import Todo
 MOST_TAKEN = 64  # entries at once, whose ids the notes keep until the entries are deleted
 MOST_READ = 1_000
 TOOL_NODES = ("run_tools:", "tools:")
-CLOSED = ("hold", "approval")  # what a thread waits for without taking entries
+BLOCKING_WAITS = ("hold", "approval")  # what a thread waits for without taking entries
 
 
 def steer(
@@ -209,7 +210,7 @@ def find_next_input(graph: CompiledStateGraph[Any, Any, Any, Any], snapshot: Sta
 
 def may_begin(snapshot: StateSnapshot) -> bool:
     """Tell whether what waits for a thread may begin a run: it is at rest, and waits for no approval."""
-    return not (snapshot.tasks or is_closed((snapshot.values or {}).get("waiting_on")))
+    return not (snapshot.tasks or is_steering_blocked((snapshot.values or {}).get("waiting_on")))
 
 
 def list_waiting_threads(store: BaseStore) -> list[str]:
@@ -243,7 +244,7 @@ def plan_read(ledger: Ledger, *, wanted: bool) -> StoreRead | None:
     return StoreRead(store, name_thread(info.thread_id), taken, wanted)
 
 
-def look(read: StoreRead | None) -> Generator[StoreRead, Any, list[Entry]]:
+def query_store(read: StoreRead | None) -> Generator[StoreRead, Any, list[Entry]]:
     """Read the store in the middle of a node's body."""
     if read is None:
         return []
@@ -255,9 +256,9 @@ def _runs_in_tool(namespace: str) -> bool:
     return any(part.startswith(TOOL_NODES) for part in namespace.split(NESTED)[:-1])
 
 
-def is_closed(waiting_on: Sequence[Any] | None) -> bool:
+def is_steering_blocked(waiting_on: Sequence[Any] | None) -> bool:
     """Tell whether a thread takes no entries: it is on hold, or a person has to approve something."""
-    return any(isinstance(wait, Mapping) and wait.get("on") in CLOSED for wait in waiting_on or ())
+    return any(read_wait_kind(wait) in BLOCKING_WAITS for wait in waiting_on or ())
 
 
 def take_entries(
@@ -290,7 +291,9 @@ def take_entries(
     return update
 
 
-def build_words(entries: Sequence[Entry], messages: Sequence[BaseMessage], filler: str) -> list[BaseMessage]:
+def build_steered_messages(
+    entries: Sequence[Entry], messages: Sequence[BaseMessage], filler: str
+) -> list[BaseMessage]:
     """Return the messages of a person's words, in a legal place; none without words.
 
     Some providers refuse a user message directly after tool results, hence the `filler`.
