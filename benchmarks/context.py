@@ -27,7 +27,7 @@ from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN, render_message
 
 WINDOW, LARGE = 15_000, 1_000_000
 RESULT = 8_000  # characters
-CLEARED = "cleared"
+CLEARED, NAMELESS = "cleared", "Some files were looked at."
 Row = tuple[str, int, int, int, int, str]
 
 
@@ -70,13 +70,13 @@ def summarize_perfectly(request: list[BaseMessage]) -> str:
     return "\n".join(f"  [{number}] item {number} (completed)" for number in sorted(done))
 
 
-def summarize() -> list[Any]:
-    """LangChain's summaries, at the same share of the window, by a model that loses nothing."""
-    words = ScriptedModel(*[summarize_perfectly] * 1_000)
+def summarize(write: Any = summarize_perfectly, trim: int | None = None) -> list[Any]:
+    """LangChain's summaries, at the same share of the window, each of at most so many tokens."""
+    words = ScriptedModel(*[write] * 1_000)
     trigger, keep = ("tokens", int(0.8 * WINDOW)), ("messages", 6)
     return [
         SummarizationMiddleware(
-            words, trigger=trigger, keep=keep, token_counter=count_tokens, trim_tokens_to_summarize=None
+            words, trigger=trigger, keep=keep, token_counter=count_tokens, trim_tokens_to_summarize=trim
         )
     ]
 
@@ -87,6 +87,13 @@ VARIANTS: tuple[tuple[str, int, int, Callable[[], list[Any]]], ...] = (
     ("`ContextEditingMiddleware`, the last 2 results kept, 15,000", WINDOW, 0, partial(edit, 2)),
     ("`ContextEditingMiddleware`, the last 8 results kept, 15,000", WINDOW, 0, partial(edit, 8)),
     ("`SummarizationMiddleware`, 15,000", WINDOW, 0, summarize),
+    (
+        "`SummarizationMiddleware`, which reads 4,000 tokens, 15,000",
+        WINDOW,
+        0,
+        partial(summarize, trim=4_000),
+    ),
+    ("`SummarizationMiddleware`, which names no items, 15,000", WINDOW, 0, partial(summarize, NAMELESS)),
     ("`max_context` next to `ContextEditingMiddleware` (2), 15,000", WINDOW, WINDOW, partial(edit, 2)),
     ("`max_context` next to `SummarizationMiddleware`, 15,000", WINDOW, WINDOW, summarize),
 )

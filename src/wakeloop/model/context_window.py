@@ -5,7 +5,7 @@ rarely and providers' caches keep working. Only requests are made smaller; the t
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
@@ -19,7 +19,7 @@ from wakeloop.model.usage import CHARACTERS_PER_TOKEN, count_characters
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten, to_one_line
-from wakeloop.text.marks import added_length, injected_kwargs, kind_of, split_result_text
+from wakeloop.text.marks import injected_kwargs, kind_of, split_result_text
 
 FULL, EMPTIED = 0.8, 0.5  # of the window: above the first it is cleared, down to the second
 LARGEST_RESULT = 0.25  # of the window
@@ -34,9 +34,6 @@ class RequestedModel(NamedTuple):
     name: str
     window: int | None
     tools: Mapping[str, Any]
-
-
-NO_MODEL = RequestedModel("", None, {})
 
 
 class Estimate(NamedTuple):
@@ -91,54 +88,58 @@ class Clearing:
 
     def apply(self, messages: Sequence[AnyMessage], cleared: Cleared) -> Sequence[AnyMessage]:
         """Return what is sent of a history: the same for the same beginning and the same notes."""
-        rounds, results = (
-            find_end(messages, cleared.get("rounds")),
-            find_end(messages, cleared.get("results")),
-        )
-        cut = find_end(messages, cleared.get("cut"))
+        results, cut = find_end(messages, cleared.get("results")), find_end(messages, cleared.get("cut"))
+        rounds = find_end(messages, cleared.get("rounds"))
+        end = max(rounds, results, cut)
         sent, left_out, stays = list[AnyMessage](), 0, True
-        for place, message in enumerate(messages[: max(rounds, results, cut)]):
+        for place, message in enumerate(messages[:end]):
+            shown = message
             if isinstance(message, AIMessage):
                 self.calls |= {call["id"]: call for call in message.tool_calls}
             if not isinstance(message, ToolMessage):  # a result leaves with its call
                 stays = place >= rounds or never_leaves(message)
                 left_out += not stays and isinstance(message, AIMessage)
-            if isinstance(message, ToolMessage) and stays:
-                head = cleared["head"] if place < cut else None
-                if place < results:
-                    sent.append(self.clear_result(message, cleared))
-                else:
-                    sent.append(self.cut_result(message, head))
-            elif stays:
-                sent.append(message)
+            elif stays and place < results:
+                shown = self.clear_result(message, cleared.get("kept", ()))
+            elif stays and place < cut:
+                shown = self.cut_result(message, cleared["head"])
+            if stays:
+                sent.append(shown)
             if left_out and place == rounds - 1:
                 text = announce(self.fill("cleared_rounds", rounds=left_out), self.settings, "cleared_rounds")
                 sent.append(HumanMessage(text, additional_kwargs=injected_kwargs("repair")))
-        return [*sent, *messages[max(rounds, results, cut) :]]
+        return [*sent, *messages[end:]]
 
-    def clear_result(self, message: ToolMessage, cleared: Cleared) -> ToolMessage:
-        """Return a result of which only a line is left, and what the graph added if it shows the list."""
+    def clear_result(self, message: ToolMessage, kept: Collection[str]) -> ToolMessage:
+        """Return a result of which only a line is left, and what the graph added if its id is in `kept`."""
         name = self.name_tool(message)
         if name in self.dialect.tool_names or name == ASKS_PERSON:
             return message
-        size = count_characters(message) - added_length(message)
+        added = split_result_text(message)[1]
+        size = count_characters(message) - len(added)
         call = format_call(name, self.calls.get(message.tool_call_id))
         line = self.fill("cleared_result", size=f"{size:,}", call=call)
-        added = split_result_text(message)[1] if message.id in cleared.get("kept", ()) else ""
-        return message.model_copy(update={"content": line + added}) if len(line) < size else message
-
-    def cut_result(self, message: ToolMessage, head: int | None) -> ToolMessage:
-        """Return a result of which only the head is left, with how to read the rest."""
-        own, name = split_result_text(message)[0], self.name_tool(message)
-        if head is None or len(own) <= head or name == ASKS_PERSON:
+        if len(line) >= size:
             return message
-        shown = own[:head]
-        counts = {"shown": f"{head:,}", "size": f"{len(own):,}"}
-        counts |= {"lines": f"{len(shown.splitlines()):,}", "all": f"{len(own.splitlines()):,}"}
+        return message.model_copy(update={"content": line + added if message.id in kept else line})
+
+    def cut_result(self, message: ToolMessage, head: int) -> ToolMessage:
+        """Return a result of which only the head is left, with how to read the rest."""
+        name = self.name_tool(message)
+        own, added = split_result_text(message)
+        if len(own) <= head or name == ASKS_PERSON:
+            return message
         arguments = find_paging_arguments(self.tools.get(name))
-        prompt = "cut_result_by" if arguments else "cut_result"
-        rest = self.fill(prompt, **counts, **({"arguments": arguments} if arguments else {}), tool=name)
-        return message.model_copy(update={"content": f"{shown}\n{rest}{split_result_text(message)[1]}"})
+        rest = self.fill(
+            "cut_result_by" if arguments else "cut_result",
+            shown=f"{head:,}",
+            size=f"{len(own):,}",
+            lines=f"{len(own[:head].splitlines()):,}",
+            all=f"{len(own.splitlines()):,}",
+            tool=name,
+            arguments=arguments,
+        )
+        return message.model_copy(update={"content": f"{own[:head]}\n{rest}{added}"})
 
     def name_tool(self, message: ToolMessage) -> str:
         """Return the name of the tool that a result comes from."""
@@ -150,8 +151,8 @@ class Clearing:
 
         The steps come in this order, and the first that is enough is the last.
         """
-        starts = [place for place, message in enumerate(messages) if isinstance(message, AIMessage)]
-        rounds = [place for place in starts if messages[place].tool_calls]  # type: ignore[union-attr]
+        replies = [(place, one) for place, one in enumerate(messages) if isinstance(one, AIMessage)]
+        rounds = [place for place, reply in replies if reply.tool_calls]
         new: Cleared = {**cleared}
 
         def fits(more: Cleared) -> bool:
@@ -165,8 +166,8 @@ class Clearing:
         new |= {"cut": messages[-1].id or "", "head": max(largest, 1)}
         if fits({}):
             return new
-        later = [place for place in starts if place > find_end(messages, new.get("rounds"))]
-        marks: list[Cleared] = [{"rounds": messages[place - 1].id or ""} for place in later]
+        gone = find_end(messages, new.get("rounds"))
+        marks: list[Cleared] = [{"rounds": messages[at - 1].id or ""} for at, _ in replies if at > gone]
         if marks:
             new |= marks[min(bisect_left(marks, True, key=fits), len(marks) - 1)]  # noqa: FBT003
         return new

@@ -26,7 +26,6 @@ from wakeloop.model.context_window import (
     EMPTIED,
     FULL,
     LARGEST_RESULT,
-    NO_MODEL,
     Clearing,
     Estimate,
     RequestedModel,
@@ -67,7 +66,7 @@ class Request:
         ledger: Ledger,
         settings: LoopSettings,
         dialect: Dialect,
-        model: RequestedModel = NO_MODEL,
+        model: RequestedModel,
     ):
         self.state, self.todos, self.ledger = state, todos, ledger
         self.settings, self.dialect, self.model = settings, dialect, model
