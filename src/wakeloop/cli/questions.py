@@ -233,11 +233,6 @@ def suppress_echo(terminal: TextIO | None, *, by_key: bool = False) -> Iterator[
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
-def format_question(interrupt: "Interrupt") -> list[Line]:
-    """Format an interrupt's question as lines; the last one says what may be typed."""
-    return format_question_value(interrupt.value)
-
-
 def format_question_value(value: Any, *, may_skip: bool = False) -> list[Line]:
     """Format a question as lines; the last one says what may be typed."""
     if find_plan(value) is not None:

@@ -83,7 +83,7 @@ class AgentRequest:
     reply: AIMessage | None = None
     given: frozenset[str | None] = frozenset()
     heard: HeardCalls = field(default_factory=HeardCalls)
-    has_looked: bool = False
+    has_read_store: bool = False
     forced: bool = False  # the request asks for a call
     too_long: bool = False  # it was refused for its length, so that a smaller one is made
 
@@ -135,8 +135,8 @@ class AgentRequest:
         if update is not None:
             draft.apply(update)
             return None
-        if not self.has_looked:  # what a retry would read again is not stored yet
-            self.has_looked = True
+        if not self.has_read_store:  # what a retry would read again is not stored yet
+            self.has_read_store = True
             self.exchange.entries = yield from query_store(self.exchange.plan_read())
         self.adopt_history()
         return self.build_model_request()

@@ -8,6 +8,7 @@ from pydantic import PrivateAttr
 
 from wakeloop.testing import Knobs, ScriptedModel, WeakModel
 from wakeloop.testing.jobs import Call, PlainJob, Step
+from wakeloop.testing.recording_model import RecordingModel
 from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN, render_message
 
 WINDOW = 15_000
@@ -19,49 +20,31 @@ def count_tokens(tools: Any, request: list[BaseMessage]) -> int:
     return (len(str(tools)) + sum(len(render_message(one)) for one in request)) // CHARACTERS_PER_TOKEN
 
 
-class Refusing:
+class SmallModel(RecordingModel):
     """Refuses requests above its limit in these words, which may name the limit and what was asked."""
 
-    limit: int
-    words: str
+    limit: int = WINDOW
+    words: str = "prompt is too long: {asked} tokens > {limit} maximum"
+    _refused: list[int] = PrivateAttr(default_factory=list)
 
-    def check(self, tools: Any, request: list[BaseMessage]) -> None:
-        asked = count_tokens(tools, request)
+    @property
+    def refused(self) -> list[int]:
+        return self._refused
+
+    def _choose_step(self, request: list[BaseMessage]) -> Any:
+        asked = count_tokens(self.bound[-1], request)
         if asked > self.limit:
-            self.refused.append(asked)  # type: ignore[attr-defined]
+            self.refused.append(asked)
             raise ValueError(self.words.format(limit=self.limit, asked=asked))
-
-
-class SmallWeakModel(Refusing, WeakModel):
-    """A weak model that works from the request alone: what was cleared it has never seen."""
-
-    limit: int = WINDOW
-    words: str = "prompt is too long: {asked} tokens > {limit} maximum"
-    _refused: list[int] = PrivateAttr(default_factory=list)
-
-    @property
-    def refused(self) -> list[int]:
-        return self._refused
-
-    def _choose_step(self, request: list[BaseMessage]) -> Any:
-        self.check(self.bound[-1], request)
         return super()._choose_step(request)
 
 
-class SmallScriptedModel(Refusing, ScriptedModel):
+class SmallWeakModel(SmallModel, WeakModel):
+    """A weak model that works from the request alone: it has never seen a cleared result."""
+
+
+class SmallScriptedModel(SmallModel, ScriptedModel):
     """A script of which a refused request takes nothing."""
-
-    limit: int = WINDOW
-    words: str = "prompt is too long: {asked} tokens > {limit} maximum"
-    _refused: list[int] = PrivateAttr(default_factory=list)
-
-    @property
-    def refused(self) -> list[int]:
-        return self._refused
-
-    def _choose_step(self, request: list[BaseMessage]) -> Any:
-        self.check(self.bound[-1], request)
-        return super()._choose_step(request)
 
 
 @tool

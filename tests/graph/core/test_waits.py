@@ -1,4 +1,4 @@
-"""Waiting is one mechanism: for what, until when, and what follows (rule 29)."""
+"""Waiting: what a run waits for, until when, and what follows (rule 29)."""
 
 import asyncio
 import time

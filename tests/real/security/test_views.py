@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.types import Interrupt
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.final_state import to_json_line
-from wakeloop.cli.questions import format_question
+from wakeloop.cli.questions import format_question_value
 from wakeloop.cli.show import format_message
 from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.display.live_view import LiveView
@@ -163,7 +162,7 @@ def lines_of_question(command: str) -> list[str]:
     """The lines in which a plain terminal asks for leave to run a command."""
     out = io.StringIO()
     view = PlainView(Screen(), out)
-    for line in format_question(Interrupt(approval_request(command), id="1")):
+    for line in format_question_value(approval_request(command)):
         view.say(line)
     return out.getvalue().split("\n")[:-1]
 
@@ -197,7 +196,7 @@ def test_a_long_command_is_shown_whole_and_measured() -> None:
     assert lines[-2] == "question:   | (500 lines, 1,499 characters; all above)"
     out = io.StringIO()
     live = LiveView(Screen(), out)
-    for line in format_question(Interrupt({"question": "Run?", "command": long}, id="1")):
+    for line in format_question_value({"question": "Run?", "command": long}):
         live.say(line)
     assert out.getvalue().count("x") == 100_000
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from chat_server import Reply, Server
-from langchain_core.exceptions import ModelRateLimitError
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from waiting import until
@@ -23,7 +22,6 @@ from wakeloop.testing import ScriptedModel, calls
 from wakeloop.tools import wait_for_work
 
 WORKER = Path(__file__).parent / "limited_worker.py"
-REFUSED = ModelRateLimitError("Rate limit reached. Please try again in 10ms.")
 GO: Any = {"kind": "human", "id": "go", "text": "Go."}
 
 
@@ -34,17 +32,6 @@ def url(tmp_path: Path) -> str:
 
 def ended(host: SessionClient, reason: str) -> bool:
     return host.status("main").reason == reason
-
-
-def test_a_limit_wakes_by_the_clock(url: str) -> None:
-    model = ScriptedModel(REFUSED, "Hello.")
-    agent: Any = create_todo_agent(model, checkpointer=InMemorySaver())
-    with DbosHost(url, {"main": agent}, polling=0.05) as host:
-        host.send("main", GO)
-        until(lambda: ended(host, "waiting"))
-        assert (host.status("main").on, len(model.requests)) == ("limit", 1)
-        until(lambda: ended(host, "answered"))
-        assert len(model.requests) == 2
 
 
 def test_a_condition_is_asked_about_again_and_again_without_a_request(url: str) -> None:

@@ -48,14 +48,14 @@ class WorkflowQueues:
         if delay:
             options["delay_seconds"] = delay
 
-        def enqueue() -> None:
+        def enqueue_once() -> None:
             try:
                 self.client.enqueue(options, *args)
             except NO_TABLES as error:  # a host that starts looks for what waits
                 if classify_outage(error) is not None:
                     raise
 
-        wait_out(enqueue, self.mailbox.patience, self.mailbox.engine.dispose)
+        wait_out(enqueue_once, self.mailbox.patience, self.mailbox.engine.dispose)
 
     def prune(self, age: timedelta = KEEP_RECORDS) -> int:
         """Delete the engine's records of ended runs and timers, and return how many there were.
