@@ -104,6 +104,8 @@ def spec_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, An
     name = found.get("preset") or "wakeloop"
     preset_values = preset(name).model_dump(mode="json")
     settings = found.settings.model_dump(mode="json")
+    # A value that was set is kept even if it is the preset's: the command line has defaults of its own.
+    kept = [key for key in settings if found.values[key].explicit or settings[key] != preset_values[key]]
     return replace(
         before,
         model=model,
@@ -111,7 +113,7 @@ def spec_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, An
         model_options=found.get("model_options") or {},
         system=found.get("system_prompt") or "",
         preset=name,
-        settings={key: value for key, value in settings.items() if value != preset_values[key]},
+        settings={key: settings[key] for key in kept},
         root=given.get("root") or before.root or resolve_folder(Path()),
         tools=select_tools(found),
         function_calling=found.get("function_calling") is not False,

@@ -11,6 +11,7 @@ from wakeloop.loop.gates import ENDINGS, is_near_step_limit
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.progress import fingerprint_call, remember_fingerprints
 from wakeloop.loop.ruling import rule
+from wakeloop.loop.waits import LONGEST_TIMER
 from wakeloop.text.characters import shorten, storable_text
 from wakeloop.text.marks import new_id
 
@@ -62,7 +63,7 @@ def wait(what: str, seconds: float | None = None) -> Verdict:
     if seconds is None:
         return Verdict("wait", _check_reason("wait", what))
     given: object = seconds
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < float("inf"):
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= LONGEST_TIMER:
         raise ArgumentError(f"`seconds` of wait must be a number of seconds, got {shorten(repr(seconds))}.")
     return Verdict("wait", _check_reason("wait", what), seconds)
 

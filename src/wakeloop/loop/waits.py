@@ -10,6 +10,8 @@ from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten, to_one_line
 
 LONGEST_WAIT = 3600.0  # seconds in a row for a peer, a subagent or a condition; then the run continues once
+LONGEST_TIMER = 1_000_000_000  # seconds, 31 years: a host's clock and a calendar can hold that
+FARTHEST = 5_000_000_000  # the year 2128; a later time, which somebody wrote by hand, is not a time
 LIMIT_MARGIN = 2.0  # seconds after the time that a server stated: clocks differ
 CLOCK_MARGIN = 0.1  # seconds after the time of a wait, for a host's clock
 MOST_LIMIT_WAITS = 2  # without a reply in between
@@ -51,7 +53,7 @@ def find_next_wait(waiting_on: Sequence[Any]) -> Mapping[str, Any] | None:
 def read_wait_end(entry: object) -> float | None:
     """Return the time from which it makes sense to try again, in seconds since 1970; None if not known."""
     until = entry.get("until") if isinstance(entry, Mapping) else None
-    return until if isinstance(until, int | float) else None
+    return until if isinstance(until, int | float) and abs(until) < FARTHEST else None
 
 
 def ends_by_kick(entry: object, now: float) -> bool:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from wakeloop.loop.waits import FARTHEST
 from wakeloop.platform.provider_errors import find_status, is_provider_error
 
 REFUSED = 429
@@ -56,12 +57,17 @@ _STATED_IN_WORDS = re.compile(
 def find_retry_time(error: BaseException, now: float) -> float | None:
     """Return when to make a request again that was refused for rate or quota, in seconds since 1970.
 
-    None if it was refused for something else, or nobody says when.
+    None if it was refused for something else, or nobody says when, or it is in another century.
 
     >>> from langchain_core.exceptions import ModelRateLimitError
     >>> find_retry_time(ModelRateLimitError("Slow down. Please try again in 1m30s."), now=1000)
     1090.0
     """
+    stated = _find_stated_time(error, now)
+    return stated if stated is not None and stated < FARTHEST else None
+
+
+def _find_stated_time(error: BaseException, now: float) -> float | None:
     chain = [error]
     if error.__cause__ is not None:  # a client may wrap its transport's error in its own
         chain.append(error.__cause__)

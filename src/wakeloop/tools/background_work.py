@@ -8,6 +8,8 @@ from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolExcepti
 from langgraph.types import Command
 from pydantic import Field
 
+from wakeloop.loop.waits import LONGEST_TIMER
+
 DESCRIPTION = (
     "Wait for something that runs without you, such as a build that you started. You are called again "
     "when it is said to be over, or after the seconds."
@@ -17,7 +19,7 @@ DESCRIPTION = (
 def _wait_for_work(
     what: Annotated[str, Field(description="What you wait for, in a few words.")],
     call_id: Annotated[str, InjectedToolCallId],
-    seconds: Annotated[float, Field(gt=0, description="The longest time to wait.")] = 3600,
+    seconds: Annotated[float, Field(gt=0, le=LONGEST_TIMER, description="The longest time to wait.")] = 3600,
 ) -> Command[Any]:
     if not what.strip():
         raise ToolException("what must not be empty")

@@ -11,6 +11,7 @@ from langchain_core.exceptions import ModelRateLimitError
 from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import answer_of, create_todo_agent, hold_thread, session_of, wait
+from wakeloop.loop.waits import describe_waiting
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.sessions import choose_next_input
 from wakeloop.testing import ScriptedModel, calls, says
@@ -222,12 +223,17 @@ def test_waiting_again_and_again_is_bounded_by_the_wakes(thread: Make) -> None:
     assert (agent.session["reason"], agent.asked) == ("wake_budget", 7)
 
 
-@pytest.mark.parametrize("args", [{"what": " "}, {"what": "x", "seconds": 0}])
+@pytest.mark.parametrize("args", [{"what": " "}, {"what": "x", "seconds": 0}, {"what": "x", "seconds": 1e300}])
 def test_work_has_a_name_and_a_time(thread: Make, args: dict[str, Any]) -> None:
     agent = thread(calls(("wait_for_work", args)), "No.", tools=[wait_for_work])
     agent.run("Go.")
     assert [status for status, _ in agent.results()] == ["error"]
     assert agent.values["waiting_on"] == []
+
+
+@pytest.mark.parametrize("until", [1e300, 253402300799.0, float("nan")])
+def test_a_time_that_no_calendar_has_is_not_a_time(until: float) -> None:
+    assert describe_waiting([{"id": "x", "on": "work", "until": until}]) == {"on": "work"}
 
 
 # -- conditions ----------------------------------------------------------------------------------------------

@@ -92,6 +92,9 @@ UNSTATED = {
     "an access of AWS that is denied": BotoError("AccessDeniedException", {"retry-after": "7"}),
     "a header that nobody can read": openai_error({"retry-after": "soon"}),
     "a negative time": openai_error({"retry-after": "-1"}),
+    "a time that no calendar has": openai_error({"retry-after": "1e300"}),
+    "the end of all calendars": openai_error({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}),
+    "a time in words that no calendar has": openai_error(message="Try again in 99999999999999 days."),
 }
 
 

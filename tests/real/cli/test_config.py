@@ -295,6 +295,14 @@ def test_the_newest_word_holds_however_it_is_said(folder: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("value", ["insist", "park", "wake"])
+def test_what_was_set_holds_whoever_is_at_the_other_end(folder: Path, value: str) -> None:
+    spec = build_spec(None, parse_options(model="m", settings=[f"on_question={value}"]))
+    spec = build_spec(AgentSpec.from_json(spec.to_json()), {})  # resumed
+    for person in (True, False, None):
+        assert settings_from_spec(spec, person=person).on_question == value
+
+
 def test_every_budget_has_its_option(folder: Path) -> None:
     (folder / "config.yaml").write_text(PRICES)
     words = {"max_requests": "1_000", "max_tokens": "2", "max_cost": "0.5", "max_seconds": "90"}
