@@ -46,8 +46,11 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
     if config is not None:
         _check_config(config, configurable, keeps=keeps)
     _check_thread(config, keeps=keeps)
-    if isinstance(given, str | int | BaseMessage) or (isinstance(given, list | tuple) and given):
+    if isinstance(given, str | int | list | tuple | BaseMessage):
         raise InputError(f"The input must be a mapping, got {shorten(repr(given))}. Example: {EXAMPLE_CALL}.")
+    if isinstance(given, Command) and given.resume is None and not given.update and not given.goto:
+        # LangGraph raises UnboundLocalError.
+        raise InputError("Command(resume=None) answers nothing. Pass the answer, or False for a no.")
     if isinstance(given, Mapping):
         _check_keys(given, channels)
         if "messages" in given:

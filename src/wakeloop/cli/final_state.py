@@ -84,6 +84,8 @@ def closing_lines(
         lines.append(Line("way", f"To answer: {resume_command(thread, database, 'your answer')}"))
         if any(wants_approval(one.value) for one in questions):
             lines.append(Line("note", f"The answer: {APPROVAL_HELP}."))
+    elif session["state"] == "waiting" and session.get("on") == "human":  # it said that it waits
+        lines.append(Line("way", f"To continue: {resume_command(thread, database, 'your message')}"))
     elif session["state"] in ("running", "idle") or session["open"] or session.get("on") in ENDED_BY_KICK:
         lines.append(Line("way", f"To continue: {resume_command(thread, database)}"))
     return lines

@@ -82,7 +82,9 @@ def describe_thread(
     spent = pluralize(row["wakes"], "wake")
     if taken := session.get("spent"):
         spent += f", {formatting.format_spent(taken)}"
-    yield f"spent: {spent} in the last activation, {pluralize(usage['total_tokens'], 'token')} in all"
+    # Many servers report no usage for a stream. The estimates are those of the last activation only.
+    total = f", {pluralize(usage['total_tokens'], 'token')} in all" if usage["total_tokens"] else ""
+    yield f"spent: {spent} in the last activation{total}"
     if trouble := formatting.format_trouble(session, values.get("todos") or ()):
         yield f"trouble: {trouble}"
     if values.get("todo_goal"):

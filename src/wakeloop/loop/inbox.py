@@ -79,10 +79,9 @@ def find_owed_replies(state: Any) -> list[Any]:
 
 def name_thread(thread_id: object) -> tuple[str, ...]:
     """Return the namespace in which the store keeps what a person steers in; its labels have no dots."""
-    name = quote(str(thread_id), safe="").replace(".", "%2E")
-    if not name:
+    if thread_id is None or not str(thread_id):
         raise ArgumentError("`thread_id` is empty. Pass the id of the thread to steer.")
-    return STEERING, name
+    return STEERING, quote(str(thread_id), safe="").replace(".", "%2E")
 
 
 def read_thread_name(namespace: Sequence[str]) -> str:

@@ -37,7 +37,7 @@ class EditTarget:
         """Find the target. Raises `ArgumentError` or `EditError` if this graph's list cannot be edited."""
         if not isinstance(graph, CompiledStateGraph):
             raise ArgumentError(
-                "The first argument must be a compiled graph, as in update_todos(agent, config, add=['…']), "
+                "The first argument must be a compiled graph, such as an agent of create_todo_agent, "
                 f"got {type(graph).__name__}."
             )
         namespace = str(require_thread(config).get("checkpoint_ns") or "")
@@ -110,12 +110,12 @@ def _explain_missing_list(graph: Graph) -> str:
     return f"The list belongs to an agent inside {graph.name!r}. Name it in the config: {config}."
 
 
-def refuse_unfinished(snapshot: StateSnapshot) -> None:
+def refuse_unfinished(snapshot: StateSnapshot, then: str = "edit its list") -> None:
     """Raise `EditError` if the thread is in the middle of a run, and say what to do first."""
     if snapshot.interrupts:
-        raise EditError("This thread is waiting at an interrupt. Resume it first, then edit its list.")
+        raise EditError(f"This thread is waiting at an interrupt. Resume it first, then {then}.")
     if not is_unfinished(snapshot):
         return
     if read_notes(snapshot.values).get("refused"):
-        raise EditError("This thread's last input was refused. Send it a message first, then edit its list.")
-    raise EditError("This thread has not finished its run. Resume it first, then edit its list.")
+        raise EditError(f"This thread's last input was refused. Send it a message first, then {then}.")
+    raise EditError(f"This thread has not finished its run. Resume it first, then {then}.")

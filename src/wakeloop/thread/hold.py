@@ -10,7 +10,7 @@ from langgraph.types import StateSnapshot
 from wakeloop.loop.run_end import choose_state
 from wakeloop.loop.silences import HOLD_WAIT
 from wakeloop.loop.waits import describe_waiting
-from wakeloop.thread.edit_target import refuse_unfinished
+from wakeloop.thread.edit_target import EditTarget, refuse_unfinished
 from wakeloop.thread.thread_status import find_resting_node, read_session
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -23,6 +23,7 @@ def hold_thread(graph: Graph, config: RunnableConfig) -> bool:
 
     Raises:
         EditError: The thread is in mid-run, waits at an interrupt, or belongs to a graph without a list.
+        ArgumentError: `graph` is not a compiled graph, or the config names no thread.
 
     Example:
         >>> from langgraph.checkpoint.memory import InMemorySaver
@@ -33,8 +34,9 @@ def hold_thread(graph: Graph, config: RunnableConfig) -> bool:
         >>> hold_thread(agent, config), release_thread(agent, config)
         (True, True)
     """
+    EditTarget.find(graph, config)
     before = graph.get_state(config)
-    refuse_unfinished(before)
+    refuse_unfinished(before, then="hold it")
     if find_hold(before.values) is not None:
         return False
     graph.update_state(config, build_hold(before), as_node=find_resting_node(graph))
@@ -52,6 +54,7 @@ def release_thread(graph: Graph, config: RunnableConfig) -> bool:
         >>> release_thread(agent, {"configurable": {"thread_id": "1"}})
         False
     """
+    EditTarget.find(graph, config)
     before = graph.get_state(config)
     entry = find_hold(before.values)
     if entry is None:

@@ -5,11 +5,19 @@ from typing import Any
 import pytest
 from agents import Make, done, write
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import StateSnapshot
 
-from wakeloop import EditError, InputError, hold_thread, release_thread
+from wakeloop import (
+    ArgumentError,
+    EditError,
+    InputError,
+    create_todo_agent,
+    hold_thread,
+    release_thread,
+)
 from wakeloop.sessions import choose_next_input
-from wakeloop.testing import calls
+from wakeloop.testing import ScriptedModel, calls
 from wakeloop.tools import ask_user
 
 PARKED = {"max_wake_cycles": 0, "guard_retries": 0}
@@ -78,8 +86,21 @@ def test_a_new_thread_can_be_held(thread: Make) -> None:
 def test_a_thread_that_waits_at_an_interrupt_is_not_held(thread: Make) -> None:
     agent = thread(calls(("ask_user", {"question": "Shall I?"})), tools=[ask_user])
     agent.run("Go.")
-    with pytest.raises(EditError, match="waiting at an interrupt"):
+    with pytest.raises(EditError, match="Resume it first, then hold it"):
         hold_thread(agent.graph, agent.at())
+
+
+@pytest.mark.parametrize("move", [hold_thread, release_thread])
+def test_what_cannot_be_held_or_released(move: Any) -> None:
+    config: Any = {"configurable": {"thread_id": "1"}}
+    kept = create_todo_agent(ScriptedModel("Hi."), checkpointer=InMemorySaver())
+    for wrong in (None, {}, {"configurable": {}}, "1"):
+        with pytest.raises(ArgumentError, match="No thread is named"):
+            move(kept, wrong)
+    with pytest.raises(ArgumentError, match="must be a compiled graph"):
+        move(None, config)
+    with pytest.raises(EditError, match="keeps no threads"):
+        move(create_todo_agent(ScriptedModel("Hi.")), config)
 
 
 def test_a_host_queues_everything_but_a_persons_words() -> None:

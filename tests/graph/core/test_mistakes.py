@@ -11,7 +11,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import ToolNode
-from langgraph.types import Overwrite
+from langgraph.types import Command, Overwrite
 from shared_tools import City
 
 from wakeloop import LoopSettings, WakeloopError, build_todo_graph, preset, session_of
@@ -194,6 +194,8 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (run({"settings": {}}), "Unknown input key 'settings'. Did you mean 'todo_settings'?"),
     (run({"zzz": 1}), "The agent knows none of the input keys 'zzz'. Available: messages, todos"),
     (run("go"), f"The input must be a mapping, got 'go'. {EXAMPLE}"),
+    (run([]), f"The input must be a mapping, got []. {EXAMPLE}"),
+    (run(Command(resume=None)), "Command(resume=None) answers nothing. Pass the answer, or False for a no."),
     (run({"messages": 5}), f"'messages' must be a message or a list of them, got 5. {EXAMPLE}"),
     (run({"messages": ["a", None]}), "Item 2 of 'messages' is not a message ("),
     (

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import SearchOp
 from langgraph.store.memory import InMemoryStore
 
-from wakeloop import ArgumentError, EditError, asteer, create_todo_agent, hold_thread, steer
+from wakeloop import ArgumentError, EditError, InputError, asteer, create_todo_agent, hold_thread, steer
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, prompt_faults, wire_faults
 from wakeloop.thread.steering import list_waiting
@@ -273,8 +273,11 @@ def test_what_cannot_be_sent() -> None:
             steer(store, "1", message, edits)  # type: ignore[arg-type]
     with pytest.raises(EditError, match="`done` must be"):
         steer(store, "1", edits={"done": 1.5})
-    with pytest.raises(ArgumentError, match="thread_id"):
-        steer(store, "", "Hello.")
+    for name in ("", None):
+        with pytest.raises(ArgumentError, match="`thread_id` is empty"):
+            steer(store, name, "Hello.")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="half a surrogate pair"):
+        steer(store, "\ud83d", "Hello.")
     assert store.search(()) == []
 
 

@@ -223,7 +223,9 @@ def test_waiting_again_and_again_is_bounded_by_the_wakes(thread: Make) -> None:
     assert (agent.session["reason"], agent.asked) == ("wake_budget", 7)
 
 
-@pytest.mark.parametrize("args", [{"what": " "}, {"what": "x", "seconds": 0}, {"what": "x", "seconds": 1e300}])
+@pytest.mark.parametrize(
+    "args", [{"what": " "}, {"what": "x", "seconds": 0}, {"what": "x", "seconds": 1e300}]
+)
 def test_work_has_a_name_and_a_time(thread: Make, args: dict[str, Any]) -> None:
     agent = thread(calls(("wait_for_work", args)), "No.", tools=[wait_for_work])
     agent.run("Go.")

@@ -279,6 +279,17 @@ def test_a_question_parks_the_thread_where_nobody_can_answer(shell: Shell, serve
     assert len(server.requests) == 2
 
 
+def test_a_model_that_was_stopped_waits_for_a_message(shell: Shell, serve) -> None:
+    server = serve(
+        Reply(calls=[("todo_write", {"items": ["a"]})]), Reply("Soon."), Reply("OK."), Reply("OK.")
+    )
+    off = ("--set", "max_wake_cycles=0", "--set", "guard_retries=0")
+    began = shell("run", "x", "--model", "m", "--base-url", server.url, *off)
+    stopped = shell("resume", thread := thread_of(began.stdout), "Stop.", "--set", "max_wake_cycles=9")
+    assert (stopped.returncode, len(server.requests)) == (4, 4)
+    assert f"To continue: wakeloop resume {thread} 'your message' --db {shell.db}" in stopped.stdout
+
+
 @pytest.mark.parametrize(
     ("answer", "ran"),
     [
