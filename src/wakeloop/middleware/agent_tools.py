@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.tools import ToolException
 from langgraph.types import Command
 
 from wakeloop.checks.tools import get_tool_name
@@ -42,16 +43,23 @@ def bind_result(call: Mapping[str, Any], result: Result) -> Result:
     return cast("ToolMessage", own)
 
 
-def answer_tool_error(call: Mapping[str, Any], error: BaseException) -> ToolMessage:
+def answer_tool_error(call: Mapping[str, Any], tool: object, error: BaseException) -> ToolMessage:
     """Answer a call with what its tool raised. An ordinary exception is raised again: it is up to the agent.
 
     The agent knows nothing of exceptions that are no `Exception`, such as SystemExit or the panic of a Rust
-    extension: in a host, they would end everything.
+    extension: in a host, they would end everything. What one of the package's own tools refuses, such as a
+    file that does not exist, is for the model.
     """
-    ordinary = isinstance(error, Exception) and not isinstance(error, ToolError)
+    refused = isinstance(error, ToolError) or (isinstance(error, ToolException) and _is_own(tool))
+    ordinary = isinstance(error, Exception) and not refused
     if ordinary or passes_boundary(error):
         raise error
     return error_result(call, redact_text(describe_tool_error(error)))
+
+
+def _is_own(tool: object) -> bool:
+    function = getattr(tool, "func", None)
+    return getattr(function, "__module__", "").startswith("wakeloop.")
 
 
 def order_results(messages: Sequence[AnyMessage], dialect: Dialect) -> Sequence[AnyMessage]:

@@ -160,7 +160,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
             with run_approved(call):
                 return bind_result(call, run_within(limit, partial(handler, request)))
         except BaseException as error:  # noqa: BLE001 - of a tool
-            return answer_tool_error(call, error)
+            return answer_tool_error(call, request.tool, error)
 
     async def awrap_tool_call(
         self,
@@ -176,7 +176,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
             with run_approved(call):
                 return bind_result(call, await arun_within(limit, handler(request)))
         except BaseException as error:  # noqa: BLE001 - of a tool
-            return answer_tool_error(call, error)
+            return answer_tool_error(call, request.tool, error)
 
     def _decide(self, request: ToolCallRequest) -> tuple[dict[str, Any], ToolMessage | None]:
         return ToolReviews().decide_noted({**request.tool_call}, request.tool, read_notes(request.state))

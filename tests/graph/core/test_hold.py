@@ -94,7 +94,8 @@ def test_a_thread_that_waits_at_an_interrupt_is_not_held(thread: Make) -> None:
 def test_what_cannot_be_held_or_released(move: Any) -> None:
     config: Any = {"configurable": {"thread_id": "1"}}
     kept = create_todo_agent(ScriptedModel("Hi."), checkpointer=InMemorySaver())
-    for wrong in (None, {}, {"configurable": {}}, "1"):
+    nameless: list[Any] = [None, {}, {"configurable": {}}, "1"]
+    for wrong in nameless:
         with pytest.raises(ArgumentError, match="No thread is named"):
             move(kept, wrong)
     with pytest.raises(ArgumentError, match="must be a compiled graph"):

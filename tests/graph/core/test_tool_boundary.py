@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -18,6 +19,7 @@ from langgraph.types import Command
 from wakeloop import create_todo_agent
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls
+from wakeloop.tools import file_tools, wait_for_work
 
 
 class Panic(BaseException):
@@ -98,6 +100,23 @@ def test_an_exception_is_a_result_in_the_graph_and_up_to_the_agent_in_the_middle
     is_the_tools_own_result(ValueError("bye"), asynchronous=asynchronous, layer=False)
     with pytest.raises(ValueError, match="bye"):
         is_the_tools_own_result(ValueError("bye"), asynchronous=asynchronous, layer=True)
+
+
+@LAYER
+@ASYNC
+def test_what_a_tool_of_the_package_refuses_is_its_result(
+    tmp_path: Path, *, asynchronous: bool, layer: bool
+) -> None:
+    tools = [*file_tools(tmp_path), wait_for_work]
+    wrong = {"read_file": {"path": "nope"}, "list_files": {"path": "../x"}, "wait_for_work": {"what": " "}}
+    model = ScriptedModel(calls(*wrong.items()), "Done.")
+    agent = build(layer, model, *tools)
+    given: Any = {"messages": [HumanMessage("go")]}
+    out = asyncio.run(agent.ainvoke(given)) if asynchronous else agent.invoke(given)
+    results = [message for message in out["messages"] if isinstance(message, ToolMessage)]
+    assert [(one.name, one.status, one.text[:7]) for one in results] == [
+        (name, "error", "Error: ") for name in wrong
+    ]
 
 
 @LAYER
