@@ -11,7 +11,7 @@ from wakeloop.text.characters import shorten, to_one_line
 
 LONGEST_WAIT = 3600.0  # seconds in a row for a peer, a subagent or a condition; then the run continues once
 LONGEST_TIMER = 1_000_000_000  # seconds, 31 years: a host's clock and a calendar can hold that
-FARTHEST = 5_000_000_000  # the year 2128; a later time, which somebody wrote by hand, is not a time
+FARTHEST = 5_000_000_000  # the year 2128; no time that a server states or an entry has is later
 LIMIT_MARGIN = 2.0  # seconds after the time that a server stated: clocks differ
 CLOCK_MARGIN = 0.1  # seconds after the time of a wait, for a host's clock
 MOST_LIMIT_WAITS = 2  # without a reply in between
