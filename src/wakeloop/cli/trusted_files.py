@@ -196,7 +196,8 @@ def confirm_files(
     if changed and not trust and not _ask_about(changed, known):
         names = ", ".join(map(quote_path, changed))
         raise usage_error(
-            f"Changed since the thread last used it: {names}. It starts code: check it, then pass --trust."
+            f"Files that start code have changed since their last use: {names}. Check them, then pass "
+            "--trust."
         )
     return replace(spec, trusted=now)
 

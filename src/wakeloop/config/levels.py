@@ -287,7 +287,7 @@ def _check_model_options(document: Document, given: str, value: Any) -> dict[str
     if not isinstance(value, Mapping):
         raise document.error(given, f"{given} must be a mapping such as {{temperature: 0.2}}, got {value!r}.")
     if name := _find_secret_name(value):  # the options are stored with the thread
-        raise document.error(given, f"{given} may not hold {name!r}: set it in the environment.")
+        raise document.error(given, f"{given} must not contain {name!r}: set it in the environment.")
     return dict(value)
 
 

@@ -99,8 +99,8 @@ def build_entry(
     """Return the write that stores an entry."""
     if store is None:
         raise ArgumentError(
-            "There is no store, and steering needs one. Build the agent with store=InMemoryStore(), or with "
-            "one that lasts, and pass the same store here."
+            "Steering needs a store. Build the agent with store=InMemoryStore(), or with one that lasts, and "
+            "pass the same store here."
         )
     if not isinstance(store, BaseStore):
         raise ArgumentError(f"`store` must be a LangGraph store, got {shorten(repr(store))}.")

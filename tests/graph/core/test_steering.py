@@ -260,7 +260,7 @@ def test_a_wakes_request_reads_no_second_time(steered: Steered) -> None:
 
 
 def test_without_a_store_it_says_so() -> None:
-    with pytest.raises(ArgumentError, match="There is no store, and steering needs one"):
+    with pytest.raises(ArgumentError, match="Steering needs a store"):
         steer(None, "1", "Hello.")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="must be a LangGraph store"):
         steer("store", "1", "Hello.")  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from wakeloop.tools import wait_for_work
 
 REFUSED = ModelRateLimitError("Rate limit reached. Please try again in 40s.")
 UNTIMED = ModelRateLimitError("Rate limit reached. Please try again later.")
-NOT_COME = f"{AUTOMATIC} This was waited for and has not come:"
+NOT_COME = f"{AUTOMATIC} You were waiting for this, and it has not come:"
 WORK_OVER = f"{AUTOMATIC} You were waiting for this:"
 HOUR = 3600
 

@@ -87,8 +87,8 @@ def test_c84_a_changed_file_is_not_used_without_a_word(
     (folder / name).write_text((folder / name).read_text() + "\n")
     doors = [["resume", "t", "more"], ["run", "more", "--thread", "t"], ["chat", "--thread", "t"]]
     told = (
-        f"wakeloop: Changed since the thread last used it: {folder / name}. It starts code: check it, then "
-        "pass --trust.\n"
+        f"wakeloop: Files that start code have changed since their last use: {folder / name}. Check them, "
+        "then pass --trust.\n"
     )
     for words in doors:
         refused = shell(*words, typed="")
