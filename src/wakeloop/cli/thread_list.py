@@ -67,32 +67,13 @@ def format_table(rows: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> Itera
 
 def thread_row(store: Store, known: ThreadRecord, database: DatabaseFile) -> dict[str, Any]:
     """Return one thread as plain JSON; a damaged thread is only marked as such."""
+    damaged = StoredState({"todo_session": {**DAMAGED}})
     try:
-        damaged = StoredState({"todo_session": {**DAMAGED}})
         state = damaged if known.damaged else read_state(store.saver, known.id)
-        row = summarize_thread(known, state, database, live=store.is_running(known.id))
-        return {**row, "sent": store.count_waiting(known.id, state.values or {})}
     except CommandError:
-        nothing = {
-            "reason": None,
-            "open": 0,
-            "closed": 0,
-            "total": 0,
-            "wakes": 0,
-            "failed_calls": 0,
-            "completed": 0,
-            "cancelled": 0,
-            "blocked": 0,
-            "sent": 0,
-            "on": None,
-            "until": None,
-            "question": "",
-            "missing": "",
-            "changed": None,
-            "raise": None,
-            "last": "",
-        }
-        return {"thread": known.id, "state": "damaged", **nothing, "request": known.request}
+        state = damaged
+    row = summarize_thread(known, state, database, live=store.is_running(known.id))
+    return {**row, "sent": store.count_waiting(known.id, state.values or {})}
 
 
 def summarize_thread(
