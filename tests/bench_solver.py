@@ -43,7 +43,7 @@ def hold_to_account(family: Family, task: Task, folder: Path) -> None:
     assert share_of(solved) == 1
     assert task.spoils
     for spoil in task.spoils:
-        path = folder / spoil.args["path"]
+        path = folder / spoil.args.get("path", f"lamps/{spoil.args.get('lamp')}.txt")
         before: Any = path.read_bytes() if path.exists() else None
         assert play(tools, (spoil,)) == []
         assert find_damage(solved, task.checks(folder, task.final)) != []

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
@@ -20,11 +21,14 @@ from wakeloop.loop.gates import ExitCode, choose_exit_code
 from wakeloop.model.chat_models import bind_tools
 from wakeloop.presets import PRESETS, preset
 from wakeloop.settings import LoopSettings
+from wakeloop.testing.jobs import seeded_random
 from wakeloop.text.characters import pluralize
 from wakeloop.thread.thread_status import answer_of
+from wakeloop.thread.verifier import Verify
 from wakeloop.todos.items import is_open
 
 CONTINUE_PROMPT = "Go on if anything is left to do; otherwise say that all is done."
+MOST_NAMED = 5  # checks that the words about what is missing name
 # A looped peer may start again as often as the preset `wakeloop` may wake.
 MOST_RESTARTS = 25
 
@@ -74,25 +78,28 @@ class Agent:
         about: A description in a few words.
         run: Plays a job.
         peer: The environment that it needs; None if it runs in this process.
-        needs: A setting that has to exist.
+        package: A package that has to be installed in this process.
     """
 
     about: str
     run: Runner
     peer: Peer | None = None
-    needs: str = "dialect"
+    package: str = "wakeloop"
 
     @property
     def exists(self) -> bool:
-        """Whether this version of the package has the setting it needs."""
-        return self.needs in LoopSettings.model_fields
+        """Whether its package is installed."""
+        return find_spec(self.package) is not None
 
 
 # -- the controls: no list, no graph ----------------------------------------------------------------------
 
 
-def run_plain_loop(job: Job, *, asks: int = 0) -> Ending:
-    """Loop over model and tools until a reply has no call, or until `asks` more such replies in a row."""
+def run_plain_loop(job: Job, *, asks: int = 0, told: bool = False) -> Ending:
+    """Loop over model and tools until a reply has no call, or until `asks` more such replies in a row.
+
+    If it is `told`, code says what is missing instead of asking, and the loop ends once nothing is.
+    """
     model = bind_tools(job.model, job.tools)
     tools = {tool.name: tool for tool in job.tools}
     messages: list[AnyMessage] = [HumanMessage(job.task.prompt)]
@@ -105,11 +112,13 @@ def run_plain_loop(job: Job, *, asks: int = 0) -> Ending:
             silent = 0
             for call in made:
                 messages.append(answer_call(tools, call))
-        elif silent == asks:
-            return Ending(str(reply.text), "done", wakes=wakes)
-        else:
-            silent, wakes = silent + 1, wakes + 1
-            messages.append(HumanMessage(CONTINUE_PROMPT))
+            continue
+        missing = find_missing(job, {}) if told else CONTINUE_PROMPT
+        if silent == asks or missing is None:
+            signal: Literal["done", "open"] = "open" if told and missing else "done"
+            return Ending(str(reply.text), signal, wakes=wakes)
+        silent, wakes = silent + 1, wakes + 1
+        messages.append(HumanMessage(missing))
 
 
 def answer_call(tools: Mapping[str, BaseTool], call: Any) -> ToolMessage:
@@ -130,14 +139,51 @@ def answer_call(tools: Mapping[str, BaseTool], call: Any) -> ToolMessage:
 # -- this package -----------------------------------------------------------------------------------------
 
 
-def run_wakeloop(settings: LoopSettings, job: Job, *, given: bool = False, verified: bool = False) -> Ending:
-    """Play a job with this package. `given` passes it the list, `verified` verifies items by the checks."""
-    verify = partial(explain_refusal, job) if verified else None
-    agent = create_todo_agent(job.model, job.tools, settings=settings, verify=verify)
+@dataclass(frozen=True)
+class Extras:
+    """What code adds to an agent of this package.
+
+    Attributes:
+        given: Passes it the list.
+        verified: Verifies items by the checks.
+        goal: Says at the end of a turn what is missing.
+        misjudges: The chance that a verdict on an item is wrong.
+        confirmations: How many verdicts in a row have to accept an item.
+    """
+
+    given: bool = False
+    verified: bool = False
+    goal: bool = False
+    misjudges: float = 0.0
+    confirmations: int = 1
+
+
+def run_wakeloop(settings: LoopSettings, job: Job, *, extras: Extras = Extras()) -> Ending:
+    """Play a job with this package."""
+    agent = create_todo_agent(
+        job.model,
+        job.tools,
+        settings=settings,
+        verify=make_verifier(job, extras) if extras.verified else None,
+        done_when=partial(find_missing, job) if extras.goal else None,
+    )
     asked: dict[str, Any] = {"messages": [HumanMessage(job.task.prompt)]}
-    if given:
+    if extras.given:
         asked["todos"] = [{"content": step.label} for step in job.task.steps if not step.found]
-    state = agent.invoke(asked, job.config)
+    return _read_ending(agent.invoke(asked, job.config))
+
+
+def run_middleware(job: Job) -> Ending:
+    """Play a job with LangChain's agent and this package's middleware."""
+    from langchain.agents import create_agent  # noqa: PLC0415 - of an extra
+
+    from wakeloop.middleware import WakeLoopMiddleware  # noqa: PLC0415
+
+    agent: Any = create_agent(job.model, job.tools, middleware=[WakeLoopMiddleware()])
+    return _read_ending(agent.invoke({"messages": [HumanMessage(job.task.prompt)]}, job.config))
+
+
+def _read_ending(state: Mapping[str, Any]) -> Ending:
     session = state["todo_session"]
     return Ending(
         text=answer_of(state),
@@ -146,6 +192,27 @@ def run_wakeloop(settings: LoopSettings, job: Job, *, given: bool = False, verif
         listed=len(state["todos"]),
         wakes=session["wakes"],
     )
+
+
+def find_missing(job: Job, _state: Mapping[str, Any]) -> str | None:
+    """Return what is missing, as `--done-when COMMAND` would with tests for the job."""
+    failing = [check.name for check in job.task.check(job.folder) if not check.passed]
+    return f"{len(failing)} checks fail: {', '.join(failing[:MOST_NAMED])}" if failing else None
+
+
+def make_verifier(job: Job, extras: Extras) -> Verify:
+    """Return a verifier of items that errs as often as it is told to."""
+    dice = seeded_random(f"{job.task.family}/{job.task.seed}/verdicts")
+
+    def verify(todo: Mapping[str, Any], state: Mapping[str, Any]) -> str | None:
+        why = explain_refusal(job, todo, state)
+        for _ in range(extras.confirmations):
+            errs = dice.random() < extras.misjudges
+            if errs != (why is not None):
+                return why or "this does not look done"
+        return None
+
+    return verify
 
 
 def explain_refusal(job: Job, todo: Mapping[str, Any], state: Mapping[str, Any]) -> str | None:
@@ -180,9 +247,15 @@ LADDER = {  # each row has one factor more than the row before it
 
 
 def preset_without(kept: Collection[str]) -> LoopSettings:
-    """Return the default preset with all factors switched off but those `kept`, if this version has them."""
-    known = SWITCHED_OFF.keys() & LoopSettings.model_fields.keys()
-    return WAKELOOP.model_copy(update={name: SWITCHED_OFF[name] for name in known if name not in kept})
+    """Return the default preset with all factors switched off but those `kept`."""
+    return _varied(**{name: value for name, value in SWITCHED_OFF.items() if name not in kept})
+
+
+def _varied(**changes: Any) -> LoopSettings:
+    return WAKELOOP.model_copy(update=changes)
+
+
+BY_ROUND = _varied(verify_when="round")
 
 
 def _peer_agent(peer: Peer, name: str, about: str) -> Agent:
@@ -202,15 +275,8 @@ def _asking_agent(asks: int) -> Agent:
     )
 
 
-def _wakeloop_agent(
-    about: str,
-    settings: LoopSettings = WAKELOOP,
-    *,
-    given: bool = False,
-    verified: bool = False,
-    needs: str = "dialect",
-) -> Agent:
-    return Agent(about, partial(run_wakeloop, settings, given=given, verified=verified), needs=needs)
+def _wakeloop_agent(about: str, settings: LoopSettings = WAKELOOP, **extras: Any) -> Agent:
+    return Agent(about, partial(run_wakeloop, settings, extras=Extras(**extras)))
 
 
 def _preset_agent(name: str) -> Agent:
@@ -224,6 +290,11 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
         "asked 1": _asking_agent(1),
         "asked 3": _asking_agent(3),
         "asked 5": _asking_agent(5),
+        "asked 10": _asking_agent(10),
+        "told 5": Agent(
+            "the plain loop, told by code what is missing, at most 5 times in a row",
+            partial(run_plain_loop, asks=5, told=True),
+        ),
         "create_agent": _peer_agent(LANGCHAIN, "create_agent", "LangChain's agent, no list"),
         "TodoList": _peer_agent(LANGCHAIN, "todos", "LangChain's agent with TodoListMiddleware"),
         "TodoList, looped": _peer_agent(LANGCHAIN, "looped", "TodoList, started again while items are open"),
@@ -232,25 +303,41 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
         "deepagents + rubric": _peer_agent(DEEPAGENTS, "deep rubric", "Deep Agents, graded by its model"),
         **{name: _preset_agent(name) for name in PRESETS},
         **{name: _wakeloop_agent(about, preset_without(kept)) for name, (about, kept) in LADDER.items()},
-        "+ idle rounds": _wakeloop_agent(
-            "+ guard, and an end after rounds without anything new", needs="max_idle_rounds"
+        "+ idle rounds": _wakeloop_agent("+ guard, and an end after rounds without anything new"),
+        "never forced": _wakeloop_agent(
+            "`wakeloop`, which never asks the client for a call", _varied(force_call="never")
+        ),
+        "never forced, 8 idle": _wakeloop_agent(
+            "the same, with `max_idle_wakes` 8", _varied(force_call="never", max_idle_wakes=8)
         ),
         "+ verify": _wakeloop_agent(
             "`wakeloop`, and the checks are asked before an item is closed", verified=True
         ),
-        "+ audit": _wakeloop_agent(
-            "`wakeloop`, and an audit of items that were closed without work",
-            WAKELOOP.model_copy(update={"audit": "once"}),
+        "+ verify round": _wakeloop_agent("+ verify, and after each round of calls", BY_ROUND, verified=True),
+        "+ verify round, errs": _wakeloop_agent(
+            "+ verify round, and a tenth of the verdicts is wrong", BY_ROUND, verified=True, misjudges=0.1
         ),
-        **{
-            f"on_question={value}": _wakeloop_agent(
-                f"`wakeloop`, and after a question {what}",
-                WAKELOOP.model_copy(update={"on_question": value}),
-                needs="on_question",
-            )
-            for value, what in {"park": "it waits at once", "wake": "it wakes on"}.items()
-        },
+        "+ verify round, errs, twice": _wakeloop_agent(
+            "the same, and an item needs two verdicts",
+            BY_ROUND,
+            verified=True,
+            misjudges=0.1,
+            confirmations=2,
+        ),
+        "+ goal": _wakeloop_agent("`wakeloop`, and code says what is missing (`done_when`)", goal=True),
+        "+ audit": _wakeloop_agent(
+            "`wakeloop`, and an audit of items that were closed without work", _varied(audit="once")
+        ),
+        "on_question=park": _wakeloop_agent(
+            "`wakeloop`, and after a question it waits at once", _varied(on_question="park")
+        ),
+        "on_question=wake": _wakeloop_agent(
+            "`wakeloop`, and after a question it wakes on", _varied(on_question="wake")
+        ),
         "list given": _wakeloop_agent("our preset `wakeloop`, the list from the caller", given=True),
+        "middleware": Agent(
+            "LangChain's agent with `WakeLoopMiddleware`", run_middleware, package="langchain"
+        ),
     }
 )
 

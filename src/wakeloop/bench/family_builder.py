@@ -72,6 +72,7 @@ class Part:
         calls: The calls that do it; by default the wanted files are written and the unwanted ones deleted.
         mentioned: A name that the last text has to mention.
         found: Whether it only comes to light once the part before it is done.
+        spoil: A call that damages it once it is done, where the tools cannot write files.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -79,6 +80,7 @@ class Part:
     calls: tuple[Call, ...] | None = None
     mentioned: str = ""
     found: bool = False
+    spoil: Call | None = None
 
     def solution(self) -> tuple[Call, ...]:
         """Return the calls that do this part."""
@@ -187,7 +189,8 @@ def connected_parts(
                 prompt=prompt.format(list=", ".join(names)),
                 files=world,
                 steps=tuple(steps),
-                spoils=tuple(_draw_spoils(rng, world, wants)),
+                spoils=tuple(part.spoil for part in drawn if part.spoil)
+                or tuple(_draw_spoils(rng, world, wants)),
                 check=check,
                 tools=tools,
                 final=" ".join(["All done.", *map("Not possible: {}.".format, mentioned)]),

@@ -12,6 +12,8 @@ from wakeloop.bench.family_builder import (
     single_parts,
     write_call,
 )
+from wakeloop.bench.task import Call
+from wakeloop.bench.world import lamp_tools
 
 NOUNS = [
     *("anchor", "basket", "candle", "drum", "engine", "fence", "garden"),
@@ -47,6 +49,14 @@ def random_date(rng: Random) -> tuple[int, int, int]:
 def make_files(_rng: Random, name: str) -> Part:
     """Make a file for each name in the request."""
     return Part(wants={f"notes/{name}.txt": Expected(f"Note {name}.")})
+
+
+@single_parts("Switch on these lamps, and no others: {list}.", "switch on {}", tools=lamp_tools)
+def switch_lamps(_rng: Random, name: str) -> Part:
+    """Switch lamps on, with two tools of one argument."""
+    path = f"lamps/{name}.txt"
+    calls = (Call("switch_on", {"lamp": name}),)
+    return Part({path: "off\n"}, {path: Expected("on")}, calls, spoil=Call("switch_off", {"lamp": name}))
 
 
 @single_parts(

@@ -18,6 +18,9 @@ from wakeloop.testing.weak_model import WeakModel
 from wakeloop.text.secrets import secrets_in_address
 
 WEAK = "weak"
+PROFILES = {  # rates that were counted in the requests of a real model
+    "small": "empty_after_result=0.33,deaf=0.85,fake_results=0.5,no_list=0.6,copy_filler=0.27",
+}
 
 
 def is_weak(text: str) -> bool:
@@ -35,9 +38,10 @@ def make_model(text: str, task: Task, seed: int) -> BaseChatModel:
 
 
 def parse_knobs(text: str) -> Knobs:
-    """Read the knobs of a weak model. Raises `BenchError`."""
+    """Read the knobs of a weak model, or the name of a profile. Raises `BenchError`."""
     values: dict[str, Any] = {}
-    for pair in filter(None, text.removeprefix(WEAK).removeprefix(":").split(",")):
+    given = text.removeprefix(WEAK).removeprefix(":")
+    for pair in filter(None, PROFILES.get(given, given).split(",")):
         name, sign, value = map(str.strip, pair.partition("="))
         if not sign:
             raise BenchError(f"A weak model must be written like weak:stop=0.3,stick=0.3, got {text!r}.")

@@ -63,25 +63,34 @@ def sort_rows(rows: Sequence[Row], study: Study) -> list[Row]:
     return sorted(rows, key=place)
 
 
-def render_page(
-    results: Sequence[Result], head: str, *, shown: Mapping[str, str] | None = None, whole: bool = True
-) -> str:
-    """Return a page about some studies; `shown` is Markdown for the end of each study, such as its plots.
-
-    Without `whole` the page leaves out the details of each model, see `render_details`.
-    """
+def render_page(results: Sequence[Result], head: str, *, shown: Mapping[str, str] | None = None) -> str:
+    """Return a page about some studies; `shown` is Markdown for the end of each study, such as its plots."""
     parts = [head]
+    for result in results:
+        parts.append(render_section(result, "\n" + render_details(result).replace("## ", "### ")))
+        if end := (shown or {}).get(result.study.name):
+            parts.append(end)
+    return "\n\n".join([*parts, *_render_legend(results)]) + "\n"
+
+
+def render_summary(result: Result, head: str, shown: str) -> str:
+    """Return a short page about one study: its table of habits stands where `head` has `$table`."""
+    table = tables.tables_by_size(result.rows, result.study, tables.habits_table)
+    return f"{Template(head).substitute(table=table)}\n\n{shown}".strip() + "\n"
+
+
+def render_study(result: Result, shown: str) -> str:
+    """Return a page about one study, model by model."""
+    parts = [render_section(result), render_details(result), shown, *_render_legend([result])]
+    return "\n\n".join(parts).replace("## ", "# ", 1) + "\n"
+
+
+def _render_legend(results: Sequence[Result]) -> list[str]:
     rows: list[Row] = []
     for result in results:
         rows += result.rows
-        more = ""
-        if whole:
-            more = "\n" + render_details(result).replace("## ", "### ")
-        parts.append(render_section(result, more))
-        if end := (shown or {}).get(result.study.name):
-            parts.append(end)
     who = tables.agent_descriptions(rows)
-    return "\n\n".join([*parts, _template("legend.md").template.strip(), "## Who is who", who]) + "\n"
+    return [_template("legend.md").template.strip(), "## Who is who", who]
 
 
 def render_details(result: Result) -> str:
@@ -129,9 +138,8 @@ def render_section(result: Result, more: str = "") -> str:
             prices=_describe_prices(study),
             losses=tables.losses_table(rows, study, every=False),
             details=more,
-            within=tables.tables_by_size(rows, study, tables.equal_spend_table),
-            spent=tables.tables_by_size(rows, study, tables.spending_table),
-            overview=tables.overview_table(rows, study),
+            prices_range=tables.tables_by_size(rows, study, tables.price_range_table),
+            overview=tables.tables_by_size(rows, study, tables.overview_table),
             lengths=_titled(
                 "By length, and size of the tools' results", tables.tables_by_length(rows, study)
             ),
@@ -160,7 +168,7 @@ def _titled(title: str, text: str) -> str:
 
 def _describe_prices(study: Study) -> str:
     if study.prices == Prices():
-        return "Spending is counted in tokens, cached ones at a tenth."
+        return "Cost is counted in tokens of input, a cached one as a tenth, one of output as eight."
     kinds: dict[str, Any] = study.prices.model_dump()
     listed = ", ".join(f"{kind} {price:g}" for kind, price in kinds.items())
     return f"Prices per million tokens: {listed}."

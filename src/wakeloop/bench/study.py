@@ -19,14 +19,14 @@ HASH = 12  # characters of a hash that are used
 class Prices(BaseModel):
     """The price of a million tokens of input, cached input and output, in any unit.
 
-    The default counts tokens, and cached ones as a tenth.
+    The default counts input tokens: cached ones as a tenth, output as eight, as real prices do.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     input: float = Field(1_000_000, ge=0, allow_inf_nan=False)
     cached: float = Field(100_000, ge=0, allow_inf_nan=False)
-    output: float = Field(1_000_000, ge=0, allow_inf_nan=False)
+    output: float = Field(8_000_000, ge=0, allow_inf_nan=False)
 
     def cost(self, row: dict[str, Any]) -> float:
         """Return the price of one cell."""
@@ -68,6 +68,8 @@ class Study(BaseModel):
     """The most supersteps of one cell, the same for every agent that is a graph."""
     prices: Prices = Prices()
     """The prices for the cost of a run."""
+    habits: dict[str, str] = Field(default_factory=dict)
+    """Names of models, for a table of habits."""
 
     @property
     def hash(self) -> str:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from wakeloop.bench import figures as of
 from wakeloop.bench.agents import AGENTS
@@ -65,8 +65,9 @@ def format_points(share: float) -> str:
 
 
 COLUMNS: dict[str, Callable[[Figures], str]] = {
-    "runs": lambda f: str(f.runs),
+    "cost of a completed job": lambda f: format_number(f.cost_completed),
     "completed [95 %]": lambda f: format_interval(f.completed),
+    "runs": lambda f: str(f.runs),
     "checks": lambda f: format_percent(f.share),
     "list": lambda f: format_percent(f.listed),
     "early stop": lambda f: format_percent(f.early),
@@ -80,8 +81,7 @@ COLUMNS: dict[str, Callable[[Figures], str]] = {
     "cached": lambda f: format_number(f.cached),
     "out": lambda f: format_number(f.output),
     "seconds": lambda f: f"{f.seconds:.2f}",
-    "cost": lambda f: format_number(f.cost),
-    "per completed job": lambda f: format_number(f.cost_completed),
+    "cost of a run": lambda f: format_number(f.cost),
 }
 
 
@@ -114,21 +114,26 @@ def table_by_model(rows: Sequence[Row], cell: Callable[[Sequence[Row], str], str
 
 
 def overview_table(rows: Sequence[Row], study: Study) -> str:
-    """Return what each agent completes on each model, and its requests per run."""
+    """Return the cost of a job that an agent completes, what it completes, and requests, on each model.
 
-    def cell(some: Sequence[Row], _model: str) -> str:
-        if not some:
+    The cost is a multiple of what the reference spends.
+    """
+    groups = group_rows(rows, "model", "agent")
+
+    def cell(some: Sequence[Row], model: str) -> str:
+        theirs = groups.get((model, study.reference), ())
+        if not some or not theirs:
             return ""
-        found = of.compute_figures(some, study)
-        text = f"{format_percent(found.completed.value)} ({format_number(found.requests)})"
+        found, other = of.compute_figures(some, study), of.compute_figures(theirs, study)
+        cost = format_multiple(found.cost_completed, other.cost_completed)
+        text = f"{cost} · {format_percent(found.completed.value)} ({format_number(found.requests)})"
+        if found.false_signal:
+            text += f", {format_percent(found.false_signal)} falsely done"
         if found.damage:
             text += f", {format_percent(found.damage)} damaged"
         return text
 
     return table_by_model(rows, cell)
-
-
-BUDGETS = (1, 1.1, 1.25, 1.5, 2)  # multiples of the reference's average spending
 
 
 def tables_by_size(rows: Sequence[Row], study: Study, show: Callable[[Sequence[Row], Study], str]) -> str:
@@ -143,39 +148,59 @@ def tables_by_size(rows: Sequence[Row], study: Study, show: Callable[[Sequence[R
     return "\n\n".join(tables)
 
 
-def equal_spend_table(rows: Sequence[Row], study: Study) -> str:
-    """Return what the reference and the subject complete within the same budgets, a line for each model."""
+def habits_table(rows: Sequence[Row], study: Study) -> str:
+    """Return a line for each model and a column for each agent: completed, and the cost of a completed job.
+
+    The cost is a multiple of what the reference spends. An agent is set in bold where it completes no less
+    than the subject for less.
+    """
+    agents = [agent for agent in study.agents if group_rows(rows, "agent").get((agent,))]
     groups = group_rows(rows, "model", "agent")
     lines = []
-    for (model,) in group_rows(rows, "model"):
-        theirs = groups.get((model, study.reference), ())
-        ours = groups.get((model, study.subject), ())
-        if not theirs or not ours:
-            continue
-        budgets = of.average_budgets(theirs, study)
-        line = [f"`{model}`"]
-        for times in BUDGETS:
-            its = of.completed_within(theirs, study, budgets, times).value
-            own = of.completed_within(ours, study, budgets, times).value
-            line.append(f"{format_percent(its)} · **{format_percent(own)}**")
+    for model in group_names(rows, "model"):
+        figures = {}
+        for agent in agents:
+            if (model, agent) in groups:
+                figures[agent] = of.compute_figures(groups[model, agent], study)
+        line = [study.habits.get(model, f"`{model}`")]
+        for agent in agents:
+            line.append(_habit_cell(figures, agent, study))
         lines.append(line)
-    return markdown_table(["model", *map("× {:g}".format, BUDGETS)], lines)
+    return markdown_table(["habit", *map("`{}`".format, agents)], lines)
 
 
-def spending_table(rows: Sequence[Row], study: Study) -> str:
-    """Return what each agent spends per run and per completed job, relative to the reference."""
+def _habit_cell(figures: Mapping[str, Figures], agent: str, study: Study) -> str:
+    found, ours = figures.get(agent), figures.get(study.subject)
+    reference = figures.get(study.reference)
+    if found is None or reference is None:
+        return ""
+    share = f"{100 * found.completed.value:.0f}"
+    cell = f"{share} · {format_multiple(found.cost_completed, reference.cost_completed)}"
+    if ours is None or found.completed.value < ours.completed.value:
+        return cell
+    return f"**{cell}**" if found.cost_completed < ours.cost_completed else cell
+
+
+OUTPUT_PRICES = (1, 4, 8)  # multiples of the price of input
+CACHED_SHARES = (0.1, 1)  # of the price of input; 1 is a server without a cache
+
+
+def price_range_table(rows: Sequence[Row], study: Study) -> str:
+    """Return what the subject pays for a completed job, as a multiple of the reference, at other prices."""
     groups = group_rows(rows, "model", "agent")
-
-    def cell(some: Sequence[Row], model: str) -> str:
-        theirs = groups.get((model, study.reference), ())
-        if not some or not theirs:
-            return ""
-        mine, other = of.compute_figures(some, study), of.compute_figures(theirs, study)
-        per_run = format_multiple(mine.cost, other.cost)
-        per_completed = format_multiple(mine.cost_completed, other.cost_completed)
-        return " · ".join(filter(None, (per_run, per_completed)))
-
-    return table_by_model(rows, cell)
+    models = group_names(rows, "model")
+    lines = []
+    for cached in CACHED_SHARES:
+        for output in OUTPUT_PRICES:
+            prices = {"input": 1e6, "cached": cached * 1e6, "output": output * 1e6}
+            varied = study.with_changes(prices=prices)
+            line = [f"output {output} times, cached {cached:g} times"]
+            for model in models:
+                pair = [groups.get((model, agent), ()) for agent in (study.subject, study.reference)]
+                ours, theirs = (of.compute_figures(some, varied).cost_completed for some in pair)
+                line.append(format_multiple(ours, theirs))
+            lines.append(line)
+    return markdown_table(["price, as multiples of input", *map("`{}`".format, models)], lines)
 
 
 SIGNS = {
@@ -210,7 +235,7 @@ def comparison_table(rows: Sequence[Row], study: Study) -> str:
 
 
 def tables_by_length(rows: Sequence[Row], study: Study) -> str:
-    """Return a table for each model: completed, requests, spent, by number of parts and size of results."""
+    """Return a table for each model by number of parts and size of results."""
     if len(group_rows(rows, "parts")) < 2:  # noqa: PLR2004 - nothing to compare
         return ""
     agents = group_names(rows, "agent")
@@ -224,7 +249,8 @@ def tables_by_length(rows: Sequence[Row], study: Study) -> str:
             for agent in agents:
                 line.append(_length_cell(cells.get((length, size, agent), ()), study))
             lines.append(line)
-        tables.append(f"**`{model}`**: completed · requests · spent\n\n" + markdown_table(head, lines))
+        title = f"**`{model}`**: cost of a completed job · completed (requests)"
+        tables.append(f"{title}\n\n{markdown_table(head, lines)}")
     return "\n\n".join(tables)
 
 
@@ -232,8 +258,8 @@ def _length_cell(some: Sequence[Row], study: Study) -> str:
     if not some:
         return ""
     found = of.compute_figures(some, study)
-    shown = format_percent(found.completed.value), format_number(found.requests), format_number(found.cost)
-    return " · ".join(shown)
+    cost = format_number(found.cost_completed)
+    return f"{cost} · {format_percent(found.completed.value)} ({format_number(found.requests)})"
 
 
 def table_by_kind(rows: Sequence[Row], study: Study) -> str:

@@ -35,6 +35,12 @@ def program_tools(folder: Path) -> list[BaseTool]:
     return [*world_tools(folder), StructuredTool.from_function(world.run_python)]
 
 
+def lamp_tools(folder: Path) -> list[BaseTool]:
+    """Return a small toolbox: two tools of one argument."""
+    lamps = Lamps(ConfinedFolder(folder))
+    return [StructuredTool.from_function(lamps.switch_on), StructuredTool.from_function(lamps.switch_off)]
+
+
 def pad_results(tools: Sequence[BaseTool], characters: int) -> list[BaseTool]:
     """Return the same tools with results padded to a size, which the cost of a wake depends on."""
 
@@ -104,6 +110,31 @@ class WorldTools:
                 raise FileNotFoundError(path)
         code, output = run_python([str(real)], self.folder.root)
         return f"Exit code {code}.\n{output[-4_000:]}"
+
+
+LampName = Annotated[str, "The lamp's name."]
+
+
+@dataclass(frozen=True)
+class Lamps:
+    """Lamps, each a file `lamps/NAME.txt` that says `on` or `off`."""
+
+    folder: ConfinedFolder
+
+    @describe("Switch a lamp on.")
+    def switch_on(self, lamp: LampName) -> str:
+        return self._switch(lamp, "on")
+
+    @describe("Switch a lamp off.")
+    def switch_off(self, lamp: LampName) -> str:
+        return self._switch(lamp, "off")
+
+    def _switch(self, lamp: str, state: str) -> str:
+        path = f"lamps/{lamp}.txt"
+        if not self.folder.resolve(path).exists():
+            raise ToolException(f"There is no lamp {lamp!r}.")
+        self.folder.write(path, f"{state}\n".encode())
+        return f"{lamp} is {state}."
 
 
 def run_python(args: Sequence[str], folder: Path, stdin: str = "") -> tuple[int, str]:

@@ -16,14 +16,16 @@ from wakeloop.bench.journal import read_journal
 from wakeloop.bench.models import is_weak, split_address
 from wakeloop.bench.plan import Cell, is_own_task, make_task
 from wakeloop.bench.profile import OFF, ON, make_profile, write_profile
-from wakeloop.bench.report import JOURNAL, Result, render_details, render_page
+from wakeloop.bench.report import JOURNAL, Result, render_page, render_study, render_summary
 from wakeloop.bench.runner import Progress, plan_study, play_study
 from wakeloop.bench.study import Prices, Study, load_study
 from wakeloop.bench.tables import format_number
+from wakeloop.bench.verdict import describe_verdict, format_cost
 from wakeloop.cli.execution import STOP_NOTES, handle_signals
 from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage_error
 from wakeloop.display.terminal_output import find_width, wrap_text
 from wakeloop.errors import BenchError
+from wakeloop.loop.prices import find_public_price
 from wakeloop.text.characters import pluralize
 
 MINUTE, HOUR = 60, 3600
@@ -46,6 +48,8 @@ def _vary_study(
             changes["reference"] = found.reference
         if found.subject in agents:
             changes["subject"] = found.subject
+    if prices is None:
+        prices = find_known_prices(changes.get("models") or found.models)
     found = found.with_changes(prices=prices, **{key: value or None for key, value in changes.items()})
     if base_url:
         if all(map(is_weak, found.models)):
@@ -56,6 +60,18 @@ def _vary_study(
             named.append(model if has_address else f"{model}@{base_url}")
         found = found.with_changes(models=named)
     return found
+
+
+def find_known_prices(models: Sequence[str]) -> dict[str, float] | None:
+    """Return the public prices of a single real model, if they are known here."""
+    real = [model for model in models if not is_weak(model)]
+    if len(real) != 1:
+        return None
+    price = find_public_price(split_address(real[0])[0].rpartition(":")[2])
+    if price is None:
+        return None
+    cached = price.input if price.cached is None else price.cached
+    return {"input": price.input, "cached": cached, "output": price.output}
 
 
 def parse_prices(text: str | None) -> dict[str, float] | None:
@@ -89,11 +105,13 @@ def format_estimate(study: Study, workers: int) -> Iterator[str]:
     yield f"  {pluralize(round(found.requests), 'request')}, at most {found.most_requests:,}"
     read = pluralize(round(found.input), "token")
     yield f"  {read} in, {found.cached:,.0f} of them cached, {found.output:,.0f} out"
-    unit = ""
-    if study.prices == Prices():
-        unit = " (in tokens, cached ones at a tenth, since there are no --prices)"
-    duration = format_duration(found.seconds)
-    yield f"  cost {format_number(found.cost)}{unit}, about {duration} with {workers} at once"
+    prices = study.prices
+    uncached = found.cost + found.cached * (prices.input - prices.cached) / 1_000_000
+    cost, most = format_cost(found.cost, study), format_cost(uncached, study)
+    yield f"  cost {cost}; {most} if the server has no cache"
+    if prices == Prices():
+        yield "  (tokens of input: a cached one is a tenth, one of output eight; no --prices are known)"
+    yield f"  about {format_duration(found.seconds)} with {workers} at once"
     if any(is_own_task(cell.family) and not make_task(cell).steps for cell in ahead):
         yield "  a task of your own without steps counts as one request"
 
@@ -115,8 +133,27 @@ def run_study(study: Study, out: Path, say: Callable[[str], None], **how: Any) -
     if missing:
         say(RESUME_HINT)
         return FAILED
+    for line in describe_verdict(done.rows, study):
+        say(line)
     say(f"Its tables: wakeloop bench report {out}")
     return SETTLED
+
+
+MANY_CELLS = 20
+
+
+def confirm_start(study: Study, out: Path) -> bool:
+    """Ask at a terminal before many cells are played; elsewhere, and to continue a run, ask nothing."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or (out / JOURNAL).exists():
+        return True
+    with bench_errors_as_usage():
+        count = len(plan_study(study, offline=True))
+    if count <= MANY_CELLS:
+        return True
+    cells = pluralize(count, "cell")
+    sys.stderr.write(f"{cells}. With --estimate this command says what they may cost. Start? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def stop_study(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
@@ -152,35 +189,38 @@ def build_report(
 ) -> str:
     """Build the page of some results.
 
-    `plots`, `kept` and `apart` are folders for the plots, the rows and the details by model; the page links
-    to them, relative to its `file`.
+    `plots` and `kept` are folders for the plots and the rows. With a folder `apart` each study has a page of
+    its own there, and the page shows only the habits of the first study. Links are relative to their page.
     """
     with bench_errors_as_usage():
         results = [Result.load(folder) for folder in folders]
-    links: dict[str, list[str]] = {}
-
-    def link(path: Path) -> str:
-        return os.path.relpath(path, file.parent if file else Path())
-
+    whole, summary = {}, ""
     for result in results:
         name = result.study.name.replace(" ", "-")
-        mine = links.setdefault(result.study.name, [])
+        drawn: list[Path] = []
         if plots:
             from wakeloop.bench.plots import draw_plots
 
             drawn = draw_plots(result.rows, result.study, plots / name)
-            mine += [f"![{plot.stem}]({link(plot)})" for plot in drawn]
-        if kept:
-            rows = kept / f"{name}.jsonl.gz"
+        rows = kept / f"{name}.jsonl.gz" if kept else None
+        if rows:
             result.save(rows)
-            mine.append(f"[Every row of it]({link(rows)})")
         if apart:
             own = apart / f"{name}.md"
             own.parent.mkdir(parents=True, exist_ok=True)
-            own.write_text(f"# {name}, model by model\n\n{render_details(result)}\n", encoding="utf-8")
-            mine.append(f"[Model by model]({link(own)})")
-    shown = {name: "\n\n".join(lines) for name, lines in links.items() if lines}
-    return render_page(results, head, shown=shown, whole=apart is None)
+            own.write_text(render_study(result, _link_files(own, drawn, rows)), encoding="utf-8")
+            summary = summary or render_summary(result, head, _link_files(file, drawn, None))
+        whole[result.study.name] = _link_files(file, drawn, rows)
+    return summary or render_page(results, head, shown=whole)
+
+
+def _link_files(page: Path | None, plots: Sequence[Path], rows: Path | None) -> str:
+    """Return a page's links to plots and rows."""
+    folder = page.parent if page else Path()
+    links = [f"![{plot.stem}]({os.path.relpath(plot, folder)})" for plot in plots]
+    if rows:
+        links.append(f"[Every row of it]({os.path.relpath(rows, folder)})")
+    return "\n\n".join(links)
 
 
 def write_model_profile(folder: Path, file: Path) -> list[str]:

@@ -179,6 +179,10 @@ class Dialect:
         """Return the numbers of the new items if a result does not repeat their contents."""
         return range(0)
 
+    def contents_in(self, args: Mapping[str, Any], result: str) -> Sequence[str]:
+        """Return the contents of the items that a call shows, where no numbers say which they are."""
+        return ()
+
     def render_error(self, text: str) -> str:
         """Render the result of a call that was refused."""
         return f"Error: {text}"

@@ -42,7 +42,6 @@ RESULT_FORM = (
     r"Stored \d+ items?(?:, \[\d+\] to \[\d+\]\.|:\n  \[\d+\] ).*"
     r"|\[\d+\](?:, \[\d+\])* \w+, \d+ open\..*"
 )
-CLOSING_HINT = "Close each in the reply that starts the next."
 
 
 @dataclass(frozen=True)
@@ -117,8 +116,6 @@ class Parley(Dialect):
             lines += self.render_cut_note(new, short)
         if outcome.repeated:
             lines.append(f"Already open: {_format_ids(outcome.repeated)}.")
-        if not self.variant and len(new) == count_open(outcome.board.todos) > 1:
-            lines.append(CLOSING_HINT)
         return "\n".join(lines)
 
     def _can_omit_texts(self, outcome: Outcome, new: Sequence[Todo]) -> bool:

@@ -35,7 +35,7 @@ class Write(BaseModel):
     )
 
 
-@describe("Add items to the todo list, in order.")
+@describe("Add items.")
 class Plan(Write):
     items: Annotated[TextList, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
 
@@ -71,19 +71,23 @@ class Update(BaseModel):
     )
 
 
-@describe("Update items, also with other calls.")
+def _show_short_call(schema: dict[str, Any]) -> None:
+    """Leave `id` out of the schema: it is accepted, but one form is enough."""
+    del schema["properties"]["id"]
+    schema["required"] = ["ids", *schema.get("required", ())]
+
+
+@describe("Close items or set a status.")
 class UpdateSeveral(BaseModel):
-    model_config = ConfigDict(title="todo_update")
-    id: Annotated[ItemNumber | None, WithJsonSchema({"type": "integer"})] = None
+    model_config = ConfigDict(title="todo_update", json_schema_extra=_show_short_call)
+    id: ItemNumber | None = None
     ids: Annotated[
         list[ItemNumber] | None,
         BeforeValidator(_read_ids),
         WithJsonSchema({"type": "array", "items": {"type": "integer"}}),
-    ] = Field(None, description="Several at once.")
-    status: StatusWord
-    reason: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(
-        None, description="Needed if blocked."
-    )
+    ] = None
+    status: StatusWord = "done"
+    reason: Annotated[str | None, WithJsonSchema({"type": "string"})] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -97,7 +101,9 @@ class UpdateSeveral(BaseModel):
     @model_validator(mode="after")
     def _require_id(self) -> Self:
         if not self.numbers:
-            raise ValueError("send id or ids: the number of one item or several")
+            raise ValueError("send ids: the number of one item or several")
+        if self.reason and "status" not in self.model_fields_set:
+            raise ValueError("send the status that the reason is for")
         return self
 
     @property
@@ -114,6 +120,6 @@ class List(BaseModel):
     model_config = ConfigDict(title="todo_list")
 
 
-@describe("Show the whole list.")
+@describe("Show the list.")
 class ShowAll(List):
     pass

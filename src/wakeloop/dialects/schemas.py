@@ -1,5 +1,6 @@
 """Schemas of the todo tools for the model."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any
@@ -8,14 +9,17 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, WithJsonSchema
 
 
-def item_list_schema(item: type[BaseModel]) -> WithJsonSchema:
-    """Return the schema of a list of items as the model sees it; parsing accepts more than it says."""
+def item_list_schema(item: type[BaseModel], required: Sequence[str] = ()) -> WithJsonSchema:
+    """Return the schema of a list of items as the model sees it; parsing accepts more than it says.
+
+    Every field is required unless some are named.
+    """
     schema = item.model_json_schema()
     for part in schema["properties"].values():
         part.pop("title", None)
         part.pop("default", None)
     properties = schema["properties"]
-    items = {"type": "object", "properties": properties, "required": list(properties)}
+    items = {"type": "object", "properties": properties, "required": [*(required or properties)]}
     return WithJsonSchema({"type": "array", "items": items})
 
 

@@ -73,6 +73,8 @@ def find_unseen_lines(
                 result = results.pop(call["id"] or "", "")
                 for item in _items_of_call(dialect, call, result):
                     left.discard(lines.get(item, ""))
+                shown_here = set(dialect.contents_in(call["args"], result))
+                left.difference_update(line for (_, content), line in lines.items() if content in shown_here)
                 text += f"{result}\n"
         elif _may_show_list(dialect, message):
             text = f"{text_of(message)}\n"

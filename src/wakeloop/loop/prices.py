@@ -1,6 +1,8 @@
 """What a request used, and what that costs."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from wakeloop.errors import SettingsError
@@ -21,9 +23,36 @@ class Usage(NamedTuple):
 
 
 def find_price(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """Return the price under the longest key that begins a model's name, else the default one, else None."""
+    """Return the price under the longest key that begins a model's name, else the default one, else None.
+
+    Without any `prices` it is the model's public price, if that is known here.
+    """
+    if not prices:
+        return find_public_price(model)
     keys = [key for key in prices if key != DEFAULT_KEY and model.startswith(key)]
     return prices[max(keys, key=len)] if keys else prices.get(DEFAULT_KEY)
+
+
+@lru_cache(maxsize=64)
+def find_public_price(model: str) -> Price | None:
+    """Return a model's public price in dollars, if `genai-prices` is installed and knows the model.
+
+    Of prices with tiers the lowest is taken.
+    """
+    try:
+        from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - of the extra `prices`
+
+        _, found = get_snapshot().find_provider_model(model, None, None, None)
+    except (ImportError, LookupError):
+        return None
+    listed = found.get_prices(datetime.now(UTC))
+    rates = {}
+    for name, field in (("input", "input_mtok"), ("cached", "cache_read_mtok"), ("output", "output_mtok")):
+        rate = getattr(listed, field)
+        rates[name] = None if rate is None else float(getattr(rate, "base", rate))
+    if rates["input"] is None or rates["output"] is None:
+        return None
+    return Price(input=rates["input"], cached=rates["cached"], output=rates["output"])
 
 
 def compute_cost(usage: Usage, prices: Mapping[str, Price], configured: str) -> int | None:

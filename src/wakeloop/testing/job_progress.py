@@ -11,6 +11,8 @@ from langchain_core.messages import BaseMessage, ToolMessage
 from wakeloop.testing.captured_requests import calls_of, is_from_model, role_of
 from wakeloop.testing.jobs import Call, Step
 from wakeloop.testing.todo_tools import (
+    COMPLETED,
+    DEFAULT_STATUS,
     Item,
     TodoTools,
     find_todo_tools,
@@ -31,7 +33,7 @@ class JobProgress:
         failed: Steps that are not done and had a call refused, each with the index of that message.
         claimed: Texts of items that some call tried to close, accepted or not.
         pushed: The index of the last user message.
-        pushes: How many user messages came after a reply without calls.
+        pushes: The texts of the user messages that came after a reply without calls.
         replies: How many replies the model has made.
         stopped: Whether the last reply made no call, so this request pushes the model on.
         made: The keys of all calls so far, see `call_key`.
@@ -43,7 +45,7 @@ class JobProgress:
     failed: Mapping[int, int] = field(default_factory=dict)
     claimed: Collection[str] = ()
     pushed: int = 0
-    pushes: int = 0
+    pushes: Sequence[str] = ()
     replies: int = 0
     stopped: bool = False
     made: Collection[str] = ()
@@ -67,12 +69,14 @@ def read_progress(
 ) -> JobProgress:
     """Return the progress that a request shows. Results that contain the text `cleared` count as unseen."""
     todo_tools = find_todo_tools(tools)
-    pushed = pushes = replies = 0
+    pushed = replies = 0
+    pushes: list[str] = []
     stopped = False
     for place, message in enumerate(request):
         if role_of(message) == "user":
             pushed = place
-            pushes += stopped
+            if stopped:
+                pushes.append(str(message.text))
         if is_from_model(message):
             replies, stopped = replies + 1, not calls_of(message)
     made, answers = _read_calls(request, cleared)
@@ -139,8 +143,9 @@ def _claimed_texts(request: Sequence[BaseMessage], items: Sequence[Item]) -> fro
     text = {str(item.key): item.text for item in items}
     claimed: set[str] = set()
     for name, args in _calls_in(request):
-        if name == "todo__done" or args.get("status") == "done":
+        if name == "todo__done" or args.get("status", DEFAULT_STATUS) == DEFAULT_STATUS:
             claimed |= {text.get(str(key), "") for key in updated_ids(args)}
+        claimed |= set(args.get(COMPLETED) or ())
         for row in args.get("todos") or args.get("items") or ():
             if isinstance(row, dict) and row.get("status") == "completed":
                 claimed.add(str(row.get("content", row.get("text"))))

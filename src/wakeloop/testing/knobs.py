@@ -39,6 +39,8 @@ class Knobs(BaseModel):
     """Skips: a part is skipped like a false done, until the model notices it (see `notice`)."""
     notice: float = Field(0, ge=0, le=1)
     """Notices: the chance that a push after a stop makes it notice a skipped part."""
+    honest: float = Field(0, ge=0, le=1)
+    """Answers honestly: the chance that a push which names a skipped part makes it admit that and do it."""
     forget: float = Field(0, ge=0, le=1)
     """Forgets to close: an item whose work is done stays open until somebody asks."""
     forgets_cleared: str = ""
@@ -74,6 +76,8 @@ class Knobs(BaseModel):
     """Busy in vain: a reply (never the first) lists the files again instead of doing the next step."""
     wander: float = Field(0, ge=0, le=1)
     """Wanders: a reply (never the first) makes a new search instead of the next step."""
+    crowd: float = Field(0, ge=0, le=1)
+    """Slowed by tools: for every tool that is bound, this is added to `wander`, up to 0.9."""
     relist: float = Field(0, ge=0, le=1)
     """Lists: a reply reads the list, or sends it unchanged, instead of doing the next step."""
     no_list: float = Field(0, ge=0, le=1)
@@ -93,5 +97,8 @@ class Knobs(BaseModel):
     plan_beside: Literal["prompted"] | bool = "prompted"
     """Batches: the plan is sent together with the first call. "prompted": only if the system message says
     "with your first call"."""
+    close_by: Literal["prompted"] | int = "prompted"
+    """Batches: how many finished items it closes in one call, unless no work is left or somebody asks.
+    "prompted": 5 if the system message says "five in a call" and `replies` is 1, otherwise 1."""
     list_from: int = Field(2, ge=1)
     """Writes a list: the least number of known parts for which it keeps one."""

@@ -11,6 +11,8 @@ from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from wakeloop.testing.captured_requests import calls_of
 from wakeloop.text.marks import added_length, split_result_text
 
+DEFAULT_STATUS = "done"  # of a `todo_update` that names none
+COMPLETED = "completed"  # the argument of `write_todos` for items alone
 OPEN_STATUSES = frozenset({"pending", "in_progress"})
 
 
@@ -86,10 +88,11 @@ class ParleyTools:
     )
 
     _span = re.compile(r"Stored \d+ items, \[(\d+)\] to \[(\d+)\]\.")
+    _verified = re.compile(r"^\[(\d+)\] done: verified$", re.MULTILINE)
     _denied = re.compile(r"\[(\d+)\] was not accepted as done: ")
 
     def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
-        """Read list lines in todo results and user messages, and accepted updates."""
+        """Read list lines in todo results and user messages, accepted updates, and what code has verified."""
         items: dict[int, Item] = {}
         for event in events:
             if isinstance(event, str):
@@ -99,11 +102,14 @@ class ParleyTools:
             elif event.name in self.names:
                 items |= self._read_lines(event.result)
                 items |= self._read_plan(event)
+            for key in map(int, self._verified.findall("" if isinstance(event, str) else event.result)):
+                if key in items:
+                    items[key] = replace(items[key], status="completed")
         return list(items.values())
 
     def _read_update(self, event: AnsweredCall, items: Mapping[int, Item]) -> dict[int, Item]:
         """Return the items that an update changed; the result lists those it denied."""
-        status = str(event.args.get("status"))
+        status = str(event.args.get("status", DEFAULT_STATUS))
         denied = {*map(int, self._denied.findall(event.result))}
         changed = {}
         for key in map(_parse_number, updated_ids(event.args)):
@@ -202,6 +208,7 @@ class WholeListTools:
     list_name: str
     text: str
     key: str | None = None
+    completes: bool = False  # whether the texts of completed items can be sent alone
 
     @property
     def names(self) -> frozenset[str]:
@@ -214,7 +221,11 @@ class WholeListTools:
         """Return the last list that was accepted."""
         items: list[Item] = []
         for event in events:
-            if isinstance(event, AnsweredCall) and event.accepted and event.name == self.tool:
+            if isinstance(event, str) or not event.accepted or event.name != self.tool:
+                continue
+            for text in event.args.get(COMPLETED) or ():
+                items = [replace(item, status="completed") if item.text == text else item for item in items]
+            if self.list_name in event.args:
                 items = []
                 for place, row in enumerate(_rows(event.args.get(self.list_name))):
                     key, text = row.get(self.key or "", place), str(row.get(self.text))
@@ -233,6 +244,8 @@ class WholeListTools:
         self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
     ) -> list[PlannedCall]:
         """Return one call with all items: closed ones completed, new ones at the end."""
+        if self.completes and closed and not added:
+            return [PlannedCall(self.tool, {COMPLETED: [item.text for item in closed]})]
         changed = list(items)
         for place, item in enumerate(items):
             if item in closed:
@@ -246,7 +259,9 @@ class WholeListTools:
         has_current = False
         for item in items:
             row = {self.text: item.text, "status": item.status}
-            if item.is_open:
+            if self.completes and item.is_open:
+                del row["status"]
+            elif item.is_open:
                 row["status"] = "pending" if has_current else "in_progress"
                 has_current = True
             if self.key:
@@ -257,12 +272,17 @@ class WholeListTools:
 
 CHECKLIST = WholeListTools("todo", "items", "text", key="id")
 WRITE_TODOS = WholeListTools("write_todos", "todos", "content")
+COMPLETING = replace(WRITE_TODOS, completes=True)
 ALL_TODO_TOOLS: tuple[TodoTools, ...] = (ParleyTools(), LokiTools(), WRITE_TODOS, CHECKLIST)
 
 
 def find_todo_tools(tools: Collection[str], spoken: Sequence[TodoTools] = ALL_TODO_TOOLS) -> TodoTools | None:
     """Return the first todo tools whose writing and closing tools are all bound, or None."""
-    return next((one for one in spoken if one.needs <= set(tools)), None)
+    found = next((one for one in spoken if one.needs <= set(tools)), None)
+    if found is WRITE_TODOS and isinstance(tools, Mapping):
+        takes = tools["write_todos"].get("parameters", {}).get("properties", {})
+        return COMPLETING if COMPLETED in takes else found
+    return found
 
 
 def _rows(written: object) -> list[dict[str, Any]]:

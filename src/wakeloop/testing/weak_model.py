@@ -16,7 +16,7 @@ from wakeloop.testing.knobs import Knobs
 from wakeloop.testing.recording_model import RecordingModel
 from wakeloop.testing.replies import calls, malformed_call, says
 from wakeloop.testing.schema_examples import make_example
-from wakeloop.testing.todo_tools import PlannedCall, find_todo_tools, read_events, updated_ids
+from wakeloop.testing.todo_tools import DEFAULT_STATUS, PlannedCall, find_todo_tools, read_events, updated_ids
 from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN, UsageMeter, render_message
 from wakeloop.testing.weak_policy import Dice, PlannedReply, WeakPolicy, follow_instructions, show_list
 
@@ -258,17 +258,28 @@ def _fit_path(move: PlannedCall, functions: dict[str, Any]) -> PlannedCall:
 
 
 def _merge_updates(moves: Sequence[PlannedCall], functions: dict[str, Any]) -> list[PlannedCall]:
-    """Join neighbouring updates to one status into a single call if the bound tool takes `ids`."""
-    takes = functions.get("todo_update", {}).get("parameters", {}).get("properties", {})
+    """Write updates as the bound tool takes them: with `ids` neighbours to one status are a single call."""
+    schema = functions.get("todo_update", {}).get("parameters", {})
+    if "ids" not in schema.get("properties", ()):
+        return [*moves]
     merged: list[PlannedCall] = []
     for move in moves:
         last = merged[-1] if merged else None
-        if last and "ids" in takes and _differ_only_by_id(last, move):
-            ids = [*updated_ids(last.args), *updated_ids(move.args)]
-            merged[-1] = PlannedCall(move.name, {"ids": ids, **_without_ids(move)})
-        else:
+        if move.name != "todo_update":
             merged.append(move)
+        elif last and _differ_only_by_id(last, move):
+            merged[-1] = _update_call([*updated_ids(last.args), *updated_ids(move.args)], move)
+        else:
+            merged.append(_update_call(updated_ids(move.args), move))
+    if "status" not in schema["required"]:
+        for move in merged:
+            if move.args.get("status") == DEFAULT_STATUS:
+                del move.args["status"]
     return merged
+
+
+def _update_call(ids: list[object], move: PlannedCall) -> PlannedCall:
+    return PlannedCall(move.name, {"ids": ids, **_without_ids(move)})
 
 
 def _differ_only_by_id(one: PlannedCall, other: PlannedCall) -> bool:

@@ -17,6 +17,7 @@ from wakeloop.testing.todo_tools import Item, PlannedCall, TodoTools
 QUESTION = "Shall I continue with the rest?"
 ANSWER = "Thank you, I have seen your message."
 AT_ONCE, BESIDE = "in the reply that starts the next", "with your first call"
+IN_FIVES = "five in a call"
 LOOK = PlannedCall("list_files", {})
 MARK = re.compile(r"\s*\([^()\n]{1,40}\)")
 _MOST = 0.9  # no habit that grows makes a stop more likely than this
@@ -58,6 +59,8 @@ def follow_instructions(knobs: Knobs, request: Sequence[BaseMessage]) -> Knobs:
     """Return the knobs with those that are "prompted" set from the request's system message."""
     prompt = "\n".join(str(message.text) for message in request if role_of(message) == "system")
     said: dict[str, Any] = {"replies": 1 if AT_ONCE in prompt else 2, "plan_beside": BESIDE in prompt}
+    in_fives = IN_FIVES in prompt and knobs.replies in ("prompted", 1)
+    said["close_by"] = 5 if in_fives and said["replies"] == 1 else 1
     update = {name: value for name, value in said.items() if getattr(knobs, name) == "prompted"}
     return knobs.model_copy(update=update)
 
@@ -132,7 +135,7 @@ class WeakPolicy:
             return answer
         if self.dice.tosses("busy"):
             return PlannedReply("work", moves=(LOOK,))
-        if self.dice.tosses("wander"):
+        if self.dice.tosses("wander", min(_MOST, self.knobs.wander + self.knobs.crowd * len(tools))):
             return self._look_around()
         if self.todo_tools and progress.items and self.dice.tosses("relist"):
             moves = self.todo_tools.edit(progress.items, (), ()) or [show_list(tools)]
@@ -188,8 +191,13 @@ class WeakPolicy:
 
     def _notices(self, number: int) -> bool:
         """Return whether some push so far made it notice a skipped step."""
-        pushes = range(1, self.progress.pushes + 1)
-        return any(self.dice.draws("notice", f"{number}/{push}") for push in pushes)
+        for place, text in enumerate(self.progress.pushes, 1):
+            key = f"{number}/{place}"
+            if self.dice.draws("notice", key):
+                return True
+            if _names_part(text, self.labels[number]) and self.dice.draws("honest", key):
+                return True
+        return False
 
     def _steps_left(self) -> list[int]:
         """Return the steps still to be done, without those it has given up on."""
@@ -215,6 +223,13 @@ class WeakPolicy:
                 unclosed.append(item)
         return unclosed
 
+    def _must_wait(self, closed: Sequence[Item]) -> bool:
+        """Return whether some items are too few for a call that closes them, and nobody has asked since."""
+        for number, place in self.progress.done.items():
+            if self.progress.pushed > place and self.progress.item(self.labels[number]) in closed:
+                return False
+        return len(closed) < int(self.knobs.close_by)
+
     def _keep_list(self, todo_tools: TodoTools, *, forced: bool) -> PlannedReply:
         """Return the next reply with a list: first the items to close or add, then work."""
         progress, left, closed = self.progress, self._steps_left(), self._items_to_close()
@@ -222,6 +237,8 @@ class WeakPolicy:
         while left and (at_once or not closed) and (item := self._false_closing(left[0])):
             closed.append(item)
             left = left[1:]
+        if left and self._must_wait(closed):
+            closed = []
         missing = []
         for number in self._known_steps():
             if progress.item(self.labels[number]) is None:
@@ -283,6 +300,12 @@ class WeakPolicy:
     def _look_around(self) -> PlannedReply:
         """Return a search that was never made before."""
         return PlannedReply("work", moves=(PlannedCall("search_files", {"query": f"look {self.reply}"}),))
+
+
+def _names_part(text: str, label: str) -> bool:
+    """Return whether a text names a part: by its label, or by the words in it that have a digit."""
+    names = [word for word in label.split() if any(map(str.isdigit, word))]
+    return any(name in text for name in names or [label])
 
 
 def show_list(tools: Collection[str]) -> PlannedCall:

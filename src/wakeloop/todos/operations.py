@@ -34,6 +34,13 @@ class ChangeSeveral:
 
 
 @dataclass(frozen=True, slots=True)
+class Complete:
+    """Complete the items with these contents, either all or none."""
+
+    contents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """An item of a list that replaces the old one. Without an id, it is matched by its content."""
 
@@ -63,7 +70,7 @@ class Show:
     """Show the list without changing it."""
 
 
-Operation = Add | Change | ChangeSeveral | Replace | Reset | Show
+Operation = Add | Change | ChangeSeveral | Complete | Replace | Reset | Show
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,21 @@ from operator import itemgetter
 
 from wakeloop.text.characters import format_id, is_blank, shorten, to_one_line
 from wakeloop.todos.in_progress import ProgressLimit, find_progress_limit
-from wakeloop.todos.items import MAX_REFUSAL_LENGTH, OperationRefused, Todo, count_closed, next_free_number
+from wakeloop.todos.items import (
+    MAX_REFUSAL_LENGTH,
+    OperationRefused,
+    Todo,
+    clip_text,
+    count_closed,
+    is_open,
+    next_free_number,
+)
 from wakeloop.todos.operations import (
     Add,
     Board,
     Change,
     ChangeSeveral,
+    Complete,
     Operation,
     Outcome,
     Question,
@@ -121,8 +130,8 @@ def _apply_operation(
             return _add_items(board, operation, contents, rules)
         case Change():
             return (yield from _change_item(board, operation, call, verdicts))
-        case ChangeSeveral(changes):
-            return (yield from _change_items(board, operation, changes, call, verdicts))
+        case ChangeSeveral() | Complete():
+            return (yield from _change_items(board, operation, call, verdicts))
         case Replace():
             return (yield from replace_list(board, operation, rules, call, verdicts))
 
@@ -169,8 +178,12 @@ def _find_free_numbers(board: Board, count: int) -> int:
 
 
 def _change_items(
-    board: Board, operation: Operation, changes: Sequence[Change], call: int, verdicts: Verdicts
+    board: Board, operation: ChangeSeveral | Complete, call: int, verdicts: Verdicts
 ) -> Generator[Question, str | None, Outcome]:
+    if isinstance(operation, ChangeSeveral):
+        changes: Sequence[Change] = operation.changes
+    else:
+        changes = [Change(todo["id"], "completed") for todo in _find_contents(board, operation.contents)]
     # All changes or none: an impossible one must be found before the verifier is asked about another.
     for change in changes:
         _apply_change(board, change)
@@ -182,6 +195,22 @@ def _change_items(
         touched += outcome.touched
         denied |= outcome.denied
     return Outcome(operation, board, touched=tuple(dict.fromkeys(touched)), denied=denied)
+
+
+def _find_contents(board: Board, contents: Sequence[str]) -> list[Todo]:
+    """Return the items with these contents, each once; of several equal ones the first that is open."""
+    found: dict[int | str, Todo] = {}
+    for content in contents:
+        text = content.strip()
+        same = [todo for todo in board.todos if text in (todo["content"], clip_text(todo["content"]))]
+        if not same:
+            raise OperationRefused(
+                f"there is no item {shorten(repr(text))}; send the text of an item as it is in the list"
+            )
+        left = [todo for todo in same if is_open(todo) and todo["id"] not in found]
+        meant = (left or same)[0]
+        found[meant["id"]] = meant
+    return [*found.values()]
 
 
 def _change_item(

@@ -32,6 +32,7 @@ from wakeloop.tools.folder import ConfinedFolder
 HERE = [name for name, agent in AGENTS.items() if agent.exists and agent.peer is None]
 FORCING = {"wakeloop", "langchain", "+ wake", "+ nag", "+ guard", "+ idle rounds", "+ verify", "+ audit"}
 FORCING |= {"on_question=wake", "on_question=park"}  # it stops without asking
+FORCING |= {"+ verify round", "+ verify round, errs", "+ verify round, errs, twice", "+ goal", "middleware"}
 WRITE = ("write_file", {"path": "notes/amber.txt", "content": "Note amber."})
 
 
@@ -48,24 +49,28 @@ def played(agent: str, *replies: Any, study: Study = STUDY, **values: Any) -> Ro
     return play_cell(cell(agent, **values), study, make)
 
 
-@pytest.mark.parametrize("agent", [name for name in HERE if name != "list given"])
+ERRS = [name for name in HERE if "errs" in name]  # a verdict may be wrong, so the counts depend on the seed
+
+
+@pytest.mark.parametrize("agent", [name for name in HERE if name not in ("list given", *ERRS)])
 def test_a_reliable_model_completes_the_job_with_any_agent(agent: str) -> None:
     row = play_cell(cell(agent), STUDY)
     asks = int(agent.removeprefix("asked ")) if agent.startswith("asked") else 0
-    without_a_list = agent == "plain" or asks > 0
+    without_a_list = agent in ("plain", "told 5") or asks > 0
     assert (row["completed"], row["share"], row["end"], row["claims"]) == (True, 1.0, "done", True)
     assert (row["calls"], row["failed"], row["damage"], row["wakes"]) == (5, 0, 0, asks)
     assert row["listed"] == (0 if without_a_list else 5)
     # their words ask for two replies an item
-    two = agent in ("agentparley", "loki", "lesson", "cubepi", "cubepi-strict", "langchain")
-    assert row["requests"] == (6 + asks if without_a_list else 12 if two else 7)
+    two = agent in ("agentparley", "loki", "lesson", "cubepi", "cubepi-strict")
+    assert row["requests"] == (6 + asks if without_a_list or agent == "+ verify round" else 12 if two else 7)
 
 
 @pytest.mark.parametrize("agent", [name for name in HERE if name != "list given"])
 def test_a_model_that_always_stops_is_recognised(agent: str) -> None:
     row = play_cell(cell(agent, "weak:stop=1"), STUDY)
     if agent in FORCING:  # each forced call does a step
-        assert (row["completed"], row["end"], row["reason"]) == (True, "done", "settled")
+        ending = "goal_met" if agent == "+ goal" else "settled"
+        assert (row["completed"], row["end"], row["reason"]) == (True, "done", ending)
         return
     with_list = agent != "plain" and not agent.startswith("asked")
     assert not row["completed"]

@@ -22,6 +22,7 @@ from wakeloop.bench.plan import Cell
 from wakeloop.bench.report import Result, render_page
 from wakeloop.bench.runner import Progress, plan_study, play_study
 from wakeloop.bench.study import Study
+from wakeloop.cli.bench_study import build_report
 from wakeloop.errors import BenchError
 
 SMALL = STUDY.with_changes(
@@ -161,9 +162,8 @@ def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_pat
         "# Measured",
         "## one",
         "### Where `wakeloop` loses",
-        "### Completed, and requests",
-        "### At equal spend",
-        "### What a run spends",
+        "### Cost of a completed job, completed, requests",
+        "### At other prices",
         "### By length, and size of the tools' results",
         "### By kind of task",
         "### Against `plain`",
@@ -181,6 +181,17 @@ def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_pat
     Result.load(kept).save(kept)
     assert kept.read_bytes() == first
     assert render_page([Result.load(kept)], "# Measured") == text
+
+
+def test_a_short_page_has_the_habits_and_each_study_a_page_of_its_own(tmp_path: Path) -> None:
+    play_study(SMALL, tmp_path / "run", workers=1)
+    page = tmp_path / "page.md"
+    text = build_report([tmp_path / "run"], page, None, tmp_path / "rows", "# Measured\n\n$table", tmp_path)
+    assert text.startswith("# Measured\n\n| habit | `plain` | `wakeloop` |\n")
+    own = (tmp_path / "one.md").read_text()
+    assert own.startswith("# one\n")
+    assert "## Figures" in own
+    assert "[Every row of it](rows/one.jsonl.gz)" in own
 
 
 def test_a_page_does_not_depend_on_which_cell_was_finished_first(tmp_path: Path) -> None:

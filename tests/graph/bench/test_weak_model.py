@@ -72,7 +72,7 @@ def test_several_items_are_closed_in_one_call_where_the_tool_takes_several(tmp_p
         made = [call for message in run.messages for call in getattr(message, "tool_calls", ())]
         return [call["args"] for call in made if call["name"] == "todo_update"]
 
-    assert closings("wakeloop") == [{"ids": [1, 2, 3, 4, 5], "status": "done"}]
+    assert closings("wakeloop") == [{"ids": [1, 2, 3, 4, 5]}]
     assert closings("agentparley") == [{"id": number, "status": "done"} for number in range(1, 6)]
 
 
@@ -139,10 +139,10 @@ HABITS: dict[str, tuple[dict[str, Any], tuple[bool, int, str], float]] = {
     "cut": ({"cut": 1}, (False, 5, "truncated"), 0),
     "empty": ({"empty": 1}, (False, 5, "empty_reply"), 0),
     "no list": ({"no_list": 1}, (True, 6, "answered"), 1),
-    "can't, blocks": ({"cannot": 1}, (False, 7, "blocked"), 0.8),
-    "can't, says": ({"cannot": 1, "on_failure": "says"}, (False, 17, "stalled"), 0.8),
-    "can't, retries": ({"cannot": 1, "on_failure": "retries"}, (False, 18, "stalled"), 0.8),
-    "can't, busy": ({"cannot": 1, "on_failure": "busy"}, (False, 66, "wake_budget"), 0.8),
+    "can't, blocks": ({"cannot": 1}, (False, 8, "blocked"), 0.8),
+    "can't, says": ({"cannot": 1, "on_failure": "says"}, (False, 18, "stalled"), 0.8),
+    "can't, retries": ({"cannot": 1, "on_failure": "retries"}, (False, 19, "stalled"), 0.8),
+    "can't, busy": ({"cannot": 1, "on_failure": "busy"}, (False, 67, "wake_budget"), 0.8),
     "close all": ({"close_all": 1}, (False, 3, "settled"), 0.2),
     "skip": ({"skip": 1}, (False, 3, "settled"), 0.2),
     "ask": ({"stop": 1, "ask": 1}, (False, 3, "waiting"), 0.2),
@@ -184,7 +184,7 @@ def test_what_is_feigned_and_refused_for_ever_ends(tmp_path: Path) -> None:
 
     knobs = Knobs(cannot=2, on_failure="fakes")
     run = ours(tmp_path, knobs, verify=verify)
-    assert (run.facts, run.share) == ((False, 28, "looping"), 0.6)
+    assert (run.facts, run.share) == ((False, 18, "looping"), 0.6)
     assert [todo["status"] for todo in run.todos][3:] == ["blocked", "blocked"]
 
 
@@ -262,6 +262,14 @@ LISTED = [
 PUSHED = [*LISTED, says("All done."), HumanMessage(GO_ON)]
 
 
+SETTLED = [
+    *LISTED,
+    calls(("todo_update", {"ids": [1, 2], "status": "done"}, "u")),
+    ToolMessage("Updated.", tool_call_id="u"),
+    says("All done."),
+]
+
+
 def test_its_stops_become_more_likely_as_the_request_grows() -> None:
     long = [HumanMessage("x" * 20_000), *LISTED[1:]]  # 5,000 tokens
     growth = Knobs(stop_growth=0.4)
@@ -311,17 +319,35 @@ def test_a_skipped_part_comes_to_mind_when_it_is_asked(tmp_path: Path) -> None:
         run = plain(tmp_path / str(notice), Knobs(skip=1, notice=notice), asks=2)
         facts.append((run.facts, run.share))
     assert facts == [((False, 3, ""), 0.0), ((False, 6, ""), 0.6), ((True, 8, ""), 1.0)]
-    closed = calls(("todo_update", {"ids": [1, 2], "status": "done"}, "u"))
-    settled = [
-        *LISTED,
-        closed,
-        ToolMessage("Updated.", tool_call_id="u"),
-        says("All done."),
-        HumanMessage(GO_ON),
-    ]
-    settled = [message.model_copy() for message in settled]
+    settled = [*SETTLED, HumanMessage(GO_ON)]
     assert made(asked(Knobs(skip=1), settled)) == []
     assert made(asked(Knobs(skip=1, notice=1), settled)) == ["write_file"]
+
+
+def test_asked_about_a_skipped_part_by_its_name_it_is_honest() -> None:
+    named = [*SETTLED, HumanMessage(f"These were closed unseen: {LABELS[1]}")]
+    assert made(asked(Knobs(skip=1, honest=1), [*SETTLED, HumanMessage(GO_ON)])) == []
+    assert made(asked(Knobs(skip=1, honest=1), named)) == ["write_file"]
+    assert made(asked(Knobs(skip=1), named)) == []
+
+
+def test_every_bound_tool_slows_it() -> None:
+    replies = [made(asked(Knobs(crowd=0.01), LISTED, seed)) for seed in range(100)]
+    assert len(toolbox()) == 10
+    assert sum(names == ["search_files"] for names in replies) == pytest.approx(10, abs=5)
+
+
+@pytest.mark.parametrize(("close_by", "closings"), [("prompted", [5, 1]), (1, [1] * 6), (2, [2, 2, 2])])
+def test_it_closes_a_few_items_in_one_call(close_by: Any, closings: list[int], tmp_path: Path) -> None:
+    run = ours(tmp_path, Knobs(close_by=close_by), family="switch-lamps", parts=20)
+    sizes = []
+    for message in run.messages:
+        for call in getattr(message, "tool_calls", ()):
+            if call["name"] == "todo_update":
+                sizes.append(len(call["args"]["ids"]))
+    assert run.facts == (True, 22, "settled")
+    assert sizes[: len(closings) - 1] == closings[:-1]
+    assert sum(sizes) == 20
 
 
 def test_what_was_cleared_is_done_again_unless_its_item_is_closed() -> None:
@@ -509,6 +535,6 @@ def test_a_fit_finds_the_knobs_again(tmp_path: Path) -> None:
     runs = [ours(tmp_path / str(seed), knobs, parts=10, seed=seed) for seed in range(6)]
     fitted = fit_knobs([run.messages for run in runs])
     counts = {habit: tuple(fitted.counts[habit]) for habit in ("stop", "malformed", "cut", "false_done")}
-    assert counts == {"stop": (9, 36), "malformed": (4, 37), "cut": (9, 60), "false_done": (4, 33)}
-    assert fitted.knobs.stop == 9 / 36
+    assert counts == {"stop": (9, 34), "malformed": (3, 35), "cut": (9, 58), "false_done": (2, 25)}
+    assert fitted.knobs.stop == 9 / 34
     assert (fitted.knobs.replies, fitted.knobs.plan_beside) == (1, True)

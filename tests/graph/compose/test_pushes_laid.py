@@ -42,7 +42,7 @@ async def test_c103_in_an_agent(door: str) -> None:
     assert ended(agent) == ("idle", "stalled", 8)
     assert model.options == [*[FREE] * 3, *[FORCED] * 5]
     asked = [request[-1].text for request in model.requests[2:]]
-    assert ["`write_todos`. In the list" in text for text in asked] == [False, *[True] * 4, False]
+    assert ["its text as `completed`" in text for text in asked] == [False, *[True] * 4, False]
 
 
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])

@@ -79,3 +79,64 @@ def test_their_graph_reads_on_after_ours(stage: Make) -> None:
     rows = s.agent.get_state(CONFIG).values["todos"]
     assert plain(rows) == DONE
     assert theirs.get_state(CONFIG).created_at
+
+
+# -- items that are completed alone -----------------------------------------------------------------------
+
+SIX = [{"content": text} for text in "abcdef"]
+
+
+def send(**args: object) -> AIMessage:
+    return calls(("write_todos", args))
+
+
+def test_items_are_completed_by_their_texts_alone(stage: Make) -> None:
+    s = stage("langchain")
+    s.run(send(todos=SIX), send(completed=["a", " c "]), send(completed=list("bdef")), "Done.")
+    assert [result.text for result in s.results] == [
+        '{"open": 6}',
+        '{"open": 4, "next": "b"}',
+        '{"open": 0, "note": "All items are completed. Check the results once more before you answer."}',
+    ]
+    assert [todo["status"] for todo in s.todos] == ["completed"] * 6
+    assert s.ending == ("dormant", "settled")
+
+
+def test_of_equal_items_the_first_open_one_is_meant_and_an_unknown_one_changes_nothing(stage: Make) -> None:
+    s = stage("langchain", {"max_wake_cycles": 0, "guard_retries": 0})
+    twins = [{"content": "a"}, {"content": "a"}]
+    s.run(send(todos=twins), send(completed=["a"]), send(completed=["a", "x"]), "Stopping.")
+    assert [todo["status"] for todo in s.todos] == ["completed", "pending"]
+    assert "there is no item 'x'; send the text of an item as it is in the list" in s.results[-1].text
+
+
+def test_a_list_may_complete_some_items_as_it_is_sent(stage: Make) -> None:
+    s = stage("langchain", {"max_wake_cycles": 0, "guard_retries": 0})
+    s.run(send(todos=[{"content": "a"}, {"content": "b"}], completed=["a"]), send(), "Stopping.")
+    assert [todo["status"] for todo in s.todos] == ["completed", "pending"]
+    assert "send todos, or the texts of completed items" in s.results[-1].text
+
+
+def test_a_verifier_is_asked_about_each(stage: Make) -> None:
+    s = stage("langchain", {"max_wake_cycles": 0, "guard_retries": 0}, verify=refuses_b)
+    s.run(send(todos=SIX), send(completed=["a", "b"]), "Stopping.")
+    assert [todo["status"] for todo in s.todos][:2] == ["completed", "pending"]
+    assert '"not_accepted": {"b": "not yet"}' in s.results[-1].text
+
+
+def refuses_b(todo: dict[str, str], state: object) -> str | None:
+    return "not yet" if todo["content"] == "b" else None
+
+
+def test_its_nudge_is_short_where_the_list_was_sent(stage: Make) -> None:
+    s = stage("langchain", {"max_wake_cycles": 1, "earn_wakes": 0, "guard_retries": 0})
+    s.run(send(todos=SIX), send(completed=["a"]), "So far.", "Later.")
+    assert s.injected("wake") == [
+        "(automatic) 5 of 6 items unfinished. Continue, using tools:\n\n  - [pending] b\n… 4 more."
+    ]
+
+
+def test_where_one_item_is_always_in_progress_the_whole_list_is_sent(stage: Make) -> None:
+    s = stage("cubepi", {"guard_retries": 0})
+    s.run(send(completed=["a"]), "Stopping.")
+    assert "todos: field required" in s.results[-1].text

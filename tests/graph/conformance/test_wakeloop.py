@@ -40,9 +40,7 @@ def test_todo_write_says_what_is_stored(stage: Make) -> None:
     s = stage(NAME).run(
         write("first text", "second text"), calls(change(1, "done"), change(2, "done")), "Done."
     )
-    assert s.results[0].content == (
-        "Stored 2 items:\n  [1] first text\n  [2] second text\nClose each in the reply that starts the next."
-    )
+    assert s.results[0].content == ("Stored 2 items:\n  [1] first text\n  [2] second text")
 
 
 def test_an_item_that_is_open_already_is_named_and_not_stored_again(stage: Make) -> None:
@@ -103,8 +101,8 @@ def test_one_call_closes_several(stage: Make) -> None:
         ),
         ({"ids": "1-2", "status": "done"}, "this string is not JSON, not '1-2'"),
         ({"ids": True, "status": "done"}, "todo_update: ids: input should be a valid list, not True"),
-        ({"ids": [], "status": "done"}, "todo_update: arguments: send id or ids"),
-        ({"status": "done"}, "todo_update: arguments: send id or ids"),
+        ({"ids": [], "status": "done"}, "todo_update: arguments: send ids"),
+        ({"status": "done"}, "todo_update: arguments: send ids"),
         (
             {"ids": [True], "status": "done"},
             "todo_update: item 1: must be the number of an item, not True",
@@ -269,10 +267,8 @@ def test_the_last_of_many_is_not_forgotten_in_a_nudge(stage: Make) -> None:
     )
     s.run(write("f"), "Stop.", "Stop.")
     first, second = s.injected("wake")
-    assert first == "(automatic) 3 of 5 items open. Continue, using tools:\n\n  [3] c\n… 3 more: `todo_list`."
-    assert (
-        second == "(automatic) 4 of 6 items open. Continue, using tools:\n\n  [3] c\n… 4 more: `todo_list`."
-    )
+    assert first == "(automatic) 3 of 5 items open. Continue, using tools:\n\n  [3] c\n… 3 more."
+    assert second == "(automatic) 4 of 6 items open. Continue, using tools:\n\n  [3] c\n… 4 more."
 
 
 # -- the nudge -------------------------------------------------------------------------------------------
@@ -287,12 +283,9 @@ def nudged(stage: Make, *script: Any, wakes: int = 3) -> list[str]:
 def test_a_nudge_is_short_where_the_model_has_just_seen_the_list(stage: Make, plan: str) -> None:
     first, second = nudged(stage, write(*plan), "A stop.", update(1, "done"), "A stop.", "A stop.", wakes=2)
     n = len(plan)
-    assert first == (
-        f"(automatic) {n} of {n} items open. Continue, using tools:\n\n  [1] a\n… {n - 1} more: `todo_list`."
-    )
+    assert first == (f"(automatic) {n} of {n} items open. Continue, using tools:\n\n  [1] a\n… {n - 1} more.")
     assert second == (
-        f"(automatic) {n - 1} of {n} items open. Continue, using tools:\n\n"
-        f"  [2] b\n… {n - 2} more: `todo_list`."
+        f"(automatic) {n - 1} of {n} items open. Continue, using tools:\n\n  [2] b\n… {n - 2} more."
     )
 
 
@@ -411,14 +404,14 @@ def test_a_nudge_is_short_where_the_caller_has_given_the_list(stage: Make) -> No
 def test_words_of_the_users_own_stand_in_a_short_nudge_too(stage: Make) -> None:
     s = stage(NAME, {"max_wake_cycles": 1, "guard_retries": 0, "prompts": {"nudge": "On: $list"}})
     s.run(write(*"abc"), "A stop.", "A stop.")
-    assert s.injected("wake") == ["On:   [1] a\n… 2 more: `todo_list`."]
+    assert s.injected("wake") == ["On:   [1] a\n… 2 more."]
 
 
 def test_a_long_plan_is_stored_by_its_numbers(stage: Make) -> None:
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
     s.run(write(*"abcdef"), write(*"abcdefghijkl"), write(*"mnopq"), "A stop.")
     assert [result.text for result in s.results] == [
-        "Stored 6 items, [1] to [6].\nClose each in the reply that starts the next.",
+        "Stored 6 items, [1] to [6].",
         (
             "Stored 6 items:\n  [7] g\n  [8] h\n  [9] i\n  [10] j\n  [11] k\n  [12] l\n"
             "Already open: [1], [2], [3], [4], [5], [6]."

@@ -14,7 +14,7 @@ FIRST = {"approve_plan": "first"}
 CHANGES = {"approve_plan": "changes"}
 ACCEPT = Command(resume={"decisions": [{"type": "approve"}]})
 JUDGE = ["validate_todos"]
-STORED = "Stored 2 items:\n  [1] a\n  [2] b\nClose each in the reply that starts the next."
+STORED = "Stored 2 items:\n  [1] a\n  [2] b"
 
 
 def edit(*todos: Any) -> Any:

@@ -108,10 +108,7 @@ class Reader:
             key = str(args["id"])
             self.known[key] = (self.known.get(key, (UNREAD,))[0], "closed")
         elif name == "write_todos":
-            items = json.loads(own)["todos"]
-            self.known = {
-                one["content"]: (one["content"], CLASSES.get(one["status"], "blocked")) for one in items
-            }
+            self.read_whole_list(args, json.loads(own))
         elif name == "todo":
             self.known = {}
         elif name == "todo_write":
@@ -122,6 +119,15 @@ class Reader:
             key, shown = str(args["id"]), re.search(r": (t\d+)", own)
             content = shown[1] if shown else self.known.get(key, (UNREAD,))[0]
             self.known[key] = (content, WORDS[args["status"]])
+
+    def read_whole_list(self, args: Any, result: Any) -> None:
+        items = result.get("todos", args.get("todos"))  # a result that only counts is short
+        if "todos" in args:
+            self.known = {
+                one["content"]: (one["content"], CLASSES.get(one["status"], "blocked")) for one in items
+            }
+        for content in args.get("completed", ()):
+            self.known[content] = (content, "closed")
 
     def read_lines(self, text: str) -> None:
         verb = ""
@@ -143,7 +149,7 @@ class Reader:
         nudge = NUDGE.search(line)
         if nudge is None:
             return "Here is your todo list" in line
-        found = (LINES["parley"].match(one) for one in listing.split("\n"))
+        found = (LINES[name].match(one) for one in listing.split("\n") for name in ("parley", "write_todos"))
         shown = [one for one in found if one]
         count = sum("blocked" not in one[0] for one in shown)
         return not shown or ("…" not in listing and count == int(nudge["open"] or 0))
@@ -306,6 +312,9 @@ class Thread:
                     ("todo__add", {"task": self.text()}),
                 ]
             return [("todo__done", {"id": key})]
+        return self.whole_list_calls(kind, size, rng)
+
+    def whole_list_calls(self, kind: str, size: int, rng: Random) -> list[Any]:
         kept = [item for item in self.todos if rng.random() < 0.5]
         states = ("pending", "completed")
         if self.dialect == "checklist":
@@ -319,6 +328,8 @@ class Thread:
             ]
             rows += [{"id": self.text(), "text": self.text(), "status": "pending"} for _ in range(size)]
             return [("todo", {"items": rows})]
+        if kept and kind == "update":
+            return [("write_todos", {"completed": [item["content"] for item in kept]})]
         rows = [{"content": item["content"], "status": rng.choice(states)} for item in kept]
         rows += [{"content": self.text(), "status": "pending"} for _ in range(size)]
         return [("write_todos", {"todos": rows})]

@@ -13,7 +13,7 @@ from wakeloop.presets import PRESETS
 from wakeloop.testing import ScriptedModel, calls, says
 
 FREE, FORCED = {}, {"tool_choice": "required"}
-AGAIN_WORDS = "Answer with a tool call, not with words"
+AGAIN_WORDS = "Call a tool: do the next item"
 LISTS = calls(("todo_list", {}))
 
 

@@ -48,8 +48,8 @@ def test_the_figures_of_an_agent() -> None:
     assert found.failed == 2 / 6
     assert found.stopped == 1 / 6
     assert found.requests == 17 / 6
-    assert found.cost == 600 + 40 + 50
-    assert found.cost_completed == 3 * 690
+    assert found.cost == 600 + 40 + 8 * 50
+    assert found.cost_completed == 3 * 1040
 
 
 def test_nothing_completed_costs_for_ever() -> None:
@@ -109,7 +109,7 @@ def test_a_difference_can_be_too_small_to_matter() -> None:
 def test_at_equal_spend_dear_work_counts_for_nothing() -> None:
     plain, dear = many("plain", 20), many("wakeloop", 20, input=5000)
     budgets = average_budgets(plain, STUDY)
-    assert budgets == {("make-files", 5, 0): 690}
+    assert budgets == {("make-files", 5, 0): 1040}
     assert [completed_within(plain, STUDY, budgets, times).value for times in (0.5, 1)] == [0, 1]
     assert [completed_within(dear, STUDY, budgets, times).value for times in (1, 10)] == [0, 1]
 
@@ -125,7 +125,7 @@ def test_losses_name_the_best_in_every_figure() -> None:
         ("damage after completion", "plain", 1, 0.0, 1.0),
         ("requests", "plain", 1, 2.0, 9.0),
         ("tokens in", "plain", 1, 1000.0, 5000.0),
-        ("spent", "plain", 1, 690.0, 4690.0),
+        ("spent", "plain", 1, 1040.0, 5040.0),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from wakeloop.bench.plan import expand_tasks, plan_cells
 from wakeloop.bench.runner import plan_study
 from wakeloop.bench.study import BUILT_IN, load_study, parse_study
 from wakeloop.errors import BenchError, ModelSetupError
-from wakeloop.settings import LoopSettings
 
 
 def test_the_hash_is_of_all_that_a_study_says() -> None:
@@ -135,8 +135,8 @@ def test_tasks_by_kind_and_length() -> None:
     assert list(expand_tasks("make-files")) == [("make-files", length) for length in (1, 5, 20, 60)]
 
 
-def test_a_row_waits_for_its_setting() -> None:
-    assert AGENTS["+ idle rounds"].exists == ("max_idle_rounds" in LoopSettings.model_fields)
+def test_an_agent_waits_for_its_package() -> None:
+    assert AGENTS["middleware"].exists == (find_spec("langchain") is not None)
 
 
 def test_knobs_are_words_numbers_and_switches() -> None:

@@ -19,60 +19,66 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def test_completed_and_requests() -> None:
+def test_cost_of_a_completed_job_first_then_completed_and_requests() -> None:
+    """A run of `plain` spends 1,040 where it completes and 3,040 where not: 4,080 for each completed job."""
     assert (
         tables.overview_table(ROWS, STUDY)
         == """\
 | agent | `weak` | `other` |
 |---|--:|--:|
-| `plain` | 50% (5) | 50% (5) |
-| `wakeloop` | 100% (4) |  |"""
+| `plain` | 1.00 · 50% (5), 50% falsely done | 1.00 · 50% (5), 50% falsely done |
+| `wakeloop` | 0.40 · 100% (4) |  |"""
     )
-
-
-def test_what_a_run_spends() -> None:
-    """`plain` spends 690 where it completes and 2,690 where not, 1,690 on average; `wakeloop` 1,290."""
-    assert (
-        tables.spending_table(ROWS, STUDY)
-        == """\
-| agent | `weak` | `other` |
-|---|--:|--:|
-| `plain` | 1.00 · 1.00 | 1.00 · 1.00 |
-| `wakeloop` | 0.76 · 0.38 |  |"""
-    )
+    assert next(iter(tables.COLUMNS)) == "cost of a completed job"
 
 
 def test_what_a_model_that_costs_nothing_spends() -> None:
     free = STUDY.with_changes(prices={"input": 0, "cached": 0, "output": 0})
-    assert tables.spending_table(ROWS[:20], free).splitlines()[2:] == ["| `plain` |  |  |"]
+    assert tables.overview_table(ROWS[:5], free).splitlines()[2:] == ["| `plain` |  · 100% (2) |"]
 
 
-def test_at_equal_spend_both_have_the_same_budget() -> None:
-    """1,690 a run on average; the dear half of `wakeloop` spends 2,290: between 1.25 and 1.5 of it."""
-    ours = [row("wakeloop", seed, requests=4, input=2600 if seed > 5 else 1600) for seed in range(1, 11)]
+def test_habits_name_who_does_as_much_for_less() -> None:
+    """`weak` completes as much with a plain loop, for less; `other` does not."""
+    cheap = [row("plain", seed) for seed in range(1, 6)]
+    dear = [row("wakeloop", seed, input=2000) for seed in range(1, 6)]
+    fails = [row("plain", seed, model="other", completed=seed == 1) for seed in range(1, 6)]
+    more = [row("wakeloop", seed, model="other", input=2000) for seed in range(1, 6)]
+    study = STUDY.with_changes(models=("weak", "other"), habits={"weak": "never stops"})
     assert (
-        tables.equal_spend_table([*ROWS[:20], *ours], STUDY)
+        tables.habits_table([*cheap, *dear, *fails, *more], study)
         == """\
-| model | × 1 | × 1.1 | × 1.25 | × 1.5 | × 2 |
-|---|--:|--:|--:|--:|--:|
-| `weak` | 50% · **50%** | 50% · **50%** | 50% · **50%** | 50% · **100%** | 50% · **100%** |"""
+| habit | `plain` | `wakeloop` |
+|---|--:|--:|
+| never stops | **100 · 1.00** | 100 · 1.96 |
+| `other` | 20 · 1.00 | 100 · 0.39 |"""
     )
+
+
+def test_at_other_prices() -> None:
+    """The more output costs, and the less a cached token, the less input matters."""
+    rows = [*ROWS[:5], *(row("wakeloop", seed, output=100) for seed in range(1, 6))]
+    assert [line.split(" | ")[-1] for line in tables.price_range_table(rows, STUDY).splitlines()[2:]] == [
+        "1.07 |", "1.24 |", "1.38 |", "1.05 |", "1.17 |", "1.29 |",
+    ]  # fmt: skip
 
 
 def test_by_the_size_of_results() -> None:
     dear = [one | {"results": 2000, "input": 3000} for one in ROWS if one["agent"] == "wakeloop"]
     cheap = [one | {"results": 2000} for one in ROWS[:5]]
-    text = tables.tables_by_size([*ROWS, *dear, *cheap], STUDY, tables.spending_table)
+    text = tables.tables_by_size([*ROWS, *dear, *cheap], STUDY, tables.overview_table)
     assert [line for line in text.splitlines() if line.startswith("**")] == [
         "**Results of 0 tokens**",
         "**Results of 2,000 tokens**",
     ]
-    assert text.splitlines()[-2:] == ["| `wakeloop` | 3.90 · 3.90 |", "| `plain` | 1.00 · 1.00 |"]
+    assert text.splitlines()[-2:] == ["| `wakeloop` | 2.92 · 100% (4) |", "| `plain` | 1.00 · 100% (2) |"]
 
 
 def test_damage_is_shown_next_to_what_was_completed() -> None:
     harmed = [row("plain", seed, damage=int(seed > 1), completed=seed == 1) for seed in range(1, 5)]
-    assert tables.overview_table(harmed, STUDY).splitlines()[-1] == "| `plain` | 25% (2), 75% damaged |"
+    assert (
+        tables.overview_table(harmed, STUDY).splitlines()[-1]
+        == "| `plain` | 1.00 · 25% (2), 75% falsely done, 75% damaged |"
+    )
 
 
 def test_comparisons_leave_out_the_reference() -> None:
@@ -120,7 +126,7 @@ def test_a_loss_at_one_size_of_results_is_not_made_good_by_another() -> None:
         lines = tables.losses_table([*plain, *dear, *large, *cheap], STUDY, every=every).splitlines()[2:]
         assert [line.split(" | ")[:5] for line in lines] == [
             ["| `weak`, results of 0 tokens", "tokens in", "`plain`", "1,000", "1,200"],
-            ["| `weak`, results of 0 tokens", "spent", "`plain`", "690", "890"],
+            ["| `weak`, results of 0 tokens", "spent", "`plain`", "1,040", "1,240"],
         ]
 
 

@@ -102,7 +102,7 @@ def test_no_call_of_a_cut_reply_is_fine() -> None:
         ("todo_write", {"items": [1]}),
         ("todo_write", {"items": {"a": 1}}),
         ("todo_write", {"items": "[" * 100_000}),
-        ("todo_update", {"id": 1}),
+        ("todo_update", {"id": 1, "reason": "why"}),
         ("todo_update", {"id": 1, "status": "finished"}),
         ("todo_update", {"status": "done"}),
         ("todo_update", {"id": None, "status": "done"}),

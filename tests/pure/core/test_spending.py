@@ -386,3 +386,17 @@ def test_the_name_that_a_client_asks_for() -> None:
 def test_what_is_noted_takes_40_bytes_of_a_row_at_most(numbers: list[Any], size: int) -> None:
     with_it = JsonPlusSerializer().dumps_typed({"wake_cycles": 1, "spent": numbers})[1]
     assert len(with_it) - len(JsonPlusSerializer().dumps_typed({"wake_cycles": 1})[1]) == size
+
+
+def test_without_prices_of_ones_own_a_public_one_counts_if_it_is_known() -> None:
+    pytest.importorskip("genai_prices")
+    found = find_price("gpt-4o", {})
+    assert found is not None
+    assert found.cached is not None
+    assert 0 < found.cached < found.input < found.output
+    with_tiers = find_price("gemini-2.5-pro", {})
+    assert with_tiers is not None
+    assert with_tiers.input < with_tiers.output
+    assert find_price("a model of our own", {}) is None
+    assert find_price("gpt-4o", {"mine": found}) is None
+    check_price(settings(max_cost=1), "gpt-4o")

@@ -207,10 +207,13 @@ def _todo(key: Any) -> Todo:
 # -- texts ------------------------------------------------------------------------------------------------
 
 
+FULL_RESULTS = {"parley": "agentparley", "write_todos": "cubepi"}
+
+
 @pytest.mark.parametrize("name", ["parley", "checklist", "write_todos"])
 def test_the_result_of_a_write_shows_each_text_cut_and_every_id(name: str) -> None:
-    """In `wakeloop` the result of a long plan has only its numbers: the call has the texts."""
-    dialect = get_dialect(name).for_settings(preset("agentparley" if name == "parley" else "wakeloop"))
+    """In our own presets the result of a long plan only counts: the call has the texts."""
+    dialect = get_dialect(name).for_settings(preset(FULL_RESULTS.get(name, "wakeloop")))
     texts = [f"{n:03} " + "x" * 10_000 for n in range(200)]
     keys = [f"k{n}" for n in range(200)] if name == "checklist" else [None] * 200
     write = Replace(tuple(Draft(t, "pending", k) for t, k in zip(texts, keys, strict=True)))

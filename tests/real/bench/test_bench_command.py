@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from rows import STUDY
 
 from wakeloop.bench import journal
 from wakeloop.bench.runner import play_study
+from wakeloop.cli.bench_study import confirm_start, select_study
 from wakeloop.errors import BenchError
 from wakeloop.settings import LoopSettings
 
@@ -50,17 +52,42 @@ def test_an_estimate_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     code, out, err = wakeloop(*SMALL, *TWO, "--model", "openai:gpt-5-mini", "--estimate")
     assert (code, err) == (0, "")
-    assert "(in tokens, cached ones at a tenth, since there are no --prices), about " in out
+    assert "\n  cost $" in out  # the public prices of this model
+    assert " if the server has no cache\n" in out
+    code, out, _ = wakeloop(*SMALL, *TWO, "--model", "nobody@http://127.0.0.1:1/v1", "--estimate")
+    assert "(tokens of input: a cached one is a tenth, one of output eight; no --prices are known)" in out
     code, out, _ = wakeloop(*SMALL, *TWO, "--prices", "1,0.1,4", "--estimate")
-    assert "in tokens" not in out
+    assert "tokens of input" not in out
+
+
+@pytest.mark.parametrize(("answer", "starts"), [("y\n", True), ("\n", False), ("", False)])
+def test_at_a_terminal_many_cells_are_asked_about(
+    answer: str,
+    starts: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    quick = select_study("quick", None, None)
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    assert confirm_start(quick, tmp_path)  # nobody is there to ask
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert confirm_start(quick.with_changes(tasks=["one-file"], seeds=1), tmp_path)
+    assert confirm_start(quick, tmp_path) is starts
+    told = "96 cells. With --estimate this command says what they may cost. Start? [y/N] "
+    assert capsys.readouterr().err == told
 
 
 def test_run_report_and_profile(tmp_path: Path) -> None:
     code, _, err = wakeloop(*SMALL, *TWO, "--seeds", "5", "--out", "mine", "--prices", "1,0.1,4")
-    assert (code, err.splitlines()[-2:]) == (
-        0,
-        ["10 of 10 cells are in mine/cells.jsonl", "Its tables: wakeloop bench report mine"],
+    told = err.splitlines()
+    assert (code, told[-6], told[-1]) == (
+        *(0, "10 of 10 cells are in mine/cells.jsonl"),
+        "Its tables: wakeloop bench report mine",
     )
+    assert told[-2].startswith("wakeloop completes 100% for $0.0")
+    assert told[-2].endswith(": too few runs to tell.")
     code, out, _ = wakeloop("bench", "report", "mine")
     assert code == 0
     assert "Prices per million tokens: input 1, cached 0.1, output 4." in out
@@ -82,7 +109,7 @@ def test_run_report_and_profile(tmp_path: Path) -> None:
 def test_a_cost_that_is_reached_is_no_success() -> None:
     code, _, err = wakeloop(*SMALL, *TWO, "--out", "mine", "--max-cost", "1")
     assert code == 1
-    assert re.match(r"1 of 4 cells, \d+ seconds? left, cost 1,\d{3}, 4,\d{3} left\n", err)
+    assert re.match(r"1 of 4 cells, \d+ seconds? left, cost 1,980, 5,940 left\n", err)
     assert "1 of 4 cells is in mine/cells.jsonl; the cost of 1 is reached" in err
     assert "Run the same command again to continue" in err
 

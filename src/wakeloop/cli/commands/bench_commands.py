@@ -53,7 +53,8 @@ def run(
     prices: Annotated[
         str | None,
         typer.Option(
-            metavar="IN,CACHED,OUT", help="Prices per million tokens. Without them, only tokens are counted."
+            metavar="IN,CACHED,OUT",
+            help="Prices of a million tokens, in dollars. Default: public ones, if known.",
         ),
     ] = None,
     out: Annotated[
@@ -73,6 +74,7 @@ def run(
             min=1, metavar="SECONDS", help="Time limit per request; a cell that exceeds it is retried later."
         ),
     ] = 180,
+    yes: Annotated[bool, typer.Option("--yes", help="Start without a question at a terminal.")] = False,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Estimate requests, tokens and time without running anything.")
     ] = False,
@@ -82,13 +84,15 @@ def run(
         return
     if sys.stderr.isatty():  # imports take a moment, and an estimate runs some cells
         write_text(f"{'Estimating' if estimate else 'Starting'} the study {study} …", sys.stderr)
-    from wakeloop.cli.bench_study import format_estimate, run_study, select_study
+    from wakeloop.cli.bench_study import confirm_start, format_estimate, run_study, select_study
 
     found = select_study(study, prices, base_url, models=models, agents=agents, tasks=tasks, seeds=seeds)
     if estimate:
         print_lines(format_estimate(found, workers))
         return
     where = out or Path(f"bench-{found.name.replace(' ', '-')}")
+    if not yes and not confirm_start(found, where):
+        raise typer.Exit(1)
     how = {"workers": workers, "max_cost": max_cost, "timeout": timeout}
     raise typer.Exit(run_study(found, where, lambda line: write_text(line, sys.stderr), **how))
 
@@ -106,7 +110,9 @@ def report(
     rows: Annotated[Path | None, typer.Option(metavar="DIR", help="Save the rows there, compressed.")] = None,
     details: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write the details per model there instead of on the page."),
+        typer.Option(
+            metavar="DIR", help="Give each study a page there; the page itself has the first one's habits."
+        ),
     ] = None,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "What was measured",
     intro: Annotated[

@@ -1,0 +1,60 @@
+"""The verdict of a run: a line per agent, and whether this model needs a list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rows import STUDY, row
+
+from wakeloop.bench.verdict import describe_verdict
+
+PRICED = STUDY.with_changes(prices={"input": 10, "cached": 1, "output": 80})
+DONE: dict[str, Any] = {"completed": True}
+NOT: dict[str, Any] = {"completed": False}
+
+
+def some(agent: str, done: int, of: int = 10, **values: Any) -> list[dict[str, Any]]:
+    return [row(agent, seed, **(DONE if seed <= done else NOT), **values) for seed in range(1, of + 1)]
+
+
+CASES = {
+    "a plain loop is enough": (
+        [*some("plain", 10), *some("wakeloop", 10, input=1200)],
+        "plain completes 100% for $0.0104, wakeloop completes 100% for $0.0124: you do not need a list.",
+    ),
+    "both, and a list costs less": (
+        [*some("plain", 10, input=1200), *some("wakeloop", 10)],
+        "plain completes 100% for $0.0124, wakeloop completes 100% for $0.0104: a list costs less.",
+    ),
+    "a list completes more": (
+        [*some("plain", 2), *some("wakeloop", 10)],
+        "wakeloop completes 100% for $0.0104, plain completes 20% for $0.052: a list pays.",
+    ),
+    "too few runs": (
+        [*some("plain", 2, 4), *some("wakeloop", 4, 4)],
+        "wakeloop completes 100% for $0.0104, plain completes 50% for $0.0208: too few runs to tell.",
+    ),
+    "nobody": (
+        [*some("plain", 0), *some("wakeloop", 0)],
+        "weak completes none of these jobs under any agent: try shorter ones, or another model.",
+    ),
+    "no control": (
+        some("wakeloop", 10),
+        "To learn whether weak needs a list, compare wakeloop with plain or asked 3.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "sentence"), CASES.values(), ids=CASES)
+def test_one_sentence(rows: list[dict[str, Any]], sentence: str) -> None:
+    assert [*describe_verdict(rows, PRICED)][-1] == sentence
+
+
+def test_a_line_for_each_agent() -> None:
+    rows = [*some("plain", 0), *some("wakeloop", 10)]
+    assert [*describe_verdict(rows, STUDY)][:3] == [
+        "weak:",
+        "  plain completes 0% (10 runs)",
+        "  wakeloop completes 100% for 1,040 tokens (10 runs)",
+    ]
