@@ -120,7 +120,7 @@ def test_the_system_prompt_is_the_callers_text_then_the_dialects(thread: Make) -
     agent.run("more")
     (prompt,) = systems(agent)
     assert prompt.startswith("You are X.\n\n")
-    assert "todo_write" in prompt
+    assert "Plan several steps" in prompt
     assert all([m.type for m in request].count("system") == 1 for request in agent.model.requests)
 
 
@@ -144,7 +144,7 @@ def test_system_messages_of_the_history_join_once(thread: Make) -> None:
         agent.run({"messages": [SystemMessage("theirs"), SystemMessage("mine"), HumanMessage("go")]})
     agent.run({"messages": [SystemMessage("news"), HumanMessage("go")]})
     (prompt,) = systems(agent)
-    assert prompt.startswith("mine\n\ntheirs\n\nYou keep")
+    assert prompt.startswith("mine\n\ntheirs\n\nPlan several steps")
     assert [m.text for m in agent.model.requests[-1][1:]] == ["go", "hi", "go", "hi", "news", "go"]
 
 
