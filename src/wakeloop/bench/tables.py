@@ -48,8 +48,8 @@ def format_number(value: float) -> str:
 
 
 def format_multiple(one: float, other: float) -> str:
-    """Return `one` as a multiple of `other`."""
-    if not other:
+    """Return `one` as a multiple of `other`; nothing where that is nothing, or without end."""
+    if not other or math.isinf(other):
         return ""
     multiple = one / other
     if math.isnan(multiple):
@@ -169,16 +169,20 @@ def habits_table(rows: Sequence[Row], study: Study) -> str:
     return markdown_table(["habit", *map("`{}`".format, agents)], lines)
 
 
+CHEAPER = 0.99  # of the subject's cost: a smaller difference is none
+
+
 def _habit_cell(figures: Mapping[str, Figures], agent: str, study: Study) -> str:
     found, ours = figures.get(agent), figures.get(study.subject)
     reference = figures.get(study.reference)
     if found is None or reference is None:
         return ""
-    share = f"{100 * found.completed.value:.0f}"
-    cell = f"{share} · {format_multiple(found.cost_completed, reference.cost_completed)}"
+    multiple = format_multiple(found.cost_completed, reference.cost_completed)
+    cell = " · ".join(filter(None, (f"{100 * found.completed.value:.0f}", multiple)))
     if ours is None or found.completed.value < ours.completed.value:
         return cell
-    return f"**{cell}**" if found.cost_completed < ours.cost_completed else cell
+    is_cheaper = found.cost_completed < CHEAPER * ours.cost_completed
+    return f"**{cell}**" if is_cheaper else cell
 
 
 OUTPUT_PRICES = (1, 4, 8)  # multiples of the price of input

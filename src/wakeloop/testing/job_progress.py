@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from wakeloop.testing.captured_requests import calls_of, is_from_model, role_of
 from wakeloop.testing.jobs import Call, Step
@@ -77,8 +77,8 @@ def read_progress(
             pushed = place
             if stopped:
                 pushes.append(str(message.text))
-        if is_from_model(message):
-            replies, stopped = replies + 1, not calls_of(message)
+        if isinstance(message, AIMessage):  # a blank reply, or the line in its place, is a stop too
+            replies, stopped = replies + is_from_model(message), not calls_of(message)
     made, answers = _read_calls(request, cleared)
     done, failed = _finished_steps(steps, answers)
     items: list[Item] = []

@@ -303,6 +303,8 @@ def test_pushed_in_words_it_may_be_deaf_or_fake_the_results() -> None:
     faked = asked(Knobs(fake_results=1), PUSHED)
     assert (faked.text.count("<tool_response>"), faked.tool_calls) == (1, [])
     assert made(asked(Knobs(deaf=1, fake_results=1), LISTED)) == ["write_file"]
+    blank = [*LISTED, says(""), HumanMessage(GO_ON)]
+    assert asked(Knobs(deaf=1), blank).text == "All done."  # a blank reply was a stop
 
 
 def test_a_promise_and_a_printed_call_are_text() -> None:

@@ -173,7 +173,7 @@ def test_the_nudge_is_a_marked_user_message_with_the_live_list(thread: Make) -> 
     assert nudge.additional_kwargs == {"wakeloop": {"kind": "wake"}, "lc_source": "wakeloop"}
     lines = [line for line in nudge.text.splitlines() if line.startswith("  ")]
     assert lines == ["  [1] a", "  [2] b (blocked: no key)", "  [3] c (in progress)"]
-    assert 'todo_update(ids)' in nudge.text
+    assert "todo_update(ids)" in nudge.text
     assert "todo_list" in nudge.text
     assert agent.messages[-5].id == nudge.id
 

@@ -54,6 +54,11 @@ def test_habits_name_who_does_as_much_for_less() -> None:
     )
 
 
+def test_where_the_reference_completes_nothing_there_is_no_multiple() -> None:
+    rows = [*(row("plain", seed, completed=False) for seed in range(3)), row("wakeloop", 1)]
+    assert tables.habits_table(rows, STUDY).splitlines()[-1] == "| `weak` | 0 | 100 |"
+
+
 def test_at_other_prices() -> None:
     """The more output costs, and the less a cached token, the less input matters."""
     rows = [*ROWS[:5], *(row("wakeloop", seed, output=100) for seed in range(1, 6))]
