@@ -276,7 +276,7 @@ def test_an_answer_names_its_question(shared: World) -> None:
 def test_send_waits_for_a_question_and_answers_it(shared: World) -> None:
     code, out, err = shared.here("send", "question", "ask", "--wait")
     assert (code, err) == (4, "")
-    assert out == "Which colour?\nquestion: waiting, interrupted; 0 open, 0/25 wakes\n"
+    assert out == "Which colour?\nquestion: waiting, for your answer; 0 open, 0/25 wakes\n"
     assert shared.here("send", "question", "ignored", "--kind", "cron")[0] == 0
     found = shared.ps("question")
     assert (found["state"], found["on"], found["queued"]) == ("waiting", "human", 1)
