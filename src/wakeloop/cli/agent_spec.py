@@ -13,7 +13,9 @@ from wakeloop.cli.failures import usage_error
 from wakeloop.config import TOOLS
 from wakeloop.text.secret_formats import SECRET_NAME
 from wakeloop.text.secrets import redact_text
+from wakeloop.text.time_spans import read_span
 
+DEFAULT_WAIT = 900.0  # seconds, of --wait
 OWN_TOOLS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # MODULE:NAME
 GOAL_SECONDS = 300.0  # that the command of --done-when may take
 YAML_WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
@@ -187,6 +189,18 @@ def parse_seconds(text: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         raise usage_error(f"--done-when-seconds expects a number of seconds above 0, got {text!r}.")
     return float(value)
+
+
+def parse_wait(text: str | None) -> float:
+    """Return the seconds of `--wait`: 15m, 1h30m, 90; 'none' is 0."""
+    if text is None:
+        return DEFAULT_WAIT
+    if text.strip() in ("none", "0"):
+        return 0.0
+    found = float(text) if text.strip().isdecimal() else read_span(text)
+    if found is None:
+        raise usage_error(f"--wait takes a time such as 15m, or 'none', got {text!r}.")
+    return found
 
 
 def parse_mcp(text: str) -> str:

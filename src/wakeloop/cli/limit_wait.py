@@ -7,26 +7,11 @@ from typing import Any
 
 from langgraph.types import StateSnapshot
 
-from wakeloop.cli.failures import usage_error
 from wakeloop.cli.output_formats import at_a_terminal
 from wakeloop.display.formatting import format_elapsed
 from wakeloop.loop.waits import build_clock_event, find_next_wait, read_wait_kind
-from wakeloop.model.rate_limits import read_span
 
-DEFAULT_WAIT = 900.0  # seconds
 TICK_SECONDS = 0.2
-
-
-def parse_wait(text: str | None) -> float:
-    """Return the seconds of `--wait`: 15m, 1h30m, 90; 'none' is 0."""
-    if text is None:
-        return DEFAULT_WAIT
-    if text.strip() in ("none", "0"):
-        return 0.0
-    found = float(text) if text.strip().isdecimal() else read_span(text)
-    if found is None:
-        raise usage_error(f"--wait takes a time such as 15m, or 'none', got {text!r}.")
-    return found
 
 
 def count_down(snapshot: StateSnapshot, speaks: Callable[[], object], longest: float) -> Any:

@@ -11,7 +11,6 @@ from typing import Any
 
 from wakeloop.cli.agent_spec import is_http_url
 from wakeloop.cli.failures import usage_error
-from wakeloop.model.redaction import collect_secrets
 from wakeloop.text.characters import quote_path
 from wakeloop.text.wording import suggest
 
@@ -141,6 +140,8 @@ def expand_server(name: str, given: Mapping[str, Any], which: str) -> McpServer:
     server = McpServer(name, **expanded)
     if server.url and not is_http_url(server.url):
         raise usage_error(f"{which}: url must be an address such as https://HOST/PATH.")
+    from wakeloop.model.redaction import collect_secrets  # imports LangChain
+
     carriers = {"variables": used, "env": server.env, "headers": server.headers, "url": server.url}
     return replace(server, secrets=tuple(collect_secrets(carriers)))
 

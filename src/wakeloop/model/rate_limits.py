@@ -9,6 +9,7 @@ from typing import Any
 
 from wakeloop.loop.waits import FARTHEST
 from wakeloop.platform.provider_errors import find_status, is_provider_error
+from wakeloop.text.time_spans import read_span
 
 REFUSED = 429
 THROTTLED = frozenset(("ThrottlingException", "TooManyRequestsException"))  # codes of AWS, which has no 429
@@ -42,11 +43,6 @@ EPOCH_SECONDS = 1e9
 #                      https://docs.aws.amazon.com/bedrock/latest/userguide/troubleshooting-api-error-codes.html
 TIME_HEADERS = ("retry-after-ms", "retry-after", "x-ratelimit-reset")
 
-_UNIT_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_SPAN = re.compile(
-    r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])",
-    re.IGNORECASE,
-)
 _STATED_IN_WORDS = re.compile(
     r"(?:\b(?:again|retry|reset|resets|wait)\s+(?:in|after|for)?\s*(?:about\s+)?|retry_?delay\W{1,8})"
     r"((?:\d+(?:\.\d+)?\s*[a-z]+(?:\s*(?:,|and)\s*|\s*)){1,4})",
@@ -163,16 +159,3 @@ def _read_time(value: str, now: float, divisor: float = 1) -> float | None:
             when = read(value)
             return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     return None
-
-
-def read_span(text: str) -> float | None:
-    """Return the seconds of a span such as `2m59.56s`, `1 hour and 5 minutes` or `85ms`."""
-    parts = _SPAN.findall(text)
-    if not parts:
-        return None
-    total = 0.0
-    for number, unit in parts:
-        name = unit.lower()
-        short = "ms" if name.startswith(("ms", "milli")) else name[0]
-        total += float(number) * _UNIT_SECONDS[short]
-    return total

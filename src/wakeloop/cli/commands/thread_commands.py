@@ -50,8 +50,8 @@ def run(
     wait: Wait = None,
 ) -> None:
     """Run a request until its todo list is settled."""
+    from wakeloop.cli.agent_spec import parse_wait
     from wakeloop.cli.launch import read_stdin, run_request
-    from wakeloop.cli.limit_wait import parse_wait
     from wakeloop.cli.store import DatabaseFile
 
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
@@ -81,8 +81,8 @@ def resume(
     wait: Wait = None,
 ) -> None:
     """Resume a thread with its original options."""
+    from wakeloop.cli.agent_spec import parse_wait
     from wakeloop.cli.launch import resume_thread
-    from wakeloop.cli.limit_wait import parse_wait
     from wakeloop.cli.store import DatabaseFile
 
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
@@ -104,8 +104,8 @@ def chat(
     wait: Wait = None,
 ) -> None:
     """Chat with a thread, line by line. Without a terminal, read lines from stdin."""
+    from wakeloop.cli.agent_spec import parse_wait
     from wakeloop.cli.launch import prepare_chat
-    from wakeloop.cli.limit_wait import parse_wait
     from wakeloop.cli.store import DatabaseFile
 
     database = DatabaseFile.of(db)
