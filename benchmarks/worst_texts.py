@@ -96,9 +96,10 @@ def named(module: str, tree: ast.Module) -> dict[str, re.Pattern[str]]:
                 value = getattr(getattr(holder, path[0]) if path else holder, name)
                 if isinstance(value, re.Pattern):
                     there[name] = value
-                else:  # a table of patterns
-                    for number, pattern in enumerate(filter(None, chain.from_iterable(value)), 1):
-                        there[f"{name}[{number}]"] = pattern
+                else:  # a table of patterns, alone or in rows
+                    rows = (row if isinstance(row, tuple) else (row,) for row in value)
+                    parts = (part for part in chain.from_iterable(rows) if isinstance(part, re.Pattern))
+                    there |= {f"{name}[{number}]": pattern for number, pattern in enumerate(parts, 1)}
     return there
 
 

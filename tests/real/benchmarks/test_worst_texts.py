@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 import wakeloop
+from wakeloop.model.length_refusals import _REFUSALS
 
 ROOT = Path(__file__).parents[3]
 HOUSE = Path(wakeloop.__file__).parent
 CHOSEN_BY_A_RUN = (  # calls that get no pattern of their own; the tables and forms are looked at instead
     "re.compile(opening, ",
     "re.compile(closing, ",
+    "re.compile(words, ",
     "re.compile(f\"</{begun['tag']}>\", ",
     "re.fullmatch(self.context.dialect.result_form, ",
     "re.compile(translate(one.strip()))",
@@ -35,7 +37,8 @@ def test_every_pattern_of_the_package_is_found(worst: Any) -> None:
     tables = [name for name in worst.patterns() if name.endswith("]")]  # each of their patterns for itself
     assert len(written) > 20
     assert len(worst.patterns()) - len(tables) == len(written) + 1  # a dialect's form
-    assert [name.rpartition("[")[0] for name in tables] == ["text.thoughts._THOUGHTS"] * 11
+    refusals = ["model.length_refusals._REFUSALS"] * len(_REFUSALS)
+    assert [name.rpartition("[")[0] for name in tables] == [*refusals, *["text.thoughts._THOUGHTS"] * 11]
 
 
 def test_an_exponent_is_the_slope_between_the_first_and_the_last(worst: Any) -> None:
