@@ -53,6 +53,7 @@ AT_40 = [
 ]
 AT_120 = [
     "> go",
+    "sent: not this",
     "Stopping. Press Ctrl-C again to stop at once.",
     "  [x] 1 measure the files of the whole folder",
     "  [x] 2 report",
@@ -92,7 +93,7 @@ def test_a_talk_in_three_widths(shell: Shell, tmp_path: Path, serve) -> None:
     talk.child.send("go\r")
     talk.until(lambda: len(server.requests) == 6)
     talk.child.send("not this\r")
-    talk.until(lambda: "next> not this ⏎" in talk.rows())
+    talk.until(lambda: "sent: not this" in talk.rows())
     talk.child.send("\x03")
     talk.until_last(*AT_120)
     assert talk.rows() == AT_120
@@ -113,7 +114,7 @@ def test_a_text_taller_than_the_screen_is_printed_once(shell: Shell, tmp_path: P
     talk.child.send(f"\x1b[200~{text}\x1b[201~")
     talk.until(lambda: "last" in "".join(screen.display))
     talk.child.send("\r")
-    talk.until_last("model: One.", AT_80[4], ">")
+    talk.until_last("model: One.", "0 wakes, 1 request, 15 tokens, S s", ">")
     gone = ("".join(row[column].data for column in range(80)) for row in screen.history.top)
     whole = "".join([*gone, *screen.display]).replace(" ", "")
     assert whole.count("last") == 1
