@@ -263,6 +263,8 @@ class Request:
         self.make_room()
         wire = self.put_in_order(self.clear_history(), head)
         if self.must_show_list(wire):
+            if self.seen is not None:  # a result that lost its call is not sent, and neither is a list in it
+                self.seen = self.put_in_order(self.seen, head)
             self.show_list_again()
             wire = self.put_in_order(self.clear_history(), head)
         messages = [*wire]

@@ -228,7 +228,7 @@ def test_an_answer_is_for_the_question_that_it_names_or_came_after(
         other.background.draining.set()
         other.send(name, {"kind": "human", "text": "ask"})
         item = other.store.list_waiting(name)[0]
-        early = {**item, "event": {**item["event"], "id": "early", "text": "yes"}, "order": item["order"] + 1}
+        early = {**item, "event": {**item["event"], "id": "early", "text": "this"}, "order": item["order"] + 1}
     with ServerHost(url, {"main": "main"}) as third:
         until(lambda: third.status(name).reason == "interrupted")
         third.store.put_event(name, early)  # as one that was sent while the run was under way
@@ -237,7 +237,7 @@ def test_an_answer_is_for_the_question_that_it_names_or_came_after(
         assert (third.status(name).state, third.status(name).queued) == ("waiting", 1)
         third.send(name, {"kind": "human", "text": "that"})
         quiet(third, name)
-        assert texts(third, name)[-4:] == ["that", "read: that", "yes", "read: yes"]
+        assert texts(third, name)[-4:] == ["that", "read: that", "this", "read: this"]
 
 
 def test_a_failed_run_is_an_answer_to_whoever_asked(host: ServerHost, name: str) -> None:
