@@ -265,7 +265,7 @@ def test_a_system_message_that_a_hook_stored_is_sent_as_the_users(given: Any) ->
     for _ in range(3):
         agent.invoke({"messages": [("user", "And?")]}, THREAD)
     check(model.requests)
-    assert model.requests[0][0].text.startswith("You dig with care.\n\nDig deep.\n\nYou keep")
+    assert model.requests[0][0].text.startswith("You dig with care.\n\nDig deep.\n\n")
     assert [[m.text for m in request[1:]] for request in model.requests] == [
         ["Dig."],
         ["In short: much.", "And?"],
