@@ -21,7 +21,7 @@ from wakeloop.tools.folder import ConfinedFolder, quote_path
 
 PAGE = "wakeloop-report.html"  # the audit's thread, next to its report
 REPORT_ITEM = f"Write {REPORT}"
-HABITS = Knobs(stop=0.4, forget=0.5, close_by=1)
+HABITS = Knobs(stop=0.4, forget=0.5)
 INTRODUCTION = """\
 The model is a script that behaves like a weak model: it says "All done." too early and forgets items.
 Each line "Auto-continuing" is a wake: items are open, so the graph asks the model again."""

@@ -97,8 +97,7 @@ class Knobs(BaseModel):
     plan_beside: Literal["prompted"] | bool = "prompted"
     """Batches: the plan is sent together with the first call. "prompted": only if the system message says
     "with your first call"."""
-    close_by: Literal["prompted"] | int = "prompted"
-    """Batches: how many finished items it closes in one call, unless no work is left or somebody asks.
-    "prompted": 5 if the system message says "five in a call" and `replies` is 1, otherwise 1."""
+    close_by: int = Field(1, ge=1)
+    """Batches: how many finished items it closes in one call, unless no work is left or somebody asks."""
     list_from: int = Field(2, ge=1)
     """Writes a list: the least number of known parts for which it keeps one."""

@@ -17,7 +17,6 @@ from wakeloop.testing.todo_tools import Item, PlannedCall, TodoTools
 QUESTION = "Shall I continue with the rest?"
 ANSWER = "Thank you, I have seen your message."
 AT_ONCE, BESIDE = "in the reply that starts the next", "with your first call"
-IN_FIVES = "five in a call"
 LOOK = PlannedCall("list_files", {})
 MARK = re.compile(r"\s*\([^()\n]{1,40}\)")
 _MOST = 0.9  # no habit that grows makes a stop more likely than this
@@ -59,8 +58,6 @@ def follow_instructions(knobs: Knobs, request: Sequence[BaseMessage]) -> Knobs:
     """Return the knobs with those that are "prompted" set from the request's system message."""
     prompt = "\n".join(str(message.text) for message in request if role_of(message) == "system")
     said: dict[str, Any] = {"replies": 1 if AT_ONCE in prompt else 2, "plan_beside": BESIDE in prompt}
-    in_fives = IN_FIVES in prompt and knobs.replies in ("prompted", 1)
-    said["close_by"] = 5 if in_fives and said["replies"] == 1 else 1
     update = {name: value for name, value in said.items() if getattr(knobs, name) == "prompted"}
     return knobs.model_copy(update=update)
 
@@ -228,7 +225,7 @@ class WeakPolicy:
         for number, place in self.progress.done.items():
             if self.progress.pushed > place and self.progress.item(self.labels[number]) in closed:
                 return False
-        return len(closed) < int(self.knobs.close_by)
+        return len(closed) < self.knobs.close_by
 
     def _keep_list(self, todo_tools: TodoTools, *, forced: bool) -> PlannedReply:
         """Return the next reply with a list: first the items to close or add, then work."""

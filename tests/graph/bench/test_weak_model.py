@@ -139,10 +139,10 @@ HABITS: dict[str, tuple[dict[str, Any], tuple[bool, int, str], float]] = {
     "cut": ({"cut": 1}, (False, 5, "truncated"), 0),
     "empty": ({"empty": 1}, (False, 5, "empty_reply"), 0),
     "no list": ({"no_list": 1}, (True, 6, "answered"), 1),
-    "can't, blocks": ({"cannot": 1}, (False, 8, "blocked"), 0.8),
-    "can't, says": ({"cannot": 1, "on_failure": "says"}, (False, 18, "stalled"), 0.8),
-    "can't, retries": ({"cannot": 1, "on_failure": "retries"}, (False, 19, "stalled"), 0.8),
-    "can't, busy": ({"cannot": 1, "on_failure": "busy"}, (False, 67, "wake_budget"), 0.8),
+    "can't, blocks": ({"cannot": 1}, (False, 7, "blocked"), 0.8),
+    "can't, says": ({"cannot": 1, "on_failure": "says"}, (False, 17, "stalled"), 0.8),
+    "can't, retries": ({"cannot": 1, "on_failure": "retries"}, (False, 18, "stalled"), 0.8),
+    "can't, busy": ({"cannot": 1, "on_failure": "busy"}, (False, 66, "wake_budget"), 0.8),
     "close all": ({"close_all": 1}, (False, 3, "settled"), 0.2),
     "skip": ({"skip": 1}, (False, 3, "settled"), 0.2),
     "ask": ({"stop": 1, "ask": 1}, (False, 3, "waiting"), 0.2),
@@ -184,7 +184,7 @@ def test_what_is_feigned_and_refused_for_ever_ends(tmp_path: Path) -> None:
 
     knobs = Knobs(cannot=2, on_failure="fakes")
     run = ours(tmp_path, knobs, verify=verify)
-    assert (run.facts, run.share) == ((False, 18, "looping"), 0.6)
+    assert (run.facts, run.share) == ((False, 28, "looping"), 0.6)
     assert [todo["status"] for todo in run.todos][3:] == ["blocked", "blocked"]
 
 
@@ -339,7 +339,7 @@ def test_every_bound_tool_slows_it() -> None:
     assert sum(names == ["search_files"] for names in replies) == pytest.approx(10, abs=5)
 
 
-@pytest.mark.parametrize(("close_by", "closings"), [("prompted", [5, 1]), (1, [1] * 6), (2, [2, 2, 2])])
+@pytest.mark.parametrize(("close_by", "closings"), [(1, [1] * 6), (2, [2, 2, 2]), (5, [5, 5])])
 def test_it_closes_a_few_items_in_one_call(close_by: Any, closings: list[int], tmp_path: Path) -> None:
     run = ours(tmp_path, Knobs(close_by=close_by), family="switch-lamps", parts=20)
     sizes = []
@@ -537,6 +537,6 @@ def test_a_fit_finds_the_knobs_again(tmp_path: Path) -> None:
     runs = [ours(tmp_path / str(seed), knobs, parts=10, seed=seed) for seed in range(6)]
     fitted = fit_knobs([run.messages for run in runs])
     counts = {habit: tuple(fitted.counts[habit]) for habit in ("stop", "malformed", "cut", "false_done")}
-    assert counts == {"stop": (9, 34), "malformed": (3, 35), "cut": (9, 58), "false_done": (2, 25)}
-    assert fitted.knobs.stop == 9 / 34
+    assert counts == {"stop": (9, 36), "malformed": (4, 37), "cut": (9, 60), "false_done": (4, 33)}
+    assert fitted.knobs.stop == 9 / 36
     assert (fitted.knobs.replies, fitted.knobs.plan_beside) == (1, True)
