@@ -130,15 +130,21 @@ def test_a_question_in_words_is_put_right_there(shell: Shell, serve, typed: str,
     assert "ask_user" in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
 
 
-def test_where_nobody_types_it_waits_and_says_how_to_answer(serve, shell: Shell) -> None:
-    server = serve(PLAN, Reply(QUESTION), Reply("I am waiting."), DONE, Reply("Done."))
-    where = ["--thread", "mine", "--model", "m", "--base-url", server.url]
+def test_where_nobody_types_it_continues(serve, shell: Shell) -> None:
+    server = serve(PLAN, Reply(QUESTION), DONE, Reply("Done."))
+    assert shell("run", "Tidy up.", "--model", "m", "--base-url", server.url).returncode == 0
+    assert "Nobody has answered" in server.requests[2]["messages"][-1]["content"]
+    assert "ask_user" not in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
+
+
+def test_where_nobody_types_and_it_is_to_park_it_says_how_to_answer(serve, shell: Shell) -> None:
+    server = serve(PLAN, Reply(QUESTION), DONE, Reply("Done."))
+    where = ["--thread", "mine", "--model", "m", "--base-url", server.url, "--set", "on_question=park"]
     first = shell("run", "Tidy up.", *where)
     assert first.returncode == 4
     assert f"question: {QUESTION}" in first.stdout
     assert "wakeloop resume mine 'your answer'" in first.stdout
-    assert "ask_user" not in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
     assert "it waits for your answer" in shell("resume", "mine").stdout
     assert f"question: {QUESTION}" in shell("show", "mine").stdout
     shell("resume", "mine", "Yes.")
-    assert len(server.requests) == 5
+    assert len(server.requests) == 4

@@ -117,7 +117,7 @@ def test_chat_takes_no_answer_that_was_typed_ahead(start, serve, shell: Shell) -
     child.expect(PROMPT)
     child.send("go\ry\ry\r")  # the prompt has read the keys behind the text
     at(server, 1)
-    child.send("y\ry\r")  # and these wait in the terminal
+    child.send("y\ry\r")  # and these lines are sent to the run
     child.expect(HINT)
     child.expect(PROMPT)
     time.sleep(1)
@@ -135,7 +135,8 @@ def test_chat_takes_no_answer_that_was_typed_ahead(start, serve, shell: Shell) -
     child.send(".exit\r")
     assert ends(child) == 0
     assert made(shell) == "a"
-    assert "not this one" in str(server.requests[-1]["messages"][-1]["content"])
+    results = [one["content"] for one in server.requests[-1]["messages"] if one["role"] == "tool"]
+    assert "not this one" in str(results[-1])
 
 
 def test_chat_that_begins_at_a_question_takes_no_answer_that_was_typed_ahead(
