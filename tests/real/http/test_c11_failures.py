@@ -72,15 +72,13 @@ def sound(bodies: Iterable[dict[str, Any]]) -> None:
 
 @BY_EVERY_DOOR
 @STREAMED_OR_NOT
-@pytest.mark.parametrize("status", REFUSALS)
+@pytest.mark.parametrize("status", sorted(set(REFUSALS) - {429}))  # a limit that states a time is waited for
 async def test_c11_a_refusal(mock: Mock, status: int, streaming: bool, door: str) -> None:
     agent = await planned(mock, streaming=streaming)
-    mock.then(fails(status, message="The server's own words.", retry_after=7 if status == 429 else None))
+    mock.then(fails(status, message="The server's own words."))
     with pytest.raises(REFUSALS[status], match="The server's own words") as raised:
         await through(door, agent, None)
     assert raised.value.status_code == status
-    if status == 429:
-        assert raised.value.response.headers["retry-after"] == "7"
     assert [record["status"] for record in mock.records] == [200, status]
     is_as_before(agent)
     await goes_on(mock, agent, door)

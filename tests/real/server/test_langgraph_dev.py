@@ -228,7 +228,11 @@ def test_an_answer_is_for_the_question_that_it_names_or_came_after(
         other.background.draining.set()
         other.send(name, {"kind": "human", "text": "ask"})
         item = other.store.list_waiting(name)[0]
-        early = {**item, "event": {**item["event"], "id": "early", "text": "this"}, "order": item["order"] + 1}
+        early = {
+            **item,
+            "event": {**item["event"], "id": "early", "text": "this"},
+            "order": item["order"] + 1,
+        }
     with ServerHost(url, {"main": "main"}) as third:
         until(lambda: third.status(name).reason == "interrupted")
         third.store.put_event(name, early)  # as one that was sent while the run was under way
