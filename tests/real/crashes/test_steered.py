@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from itertools import repeat
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import pytest
@@ -44,6 +45,9 @@ def next_reply(request: Any) -> Any:
     return says(f"Heard {said.count(SAID[2])}.")
 
 
+SPEAKING = RLock()  # no kill while the person speaks: savers are called in threads of their own
+
+
 class Places:
     """Counts the places at which a run may die, and dies at one of them: with SIGKILL, or an exception."""
 
@@ -51,12 +55,13 @@ class Places:
         self.die, self.error, self.passed = die, error, 0
 
     def pass_one(self) -> None:
-        self.passed += 1
-        if self.passed != self.die:
-            return
-        if self.error is not None:
-            raise self.error
-        os.kill(os.getpid(), signal.SIGKILL)
+        with SPEAKING:
+            self.passed += 1
+            if self.passed != self.die:
+                return
+            if self.error is not None:
+                raise self.error
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def watched(kind: type[Any], places: Places, *names: str) -> type[Any]:
@@ -136,10 +141,11 @@ def run(where: str, form: str, thread: str, folder: str, die: int | None) -> int
 def say_once(where: str, thread: str, folder: str, text: str) -> None:
     """Steer, unless a process that was killed had done so: the person says everything once."""
     note = Path(folder, f"{thread}-{SAID.index(text)}")
-    if not note.exists():
-        with opened(where, Places(None)) as (_, store):
-            steer(store, thread, text)
-        note.touch()
+    with SPEAKING:
+        if not note.exists():
+            with opened(where, Places(None)) as (_, store):
+                steer(store, thread, text)
+            note.touch()
 
 
 def read_words(where: str, form: str, thread: str) -> tuple[Counter[str], int]:
