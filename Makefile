@@ -84,7 +84,7 @@ bench: build/bench/made ## Compare with loops by hand and the peers, in twelve m
 bench-quick: build/bench/made ## The same with small jobs, in a minute or two
 	build/bench/bin/python benchmarks/bench.py --quick --json build/bench-quick.json $(ARGS)
 
-effect: $(VENV)/with-dev ## Run the published studies with the weak model, in ten minutes: docs/effect.md, its rows and plots
+effect: $(VENV)/with-dev ## Run the published studies with the weak model, in five minutes: docs/effect.md, its rows and plots
 	@rm -rf build/effect
 	@for study in $(STUDIES); do \
 		echo "$$study:" && $(BIN)/wakeloop bench --study $$study --out build/effect/$$study || exit 1; done
