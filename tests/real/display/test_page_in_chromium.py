@@ -192,8 +192,8 @@ def test_a_long_conversation_is_laid_out_where_it_is_looked_at(opened: Any, long
     last = tab.locator(".said").last
     assert (tab.locator(".said").first.evaluate(laid_out), last.evaluate(laid_out)) == (True, False)
     tab.evaluate("location.hash = 'm120'")
-    for _ in range(100):  # a frame later
-        if not last.evaluate(laid_out):
+    for _ in range(250):  # it is laid out in one frame and scrolled to in a later one
+        if not last.evaluate(laid_out) or last.bounding_box()["y"] >= 900:
             tab.wait_for_timeout(20)
     assert last.evaluate(laid_out)
     assert last.bounding_box()["y"] < 900
