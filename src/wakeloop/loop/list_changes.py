@@ -65,6 +65,13 @@ def note_unnoticed(
         note_whole_list(ledger)
 
 
+def note_vocabulary(ledger: Ledger, todos: Sequence[Todo], dialect: Dialect) -> None:
+    """Note that a list was shown in the words of another dialect, so that it is shown whole once."""
+    if todos and ledger.get("vocabulary", dialect.name) != dialect.name:
+        note_whole_list(ledger)
+    ledger["vocabulary"] = dialect.name
+
+
 def note_own_write(ledger: Ledger, before: Sequence[Todo], after: Sequence[Todo]) -> None:
     """Take off what the model has written itself: a status that it set is one that it knows."""
     if "unseen" not in ledger:

@@ -22,7 +22,7 @@ from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.goal import begin_goal, build_wait_entry, is_unmet
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger, drop_keys, keep_round, read_notes
-from wakeloop.loop.list_changes import find_unchanged, note_unnoticed, note_whole_list
+from wakeloop.loop.list_changes import find_unchanged, note_unnoticed, note_vocabulary, note_whole_list
 from wakeloop.loop.nudge import build_nudge, name_old_items, render_given_list, render_missing
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.prices import check_price
@@ -212,10 +212,8 @@ class Activate(Node):
         elif found.has_new_list and not count_open(found.todos) and count_items(found.todos)["blocked"]:
             note_whole_list(notes)  # a list that is given to a new thread is shown where something is open
         note_unnoticed(notes, found.state["messages"], found.todos, is_new_thread=not found.old)
-        if found.todos and notes.get("vocabulary", self.dialect.name) != self.dialect.name:
-            note_whole_list(notes)  # it was shown in the words of another dialect
         if self.uses_list(found.settings):
-            notes["vocabulary"] = self.dialect.name
+            note_vocabulary(notes, found.todos, self.dialect)
 
     def write_update(self, found: Input, notes: Ledger, late: Sequence[Any] = ()) -> dict[str, Any]:
         """Write the channels that the input changes, and stream its events."""

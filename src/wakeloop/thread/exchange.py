@@ -14,7 +14,7 @@ from wakeloop.loop.case import Costs, choose_costs
 from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.idle_rounds import count_idle_rounds, end_if_looping
 from wakeloop.loop.ledger import ROUND_KEYS, drop_keys
-from wakeloop.loop.list_changes import PROGRAM, note_unnoticed, note_whole_list
+from wakeloop.loop.list_changes import PROGRAM, note_unnoticed, note_vocabulary, note_whole_list
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import note_progress
 from wakeloop.loop.pushes import asks_for_call, note_calls
@@ -141,6 +141,8 @@ class Exchange:
         if noted is not None and self.was_list_replaced():
             note_whole_list(self.ledger)
         note_unnoticed(self.ledger, self.messages, self.todos)
+        if self.active:
+            note_vocabulary(self.ledger, self.todos, self.context.dialect)
         self.update |= take_entries(self.entries, self.ledger, self.todos, self.context.dialect)
         if "todos" in self.update:
             self.todos = self.update["todos"]["all"]
