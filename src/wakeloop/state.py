@@ -19,6 +19,7 @@ from wakeloop.loop.list_changes import PROGRAM, note_changes, note_whole_list
 from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
 from wakeloop.stream import Session
 from wakeloop.todos.items import Todo, assign_ids, next_free_number
+from wakeloop.todos.stamps import stamp_item
 
 MESSAGES = Field(description="The conversation; new messages are appended, one of a known id replaces it.")
 TODOS = Field(description="The list. In an input it replaces the list; without it, the list stays.")
@@ -123,13 +124,16 @@ def note_untaken(ledger: Ledger, todos: Sequence[Todo], numbered: Sequence[Todo]
 def adopt_list(todos: Sequence[Todo], ledger: Ledger, by: str = PROGRAM) -> list[Todo] | None:
     """Give ids to a list that somebody else than the model wrote, and note what it changed.
 
-    Return None if nobody did. `by` is who wrote it, if the list does not say so.
+    Return None if nobody did. `by` is who wrote it, if the list does not say so. What a hook wrote itself
+    comes back as it is.
     """
     before = getattr(todos, "before", None)
     if before is None:
         if type(todos) is not list or all("id" in todo for todo in todos):
             return None
         before = ()  # it was stored before it had ids
+    if ledger.pop("own", None) == stamp_item(todos):
+        return list(todos)  # a hook's own write, read back after a crash
     numbered, ledger["next_id"] = assign_ids(todos, next_free_number(before, ledger.get("next_id", 1)))
     ledger["writes"] = ledger.get("writes", 0) + 1
     ledger["wrote"] = True

@@ -68,8 +68,8 @@ class Todos(IndexedList[Any]):
 class OwnList(Todos):
     """The whole list as the loop's own hooks write it, so that a stream of updates shows it to a UI.
 
-    As a write it is not taken for a list that somebody else wrote. Only a run that crashed before its
-    superstep was stored reads it back as such: the model is then shown once more what it wrote itself.
+    As a write it is not taken for a list that somebody else wrote. A run that crashed before its superstep
+    was stored reads it back as a plain list, which the ledger's `own` recognizes.
     """
 
     __slots__ = ()

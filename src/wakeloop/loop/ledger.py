@@ -171,6 +171,7 @@ class Ledger(TypedDict, total=False):
     tail: Thread[str]
     # what others changed in the list and the model has not seen, and the messages that said such changes
     unseen: Thread[dict[str, Any]]
+    own: Thread[Count]  # the stamp of the list that a hook wrote as a plain list
     told: Thread[list[str]]
     vocabulary: Thread[str]  # the dialect in which the model knows the list
     injected: Activation[list[str]]

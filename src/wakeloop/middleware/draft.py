@@ -10,6 +10,7 @@ from wakeloop.channels.conversation import REMOVE_ALL_MESSAGES, Messages, merge_
 from wakeloop.channels.todo_list import OwnList
 from wakeloop.text.marks import find_last, kind_of
 from wakeloop.todos.changes import write_all
+from wakeloop.todos.stamps import stamp_item
 
 
 class Draft:
@@ -53,7 +54,8 @@ class Draft:
         """Return all writes as one update; `jump` is where the agent continues."""
         update = dict(self.written)
         if "todos" in update and getattr(self.first["todos"], "is_plain", False):
-            update["todos"] = OwnList(self.now["todos"], self.now["todos"].places)
+            whole = OwnList(self.now["todos"], self.now["todos"].places)
+            update |= {"todos": whole, "todo_ledger": {**self.ledger, "own": stamp_item(whole)}}
         if not _have_ids(self.before):
             update["messages"] = replace_history(self.state["messages"])
         elif self.messages:

@@ -1,5 +1,6 @@
 """Rule 23: the model always knows the newest list, whoever wrote it."""
 
+from contextlib import suppress
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -298,14 +299,51 @@ def test_c62_a_parents_node_that_writes_the_list_is_seen_without_notes() -> None
     assert sound(model)
 
 
-def test_another_vocabulary_shows_the_list_whole_once() -> None:
+class TornSaver(InMemorySaver):
+    """A saver that fails once before it stores a checkpoint, as a kill would; the writes are stored."""
+
+    def __init__(self, fails_at: int) -> None:
+        super().__init__()
+        self.left = fails_at
+
+    def put(self, *given: Any) -> Any:
+        self.left -= 1
+        if not self.left:
+            raise OSError("the disk is gone")
+        return super().put(*given)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_the_model_wrote_before_a_crash_is_not_said_to_be_somebody_elses(door: str) -> None:
+    for fails_at in range(3, 12):
+        saver = TornSaver(fails_at)
+        agent, model, _ = make(door, "Planned.", saver=saver)
+        with suppress(OSError):
+            agent.invoke({"messages": [("user", "Tidy up.")]}, CONFIG, durability="sync")
+        if saver.left > 0:
+            break
+        agent.invoke(None, CONFIG)
+        assert (fails_at, texts(model.requests[-1]).count(SAYS)) == (fails_at, 0)
+        session = session_of(agent.get_state(CONFIG))
+        assert (fails_at, session["list"], session["items"]) == (fails_at, 1, 2)
+    assert (saver.left > 0, fails_at > 6) == (True, True)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_another_vocabulary_shows_the_list_whole_once(begun: bool) -> None:
     saver = InMemorySaver()
     agent, _, _ = make("langchain", saver=saver)
-    run(agent, "Tidy up.")
+    if begun:  # the run goes on in mid-run under the other preset
+        agent.invoke({"messages": [("user", "Tidy up.")]}, CONFIG, interrupt_after=["validate_todos"])
+    else:
+        run(agent, "Tidy up.")
     settings = PRESETS["wakeloop"].model_copy(update=QUIET)
     model = ScriptedModel(["Fine.", "Fine."])
     other = create_todo_agent(model, settings=settings, checkpointer=saver)
-    run(other, "Continue.")
+    if begun:
+        other.invoke(None, CONFIG)
+    else:
+        run(other, "Continue.")
     run(other, "Continue.")
     shown = "(automatic) [The current todo list:]\n\n  [1] sweep (in progress)\n  [2] water"
     assert [texts(request).count(shown) for request in model.requests] == [1, 1]
