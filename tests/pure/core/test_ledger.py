@@ -124,6 +124,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "verdicts": [[1, "x", ""]],
     "held": [{"x": 1}],
     "unseen": {"x": 1},
+    "own": 5,
     "given_up": {"x": "blocked"},
     "passed": [1, "x"],
     "cleared": {"results": "x", "head": 5, "kept": ["x"]},
@@ -184,7 +185,7 @@ def test_a_key_has_one_life() -> None:
 
 def test_what_is_dropped_when() -> None:
     assert sorted(THREAD_KEYS) == [
-        "cleared", "counted", "events", "goal", "limit_waits", "listed", "missing", "next_id", "passed",
+        "cleared", "counted", "events", "goal", "limit_waits", "listed", "missing", "next_id", "own", "passed",
         "refusals", "shown", "steered", "summaries", "suspects", "tail", "todo_guard_suppressed",
         "todo_stale_iterations", "told", "unclaimed", "unseen", "vocabulary", "window", "writes",
     ]  # fmt: skip
