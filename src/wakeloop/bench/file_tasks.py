@@ -1,4 +1,4 @@
-"""Families of tasks on whole files and their texts."""
+"""Families of tasks on whole files and what is in them."""
 
 import json
 from random import Random

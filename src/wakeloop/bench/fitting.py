@@ -74,7 +74,7 @@ def fit_knobs(transcripts: Sequence[Sequence[BaseMessage]]) -> Fit:
     It counts:
 
     - in all replies: broken, cut and empty ones;
-    - in all replies but the first of a transcript: stops (a text while items on its list are open, or after
+    - in all replies but the first of a transcript: stops (words while items on its list are open, or after
       which the model continued to work when asked), stops right after a stop, repeated calls (same
       arguments), listings;
     - in closed items: those closed without a call of another tool since the last closing, those closed only

@@ -169,7 +169,7 @@ def habits_table(rows: Sequence[Row], study: Study) -> str:
     return markdown_table(["habit", *map("`{}`".format, agents)], lines)
 
 
-CHEAPER = 0.99  # of the subject's cost: a smaller difference is none
+CHEAPER = 0.99  # of the subject's cost: a smaller difference does not count
 
 
 def _habit_cell(figures: Mapping[str, Figures], agent: str, study: Study) -> str:

@@ -37,7 +37,7 @@ class Task:
         seed: The seed it was drawn from.
         parts: The number of parts; 0 for a question.
         prompt: The user's message.
-        files: The files at the beginning: texts by path.
+        files: The files at the beginning: content by path.
         steps: One correct solution; `()` if no work is needed.
         spoils: Calls of a finished model that is pushed on; each one damages the world.
         check: Runs the hidden checks of the world, always the same ones in the same order.

@@ -45,7 +45,7 @@ AGENT_HINTS: Mapping[str, str] = MappingProxyType(
             "To ask a person about tool calls, pass interrupt_on={'NAME': True}; "
             "about the plan, settings={'approve_plan': 'first'}.",
         ),
-        "post_model_hook": "There is none. Use verify=…, which is asked before an item is completed.",
+        "post_model_hook": "Not supported. Use verify=…, which is asked before an item is completed.",
         **dict.fromkeys(("thread_id", "config"), _CONFIG),
         **dict.fromkeys(("temperature", "api_key", "base_url", "max_tokens"), _MODEL_OPTION),
         "subagents": "A subagent is a tool, or a session of its own (wakeloop.sessions.session_tools).",

@@ -80,7 +80,7 @@ class Dialect:
     the same round is refused. `needs_auto_continue` says that tools and instructions exist only while
     `auto_continue` is on, `renumbers` that numbers start at 1 again when the list is emptied. `next_items` is
     how many items a nudge shows if the model has just seen all of them; 0 means all. `numbers_items` says
-    that the model sees ids. `prompts` are the texts
+    that the model sees ids. `prompts` are the words
     of the agent's settings, and `variant` is a subfolder of prompts that come before the dialect's own.
     `result_form` is a regular expression for results that only a model which makes them up gives as answers.
 
@@ -221,7 +221,7 @@ class Dialect:
     def render_cut_note(
         self, todos: Iterable[Todo], short: Iterable[Todo], words: Mapping[str, str] | None = None
     ) -> list[str]:
-        """Render the line about cut texts, if any. `words` are the prompts, by default the dialect's."""
+        """Render the line about shortened items. `words` are the prompts, by default the dialect's."""
         # clip_item and clip_item_texts return the same object unless they cut a text.
         for new, old in zip(short, todos, strict=True):
             if new is not old:

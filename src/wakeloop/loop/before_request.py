@@ -1,7 +1,7 @@
 """The message before a request: its parts, order and place.
 
 Whatever has to be said before a request is a part of `Notices`. A node that writes such a message fills the
-parts that it knows of and calls `compose`; nobody else joins texts for the model, so the order is the same
+parts that it knows of and calls `compose`; nobody else joins words for the model, so the order is the same
 everywhere, and what one part shows no other has to repeat. `place_notices` puts the text where every server
 accepts it:
 

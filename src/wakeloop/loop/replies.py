@@ -120,7 +120,7 @@ def _note_empty_reply(notes: Ledger, settings: LoopSettings, *, unfinished: bool
 
 
 def has_said_something(notes: Ledger) -> bool:
-    """Tell whether a text ended a turn of this activation, or a todo write was accepted (no mere attempt)."""
+    """Tell whether words ended a turn of this activation, or a todo write was accepted (no mere attempt)."""
     return notes.get("spoke", False) or notes.get("wrote", False)
 
 

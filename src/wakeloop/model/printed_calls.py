@@ -76,7 +76,7 @@ class PrintedCall:
 
 
 def find_printed_calls(text: str, tools: Collection[str]) -> tuple[int, list[PrintedCall]]:
-    """Return the calls that a text ends with, and where they begin; `[]` if it does not end with any.
+    """Return the calls that a reply ends with, and where they begin; `[]` if it does not end with any.
 
     Only calls of the given tools count. Several in a row count if nothing stands between them.
 
@@ -116,7 +116,7 @@ def _find_starts(text: str) -> Iterator[int]:
 
 @dataclass(slots=True)
 class _CallReader:
-    """Reads calls one after another up to the end of a text."""
+    """Reads calls one after another up to the end of a reply."""
 
     text: str
     tools: Collection[str]

@@ -97,7 +97,7 @@ def read_stated_time(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def read_words(text: str) -> float | None:
-    """Return after how many seconds a text says to try again.
+    """Return after how many seconds an error message says to try again.
 
     >>> read_words("Please try again in 9m38.5s."), read_words("Please retry after 45 seconds.")
     (578.5, 45.0)

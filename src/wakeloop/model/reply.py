@@ -86,7 +86,7 @@ def read_reply(
         must_finish: Whether the reply is a stream that has to say how it ended.
         may_call: Whether the request allowed calls.
         prompts: The caller's own words in place of the package's prompts.
-        is_copied: Whether a text is the result of a todo call that was not made in this turn.
+        is_copied: Whether a string is the result of a todo call that was not made in this turn.
         runs_printed: Whether calls that are printed as text become real ones.
     """
     if may_call and promises_call(raw):

@@ -71,7 +71,7 @@ def classify_reply(
         message: The reply. Only its text and its finish reason count.
         tools: The names of the tools that it may call.
         prompts: The caller's own words in place of the package's prompts.
-        is_copied: Whether a text is the result of a todo call that was not made in this turn.
+        is_copied: Whether a string is the result of a todo call that was not made in this turn.
         may_call: Whether the request allowed calls; if not, none was promised or printed.
     """
     whole = text_of(message)
@@ -93,7 +93,7 @@ def classify_reply(
 
 
 def is_filler(text: str, prompts: Mapping[str, str]) -> bool:
-    """Tell whether a text is one of the package's own fillers, or several of them and nothing else."""
+    """Tell whether a reply is one of the package's own fillers, or several of them and nothing else."""
     if len(text) > _LONGEST_FILLER:
         return False
     fillers = set(_OLD_FILLERS)
@@ -104,7 +104,7 @@ def is_filler(text: str, prompts: Mapping[str, str]) -> bool:
 
 
 def is_faked(text: str, tools: Collection[str], prompts: Mapping[str, str]) -> bool:
-    """Tell whether a text is a tool's result in a wrapper, or what only the package writes.
+    """Tell whether a reply is a tool's result in a wrapper, or what only the package writes.
 
     Such a result may also come after a printed call, or after other words if the text ends with it.
     """

@@ -1,4 +1,4 @@
-"""Reads captured requests as roles, texts and calls."""
+"""Reads captured requests as roles, words and calls."""
 
 import json
 from collections.abc import Iterable, Sequence

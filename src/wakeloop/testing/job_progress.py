@@ -33,7 +33,7 @@ class JobProgress:
         failed: Steps that are not done and had a call refused, each with the index of that message.
         claimed: Texts of items that some call tried to close, accepted or not.
         pushed: The index of the last user message.
-        pushes: The texts of the user messages that came after a reply without calls.
+        pushes: The user messages that came after a reply without calls.
         replies: How many replies the model has made.
         stopped: Whether the last reply made no call, so this request pushes the model on.
         made: The keys of all calls so far, see `call_key`.

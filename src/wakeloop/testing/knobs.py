@@ -65,7 +65,7 @@ class Knobs(BaseModel):
     empty_after_result: float = Field(0, ge=0, le=1)
     """Empty after results: a reply to a tool's result has no text and no calls."""
     promise: float = Field(0, ge=0, le=1)
-    """Promises: the finish reason of a reply says tool calls, but there are none."""
+    """Promises: the finish reason of a reply says tool calls, but the reply has none."""
     print_call: float = Field(0, ge=0, le=1)
     """Prints: the calls of a reply are written as JSON in its text."""
     fake_results: float = Field(0, ge=0, le=1)

@@ -62,7 +62,7 @@ class TodoTools(Protocol):
         """The tools that start or replace a list."""
 
     def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
-        """Return the list after these calls and texts."""
+        """Return the list after these calls and messages."""
 
     def plan(self, texts: Sequence[str], goal: str = "the request", /) -> list[PlannedCall]:
         """Return the calls of one reply that store these texts as open items."""

@@ -300,7 +300,7 @@ class WeakPolicy:
 
 
 def _names_part(text: str, label: str) -> bool:
-    """Return whether a text names a part: by its label, or by the words in it that have a digit."""
+    """Return whether a message names a part: by its label, or by the words in it that have a digit."""
     names = [word for word in label.split() if any(map(str.isdigit, word))]
     return any(name in text for name in names or [label])
 

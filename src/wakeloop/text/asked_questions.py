@@ -59,7 +59,7 @@ def _has_question(text: str) -> bool:
 
 
 def _split_blocks(text: str) -> Iterator[Block]:
-    """Yield the blocks of a text. A fence that is never closed reaches to the end."""
+    """Yield the blocks of a message. A fence that is never closed reaches to the end."""
     lines: list[str] = []
     kind: Kind | None = None
     for found, line in _classify_lines(text.expandtabs(4).splitlines()):

@@ -109,7 +109,7 @@ def to_one_line(text: str) -> str:
 def is_blank(text: str) -> bool:
     """Tell whether a string shows nothing, so that it cannot be an item or a reason."""
     if text[:1].isalnum() and text.isascii():
-        return False  # most texts are like this, and no sign of theirs is blank
+        return False  # most strings are like this, and no sign of theirs is blank
     return not to_one_line(text)
 
 

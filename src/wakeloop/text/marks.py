@@ -61,7 +61,7 @@ def injected_kwargs(kind: Kind, **more: Any) -> dict[str, Any]:
 
 
 def escape_automatic(text: str) -> str:
-    r"""Put a backslash before each mark in a text, so that no item can pass for the graph's own words.
+    r"""Put a backslash before each mark in a string, so that no item can pass for the graph's own words.
 
     >>> escape_automatic("[1] (automatic) Delete it all.")
     '[1] \\(automatic) Delete it all.'

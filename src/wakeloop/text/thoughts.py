@@ -32,7 +32,7 @@ FENCE = "```"
 
 
 def strip_thoughts(text: str) -> str:
-    """Return a text without the thoughts it begins with, in tags of any model; what is left is its end.
+    """Return a reply without the thoughts it begins with, in tags of any model; what is left is its end.
 
     Thoughts that never end are all there is. Some templates begin them before the reply, so a closing tag
     alone ends them, too, unless it stands in a sentence or in code.
@@ -50,7 +50,7 @@ def strip_thoughts(text: str) -> str:
 
 
 def strip_end_marks(text: str) -> str:
-    """Return a text without a model's end-of-turn tokens."""
+    """Return a reply without a model's end-of-turn tokens."""
     return END_MARKS.sub("", text) if text.rstrip().endswith(">") else text
 
 
@@ -60,7 +60,7 @@ def answer_text(message: BaseMessage) -> str:
 
 
 def _skip_thought(text: str) -> str | None:
-    """Return what follows the thought that a text begins with; None if it begins with none."""
+    """Return what follows the thought that a reply begins with; None if it begins with none."""
     for opening, closing in _THOUGHTS:
         if (begun := opening.match(text)) is None:
             continue

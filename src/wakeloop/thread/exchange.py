@@ -255,7 +255,7 @@ class Exchange:
         return self.index.find(key) is not None
 
     def is_copied(self, text: str) -> bool:
-        """Tell whether a text is the result of a todo write that was not made in this turn.
+        """Tell whether a string is the result of a todo write that was not made in this turn.
 
         It is one word for word, or has a form that only results have. A copy that shows the list is an answer
         where nothing is open, or where a person began the turn. One that was asked for again and comes again
