@@ -119,6 +119,7 @@ def half(folder: Path, which: str, *, strict: bool) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.timeout(300)  # four new processes in turn
 def test_c30_strict_msgpack_in_new_processes(tmp_path: Path) -> None:
     """No allow-list, no warning, the same behaviour; a thread in memory lives in the first process."""
     strict, loose = tmp_path / "strict", tmp_path / "loose"
