@@ -266,8 +266,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c62": (
         "nodes/run_tools.py",
-        'if update.get("todos") is not None:',
-        "if False:",
+        'update["todos"] = {"given": todos, "by": by, "step": step}',
+        "pass",
     ),
     "c63": (
         "channels/parallel_agents.py",

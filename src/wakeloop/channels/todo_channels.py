@@ -100,7 +100,7 @@ class PlainTodosChannel(CheapReducerChannel):
         value: Any = self.value
         if not is_untaken(value):
             return value
-        return {"todos": list(value), "before": list(value.before), "by": value.by}
+        return {"todos": list(value), "before": list(value.before), "by": value.by, "fault": value.fault}
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Return a channel with a stored value; a damaged one is found when a node reads it."""

@@ -128,6 +128,7 @@ def load_todos(state: Any) -> Todos:
             raise DamagedError(f"todos must be a list, got {shorten(repr(state))}")
         todos = Todos(checked_todos(state.get("todos")))
         todos.before, todos.by = checked_todos(state.get("before")), state.get("by")
+        todos.fault = state.get("fault")
         return todos
     todos = Todos(checked_todos(state))
     if not all("id" in todo for todo in todos):
@@ -136,7 +137,6 @@ def load_todos(state: Any) -> Todos:
 
 
 _CHANGES = frozenset(Changes.__annotations__)
-_GIVEN = frozenset(ToolList.__annotations__)
 
 
 def _take_given(merged: Todos, write: Any) -> Todos:
@@ -145,13 +145,18 @@ def _take_given(merged: Todos, write: Any) -> Todos:
     A tool's list is merged by item if others have written in the same superstep: all of them began with one
     list, and none has seen what the others made of it.
     """
-    if not (isinstance(write, dict) and "given" in write and _GIVEN.issuperset(write)):
+    if not (isinstance(write, dict) and ToolList.__required_keys__ <= write.keys()):
         given = unify_ids(read_list(write), merged)
         replaced = Todos(given)
         replaced.began = given
         return replaced
     given, now = read_list(write["given"]), merged.superstep
-    if now is None or now.number != write["step"]:
+    if now is not None and now.number != write["step"]:
+        now = None
+    if now is None and "base" in write:
+        base = read_list(write["base"])
+        now = Superstep(write["step"], base, frozenset(find_changed_ids(base, merged)))
+    if now is None:
         given = unify_ids(given, merged)
         replaced = merged.replaced_by(given)
         replaced.superstep = Superstep(write["step"], list(merged), frozenset())
@@ -163,6 +168,7 @@ def _take_given(merged: Todos, write: Any) -> Todos:
             # a number that the todo call has just given to another item is not this one's
             items.append({k: v for k, v in todo.items() if k != "id" or str(v) not in taken})
         replaced = merged.replaced_by(items)
+        replaced.superstep = now
         replaced.overruled = [*merged.overruled, *(key for key in met if key in now.written)]
     replaced.by = write["by"] if merged.by in (None, write["by"]) else f"{merged.by} and {write['by']}"
     return replaced

@@ -1,21 +1,28 @@
 """An agent's own tools, and the order of its results."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AnyMessage, ToolMessage
 from langchain_core.tools import ToolException
+from langgraph.config import get_config
 from langgraph.types import Command
 
 from wakeloop.checks.tools import get_tool_name
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ToolError, ToolNameError
+from wakeloop.loop.ledger import read_notes
 from wakeloop.model.tool_results import bind_to_call, describe_tool_error, error_result
+from wakeloop.nodes.run_tools import read_tool_update
+from wakeloop.platform.runnables import read_step
 from wakeloop.platform.tool_boundary import find_time_limit, passes_boundary, wall_off
+from wakeloop.state import PRIVATE_CHANNELS
 from wakeloop.text.secrets import redact_text
 
 Result = ToolMessage | Command[Any]
+PRIVATE = PRIVATE_CHANNELS - {"structured_response"}  # which belongs to the agent
 
 
 def check_tools(tools: Sequence[Any], dialect: Dialect) -> None:
@@ -35,12 +42,30 @@ def wall_off_call(request: ToolCallRequest) -> tuple[ToolCallRequest, float | No
     return request.override(tool=wall_off(request.tool)), find_time_limit(request.tool)
 
 
-def bind_result(call: Mapping[str, Any], result: Result) -> Result:
-    """Return what a tool answered, bound to its own call."""
-    if not isinstance(result, ToolMessage):
-        return result
-    [own] = bind_to_call(call, [result])
-    return cast("ToolMessage", own)
+def bind_result(request: ToolCallRequest, result: Result | list[Result]) -> Result:
+    """Return what a tool answered, bound to its own call. Raises `ToolError` for what it may not write."""
+    parts: list[Any] = result if isinstance(result, list) else [result]
+    messages = [part for part in parts if isinstance(part, ToolMessage)]
+    bound = iter(bind_to_call(request.tool_call, [*messages]))
+    new: list[Any] = []
+    for part in parts:
+        if isinstance(part, Command):
+            new.append(_read_command(request, part))
+        else:
+            new.append(next(bound) if isinstance(part, ToolMessage) else part)
+    # LangChain takes a list, too, but its types do not say so
+    return cast("Result", new if isinstance(result, list) else new[0])
+
+
+def _read_command(request: ToolCallRequest, command: Command[Any]) -> Command[Any]:
+    """Return a tool's command; its list will be merged with a todo call of the same reply."""
+    if command.graph == Command.PARENT or not isinstance(command.update, dict | list | tuple):
+        return command
+    update = read_tool_update(command.update, request.tool_call["name"], read_step(get_config()), PRIVATE)
+    base = read_notes(request.state).get("base")
+    if base is not None and update.get("todos") is not None:
+        update["todos"]["base"] = base
+    return replace(command, update=update)
 
 
 def answer_tool_error(call: Mapping[str, Any], tool: object, error: BaseException) -> ToolMessage:

@@ -114,6 +114,8 @@ class Turns:
         if round_.faults:
             draft.apply({"messages": round_.faults})
         if round_.has_calls_left:
+            if "step" in played.get("todos", ()):  # a tool may write the list, too
+                draft.apply({"todo_ledger": {**draft.ledger, "base": list(draft.first["todos"])}})
             return draft.build_update()
         if after_round({"todo_ledger": draft.ledger}) == "run ends":
             return draft.build_update((yield from self.rule_turn(draft, config)))

@@ -158,7 +158,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         request, limit = wall_off_call(request)
         try:
             with run_approved(call):
-                return bind_result(call, run_within(limit, partial(handler, request)))
+                return bind_result(request, run_within(limit, partial(handler, request)))
         except BaseException as error:  # noqa: BLE001 - of a tool
             return answer_tool_error(call, request.tool, error)
 
@@ -174,7 +174,7 @@ class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         request, limit = wall_off_call(request)
         try:
             with run_approved(call):
-                return bind_result(call, await arun_within(limit, handler(request)))
+                return bind_result(request, await arun_within(limit, handler(request)))
         except BaseException as error:  # noqa: BLE001 - of a tool
             return answer_tool_error(call, request.tool, error)
 

@@ -184,11 +184,10 @@ def _build_update(call: dict[str, Any], result: Any, step: int) -> Any:
     updates: list[Any] = []
     answers = list(messages)
     for command in commands:
-        _check_command(command)
-        update = _read_update(call, command)
+        if command.goto:
+            raise ToolError("a tool may go to a node of the parent graph only (graph=Command.PARENT)")
+        update = _read_update(call, command, step)
         answers += update.get("messages", [])
-        if update.get("todos") is not None:  # merged with what others write in the same superstep
-            update["todos"] = {"given": update["todos"], "by": call["name"], "step": step}
         updates.append(Command(update=update))
     if not _answers(call, answers):
         messages.append(tool_result(call, "Done."))
@@ -204,8 +203,8 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _read_update(call: dict[str, Any], command: Command[Any]) -> dict[str, Any]:
-    update = dict(command.update or ())
+def _read_update(call: dict[str, Any], command: Command[Any], step: int) -> dict[str, Any]:
+    update = read_tool_update(command.update, call["name"], step)
     if "messages" in update:
         messages = bind_to_call(call, _read_messages(command))
         update["messages"] = [clean_tool_message(message) for message in messages]
@@ -217,18 +216,23 @@ def _read_messages(command: Command[Any]) -> list[BaseMessage]:
     return convert_to_messages(_as_list(found))
 
 
-def _check_command(command: Command[Any]) -> None:
-    """Refuse private channels and invalid lists in a tool's update, before they are stored."""
-    if command.goto:
-        raise ToolError("a tool may go to a node of the parent graph only (graph=Command.PARENT)")
-    update = dict(command.update or ())
-    if private := PRIVATE_CHANNELS & update.keys():
-        raise ToolError(f"a tool may not write {min(private)!r}, which the graph keeps for itself")
+def read_tool_update(
+    written: Any, by: str, step: int, private: frozenset[str] = PRIVATE_CHANNELS
+) -> dict[str, Any]:
+    """Return a tool's update; its list will be merged with what others write in the same superstep.
+
+    Raises `ToolError` for private channels and invalid lists, before they are stored.
+    """
+    update = dict(written or ())
+    if refused := private & update.keys():
+        raise ToolError(f"a tool may not write {min(refused)!r}, which the graph keeps for itself")
     if (todos := update.get("todos")) is not None:
         try:
             read_list(todos)
         except OperationRefused as refusal:
             raise ToolError(str(refusal)) from None
+        update["todos"] = {"given": todos, "by": by, "step": step}
+    return update
 
 
 def _answer_error(call: dict[str, Any], error: BaseException, model: object) -> dict[str, Any]:

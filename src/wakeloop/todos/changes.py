@@ -1,7 +1,7 @@
 """Changes between two lists, by id."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
@@ -27,11 +27,15 @@ class Changes(TypedDict, total=False):
 
 
 class ToolList(TypedDict):
-    """A list that a tool has written, with the tool's name and the superstep."""
+    """A list that a tool has written, with the tool's name and the superstep.
+
+    `base` is the list before the round's todo calls, if they were applied a superstep earlier.
+    """
 
     given: list[Todo]
     by: str
     step: int
+    base: NotRequired[list[Todo]]
 
 
 def write_all(todos: Sequence[Todo]) -> Changes:

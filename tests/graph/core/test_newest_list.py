@@ -10,9 +10,9 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
-from langgraph.types import Command, Overwrite
+from langgraph.types import Command, Overwrite, interrupt
 
-from wakeloop import create_todo_agent, join_todos, session_of, update_todos
+from wakeloop import InputError, create_todo_agent, join_todos, session_of, update_todos
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
 from wakeloop.presets import PRESETS
 from wakeloop.testing import ScriptedModel, calls, prompt_faults, wire_faults
@@ -53,6 +53,11 @@ def make(door: str, *replies: Any, tools: Any = (), saver: Any = None) -> tuple[
     middleware = [WakeLoopMiddleware(settings=settings)]
     agent = create_agent(model, list(tools), middleware=middleware, checkpointer=saver, state_schema=state)
     return agent, model, settings.dialect
+
+
+def call_of(name: str, call_id: str) -> Any:
+    """A call of a tool that takes the id of its call."""
+    return {"name": name, "args": {"call_id": call_id}, "id": call_id}
 
 
 def run(agent: Any, text: str) -> Any:
@@ -252,6 +257,103 @@ def test_c62_a_tools_list_next_to_a_todo_call_is_merged_by_item(door: str, threa
     said = [message for message in agent.model.requests[-1] if message.text.startswith("ok\n\n")]
     lines = said[0].text.split("\n")[3:]
     assert lines == ["Completed by plan:", "  [2] b", "Added by plan:", "  [3] new"]
+
+
+WHOLE = ["langchain", "middleware", "middleware, as changes"]
+KNOWN = (("sweep", "completed"), ("water", "pending"))
+
+
+def rewrite(*todos: Any, asks: bool = False) -> Any:
+    """A tool that writes these items, once a person has said yes."""
+
+    def edit(call_id: str) -> Command[Any]:
+        """Edit the list."""
+        if asks:
+            interrupt("May I?")
+        return Command(update={"todos": list(todos), "messages": [ToolMessage("ok", tool_call_id=call_id)]})
+
+    return edit
+
+
+@pytest.mark.parametrize("asks", [False, True], ids=["at once", "resumed"])
+@pytest.mark.parametrize("door", WHOLE)
+def test_c62_no_door_loses_a_todo_call_to_a_tool_next_to_it(door: str, asks: bool) -> None:
+    edit = rewrite(
+        todo(1, "sweep", "cancelled"), todo(2, "water", "completed"), {"content": "new"}, asks=asks
+    )
+    both = AIMessage("", tool_calls=[*send("write_todos", *KNOWN).tool_calls, call_of("edit", "77")])
+    agent, model, _ = make(door, both, "Fine.", tools=[edit])
+    run(agent, "Tidy up.")
+    given: Any = {"messages": [("user", "Go on.")]}
+    events = list(agent.stream(given, CONFIG, stream_mode="custom"))
+    if asks:
+        events += agent.stream(Command(resume=True), CONFIG, stream_mode="custom")
+    assert agent.get_state(CONFIG).values["todos"] == [
+        todo(1, "sweep", "completed"), todo(2, "water", "completed"), todo(3, "new"),
+    ]  # fmt: skip
+    assert [one["overruled"] for one in events if "overruled" in one] == [[1]]
+    said = next(message for message in model.requests[-1] if message.text.startswith("ok\n\n"))
+    assert said.text.split("\n")[3:] == [
+        "Completed by edit:", "  - [completed] water", "Added by edit:", "  - [pending] new",
+    ]  # fmt: skip
+    assert sound(model)
+
+
+@pytest.mark.parametrize("door", WHOLE)
+def test_c62_no_door_loses_a_tools_list_to_another_tool(door: str) -> None:
+    first = rewrite(todo(1, "sweep", "completed"), todo(2, "water"), {"content": "new"})
+    second = rewrite(todo(1, "sweep", "in_progress"), todo(2, "water", "completed"))
+    first.__name__, second.__name__ = "first", "second"
+    both = AIMessage("", tool_calls=[call_of("first", "77"), call_of("second", "78")])
+    agent, model, _ = make(door, both, "Fine.", tools=[first, second])
+    run(agent, "Tidy up.")
+    run(agent, "Go on.")
+    statuses = [(item["content"], item["status"]) for item in agent.get_state(CONFIG).values["todos"]]
+    assert statuses == [("sweep", "completed"), ("water", "completed"), ("new", "pending")]
+    assert "Completed by first and second:" in texts(model.requests[-1])
+    assert sound(model)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "status": ({"todos": [{"content": "a", "status": "half"}]}, "Error: todos item 1 (a) has the status"),
+    "ids": ({"todos": [todo(1, "a"), todo(1, "b")]}, "Error: todos has the id '1' twice"),
+    "no list": ({"todos": {"put": []}}, "Error: todos must be a list of items with content and status"),
+    "notes": ({"todo_ledger": {}}, "Error: a tool may not write 'todo_ledger'"),
+}
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["alone", "among others"])
+@pytest.mark.parametrize("door", WHOLE)
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_tool_may_not_write_is_its_error(name: str, door: str, several: bool) -> None:
+    update, why = REFUSED[name]
+
+    def edit(call_id: str) -> Any:
+        """Edit the list."""
+        command: Any = Command(update={**update, "messages": [ToolMessage("ok", tool_call_id=call_id)]})
+        return [command] if several else command
+
+    agent, model, _ = make(door, calls(("edit", {"call_id": "77"}, "77")), "Fine.", tools=[edit])
+    run(agent, "Tidy up.")
+    before = agent.get_state(CONFIG).values["todos"]
+    run(agent, "Go on.")
+    result = model.requests[-1][-1]
+    assert (result.text[: len(why)], result.status) == (why, "error")
+    assert agent.get_state(CONFIG).values["todos"] == before
+    assert sound(model)
+
+
+@pytest.mark.parametrize("door", WHOLE)
+@pytest.mark.parametrize("written", [{"given": []}, {"put": 5}, [{"content": "a", "status": "half"}]])
+def test_a_list_that_update_state_wrote_wrongly_is_refused_by_the_next_run(written: Any, door: str) -> None:
+    agent, model, _ = make(door, "Fine.")
+    run(agent, "Tidy up.")
+    agent.update_state(CONFIG, {"todos": written})
+    with pytest.raises(InputError, match=r"^The input is refused: todos "):
+        run(agent, "Go on.")
+    run(agent, "Go on.")
+    assert [item["content"] for item in agent.get_state(CONFIG).values["todos"]] == ["sweep", "water"]
+    assert len(model.requests) == 3
 
 
 @pytest.mark.parametrize("door", DOORS)

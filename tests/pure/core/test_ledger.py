@@ -123,6 +123,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "reopened": ["x"],
     "verdicts": [[1, "x", ""]],
     "held": [{"x": 1}],
+    "base": [{"x": 1}],
     "unseen": {"x": 1},
     "own": 5,
     "given_up": {"x": "blocked"},
@@ -160,6 +161,7 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
             "plan_when",
             "verdicts",
             "held",
+            "base",
             "uncalled",
             "woken",
         )
@@ -185,13 +187,13 @@ def test_a_key_has_one_life() -> None:
 
 def test_what_is_dropped_when() -> None:
     assert sorted(THREAD_KEYS) == [
-        "cleared", "counted", "events", "goal", "limit_waits", "listed", "missing", "next_id", "own", "passed",
-        "refusals", "shown", "steered", "summaries", "suspects", "tail", "todo_guard_suppressed",
+        "cleared", "counted", "events", "goal", "limit_waits", "listed", "missing", "next_id", "own",
+        "passed", "refusals", "shown", "steered", "summaries", "suspects", "tail", "todo_guard_suppressed",
         "todo_stale_iterations", "told", "unclaimed", "unseen", "vocabulary", "window", "writes",
     ]  # fmt: skip
     assert sorted(ROUND_KEYS) == [
-        "check", "completed", "faults", "held", "judged", "looked", "nag", "outdated", "plan", "plan_when",
-        "reviews", "todo_calls", "verdicts",
+        "base", "check", "completed", "faults", "held", "judged", "looked", "nag", "outdated", "plan",
+        "plan_when", "reviews", "todo_calls", "verdicts",
     ]  # fmt: skip
     assert sorted(RUN_KEYS - ROUND_KEYS) == [
         "again", "asking", "bad_replies", "began", "called", "called_by", "emptied", "end", "force",
