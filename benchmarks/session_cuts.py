@@ -5,7 +5,7 @@ process, and then takes a while. Meanwhile workers are killed with SIGKILL and r
 every connection to the database is cut (`pg_terminate_backend`), as by a failover. At the end the threads are
 read, and the effects are counted: one that came twice is either a call that a kill cut off (its process was
 killed while it was under way, or before its result was stored), or doubled. The figures come as JSON, and at
-the end as the row and the sentence of docs/scaling.md.
+the end as the row and the sentence of docs/performance.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DONE = re.compile(r"event (\d+) is done by (\d+)")
 CUT = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 
-# docs/scaling.md has this row and this sentence, of a run without options
+# docs/performance.md has this row and this sentence, of a run without options
 PAGE = """| {kills} | {cuts of all connections} ({connections cut:,}) | {lost} | {repeated in a thread} \
 | {out of order} | {doubled} | {calls cut off by a kill and run again} |
 {events:,} events in {seconds} seconds, and {seconds until all was quiet:.0f} seconds later all was quiet. \

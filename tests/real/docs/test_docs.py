@@ -32,7 +32,7 @@ from chat_server import Reply, Server
 from tables import settings_table
 
 ROOT = Path(__file__).parents[3]
-BESIDE_OTHERS = () if find_spec("deepagents") else ("middleware", "traces")  # need the extra `neighbours`
+BESIDE_OTHERS = () if find_spec("deepagents") else ("middleware", "watch")  # need the extra `neighbours`
 PAGES = [
     ROOT / "README.md",
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.stem not in BESIDE_OTHERS),

@@ -1,4 +1,4 @@
-"""The page "My first pipeline", run as it stands: the model is a server's, and it is killed."""
+"""The pipeline of its page, run as it is shown: the model is a server's, and it is killed."""
 
 import os
 import shlex
@@ -13,9 +13,11 @@ from chat_server import Reply, Server
 from levels import Level
 from nursery import Forked, nursery_for
 from processes import until
-from test_docs import ROOT, assert_shown, blocks
+from test_docs import ROOT, assert_shown
+from test_docs import blocks as blocks_of
 
 PAGE = ROOT / "docs" / "pipeline.md"
+BLOCKS = [block for block in blocks_of(PAGE) if block.kind == "run by"]
 DONE = "todo_update"
 SCRIPT = [
     Reply(calls=[("todo_write", {"items": ["where the chair is", "may she return it"]})]),
@@ -54,7 +56,7 @@ def started(folder: Path, env: dict[str, str], words: list[str]) -> subprocess.P
 
 @pytest.mark.loopback
 def test_the_page_runs_as_it_is(server: Server, tmp_path: Path) -> None:
-    program, *steps = blocks(PAGE)
+    program, *steps = BLOCKS
     assert len(program.body.splitlines()) <= 60
     (tmp_path / "pipeline.py").write_text(program.body)
     env = os.environ | {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": server.url}
@@ -85,7 +87,7 @@ def test_the_page_runs_as_it_is(server: Server, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [[], ["letter"], ["answer", "yes", "no"], ["fly"]], ids=" ".join)
 def test_without_its_words_the_program_says_which(tmp_path: Path, words: list[str]) -> None:
-    program, *_ = blocks(PAGE)
+    program, *_ = BLOCKS
     (tmp_path / "pipeline.py").write_text(program.body)
     env = os.environ | {"OPENAI_API_KEY": "none"}
     _, err = (process := started(tmp_path, env, words)).communicate(timeout=60)
@@ -97,7 +99,7 @@ def test_without_its_words_the_program_says_which(tmp_path: Path, words: list[st
 
 @pytest.mark.parametrize("words", [["resume"], ["answer", "yes"]], ids=" ".join)
 def test_where_nothing_waits_the_program_says_so(tmp_path: Path, words: list[str]) -> None:
-    program, *_ = blocks(PAGE)
+    program, *_ = BLOCKS
     (tmp_path / "pipeline.py").write_text(program.body)
     env = os.environ | {"OPENAI_API_KEY": "none"}
     _, err = (process := started(tmp_path, env, words)).communicate(timeout=60)
