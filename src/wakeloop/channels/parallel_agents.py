@@ -1,7 +1,10 @@
 """Reducers for a parent graph with parallel agents."""
 
+from typing import Any
+
+from wakeloop.errors import InputError
 from wakeloop.stream import Session
-from wakeloop.todos.items import Todo, next_free_number, unify_ids
+from wakeloop.todos.items import OperationRefused, Todo, assign_ids, next_free_number, read_list, unify_ids
 from wakeloop.todos.merging import find_added, merge_over
 
 _PROGRESS_RANK = {"pending": 0, "in_progress": 1, "blocked": 2, "cancelled": 3, "completed": 4}
@@ -14,7 +17,8 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
     agent returns remembers the one that its run began with, until it is joined. An item that only this agent
     removed, changed or reopened is joined like that; what it left alone stays as the others made it. If both
     changed an item, or if a list remembers nothing, the one with more progress is kept. A new item is merged
-    with one of its content, or else gets a new number. `Overwrite([])` empties the list.
+    with one of its content, or else gets a new number, as does an item without an id. `Overwrite([])` empties
+    the list. Raises `InputError` for a list that no agent would take.
 
     Example:
         >>> open_item = {"id": 1, "content": "Measure", "status": "pending"}
@@ -22,12 +26,20 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
         [{'id': 1, 'content': 'Measure', 'status': 'completed'}]
     """
     base = getattr(right, "began", None)
-    ours, theirs = list(left or ()), unify_ids(right or (), left or ())
+    ours, _ = assign_ids(left or (), 1)
+    theirs = unify_ids(_read_items(right), ours)
     if base is None:
         return _add_items(ours, theirs)
     base = unify_ids(base, ours)
     merged, _ = merge_over(base, ours, theirs, _choose_further)
     return _add_items(merged, find_added(base, theirs))
+
+
+def _read_items(todos: Any) -> list[Todo]:
+    try:
+        return read_list(todos or ())
+    except OperationRefused as fault:
+        raise InputError(f"The list cannot be joined: {fault}.") from None
 
 
 def _choose_further(ours: Todo | None, theirs: Todo | None) -> Todo | None:
@@ -37,7 +49,7 @@ def _choose_further(ours: Todo | None, theirs: Todo | None) -> Todo | None:
     return max(ours, theirs, key=_get_rank)
 
 
-def _add_items(merged: list[Todo], added: list[Todo]) -> list[Todo]:
+def _add_items(merged: list[Any], added: list[Any]) -> list[Todo]:
     """Add items of another list; of one with the same id and content, the one with more progress is kept."""
     places: dict[int | str, int] = {}
     by_content: dict[str, int] = {}
@@ -46,14 +58,14 @@ def _add_items(merged: list[Todo], added: list[Todo]) -> list[Todo]:
         by_content.setdefault(todo["content"], at)
     next_id = max(next_free_number(merged), next_free_number(added))
     for todo in added:
-        place = places.get(todo["id"])
-        if place is None:
+        if "id" in todo and todo["id"] not in places:
             places[todo["id"]] = len(merged)
             by_content.setdefault(todo["content"], len(merged))
             merged.append(todo)
             continue
+        place = places.get(todo.get("id"))
         # Parallel agents count from the same number, so one number may name two different items.
-        if merged[place]["content"] != todo["content"]:
+        if place is None or merged[place]["content"] != todo["content"]:
             place = by_content.get(todo["content"])
         if place is None:
             by_content[todo["content"]] = len(merged)

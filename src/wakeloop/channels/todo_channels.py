@@ -25,7 +25,7 @@ def read_overwrites(values: Sequence[Any]) -> list[Any]:
 def load_value(value: Any) -> Any:
     """Return a stored list; a damaged one is found when a node reads it."""
     if not value:
-        return value
+        return Todos() if isinstance(value, list) else value
     try:
         todos = load_todos(value)
     except DamagedError:

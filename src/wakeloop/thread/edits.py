@@ -204,6 +204,7 @@ class ListEdits:
         if untaken:
             note_untaken(notes, stored, old)
         note_changes(notes, old, todos, PERSON)
+        notes.pop("own", None)  # the list is no longer the one that a hook wrote
         update["todo_ledger"] = notes
         if values.get("todo_session"):
             update["todo_session"] = self.build_session(snapshot, todos, notes["writes"])

@@ -245,6 +245,18 @@ def test_bad_changes_from_outside_are_set_aside(bad: dict[str, Any]) -> None:
     assert agent.invoke({"messages": [("user", "go on")]}, THREAD)["todos"] == before
 
 
+def test_no_changes_change_nothing() -> None:
+    """A client sees `{}` in a stream of updates, and may send it back."""
+    agent = create_todo_agent(ScriptedModel(write("a"), done(1), "ok", "ok"), checkpointer=InMemorySaver())
+    before = agent.invoke({"messages": [("user", "go")]}, THREAD)["todos"]
+    agent.update_state(THREAD, {"todos": {}})
+    out = agent.invoke({"messages": [("user", "go on")], "todos": {}}, THREAD)
+    assert out["todos"] == before
+    assert out["messages"][-2].content == "go on"
+    merged: Any = merge_todos([todo(1, "a")], [{}])
+    assert (merged, merged.before, merged.fault) == ([todo(1, "a")], None, None)
+
+
 def test_what_a_list_was_before_is_what_it_was_before_the_first_write() -> None:
     merged: Any = merge_todos([todo(1, "a")], [[{"content": "b"}], [{"content": "c"}]])
     assert [item["content"] for item in merged] == ["c"]
@@ -302,6 +314,16 @@ def test_two_different_items_under_one_number_are_both_kept() -> None:
         todo(3, "b"),
         todo(2, "c"),
     ]
+
+
+def test_a_parents_items_get_their_ids_where_they_are_joined() -> None:
+    """As those of an agent's input do; one of the same content is the same item."""
+    given_ = [{"content": "a"}, {"content": "b", "status": "completed"}]
+    assert join_todos(None, given_) == [todo(1, "a"), todo(2, "b", "completed")]
+    assert join_todos([todo(4, "b")], given_) == [todo(4, "b", "completed"), todo(5, "a")]
+    assert join_todos([{"content": "a", "status": "pending"}], [todo(1, "b")]) == [todo(1, "a"), todo(2, "b")]
+    with pytest.raises(InputError, match="todos item 1 has no content"):
+        join_todos([], [{"content": " "}])
 
 
 def test_joined_goals_and_sessions() -> None:

@@ -431,6 +431,32 @@ def test_what_the_model_wrote_before_a_crash_is_not_said_to_be_somebody_elses(do
     assert (saver.left > 0, fails_at > 6) == (True, True)
 
 
+@pytest.mark.parametrize("door", DOORS)
+def test_a_list_that_was_there_before_is_a_change_again(door: str) -> None:
+    """As when a tool empties each new list, or takes back what a person has changed."""
+    lists: list[Any] = [[], []]
+
+    def fill(call_id: str) -> Command[Any]:
+        """Write the list."""
+        update = {"todos": lists.pop(0), "messages": [ToolMessage("ok", tool_call_id=call_id)]}
+        return Command(update=update)
+
+    fills = [calls(("fill", {"call_id": key}, key)) for key in "abc"]
+    plan = send(dialect_of(door), *PLAN)
+    replies = [fills[0], "Empty.", plan, fills[1], "Empty.", plan, "Fine.", fills[2], "Fine."]
+    agent, model, _ = make(door, *replies, tools=[fill])
+    for _ in range(4):
+        run(agent, "Go on.")
+    assert texts(model.requests[-1]).count("Removed by fill:") == 2
+    todos = agent.get_state(CONFIG).values["todos"]
+    update_todos(agent, CONFIG, cancel=[todos[0]["id"]])
+    lists.append(todos)
+    run(agent, "Go on.")
+    assert texts(model.requests[-2]).count("Cancelled by a person:") == 1
+    assert texts(model.requests[-1]).count("Reopened by fill:") == 1
+    assert sound(model)
+
+
 @pytest.mark.parametrize("begun", [False, True])
 def test_another_vocabulary_shows_the_list_whole_once(begun: bool) -> None:
     saver = InMemorySaver()
