@@ -1,14 +1,16 @@
 """The middleware's place in the list does not matter: all of LangChain's own, before it and after it."""
 
 from collections.abc import Callable
+from inspect import isclass
 from typing import Any
 
 import pytest
 from deepagents import create_deep_agent
 from laid_over import GO, THREAD, busy, ended, kinds, look, looks, over, plan, settled
-from langchain.agents import create_agent
+from langchain.agents import create_agent, middleware
 from langchain.agents.middleware import (
     AgentMiddleware,
+    AutoModeMiddleware,
     ClearToolUsesEdit,
     ContextEditingMiddleware,
     FilesystemFileSearchMiddleware,
@@ -17,13 +19,20 @@ from langchain.agents.middleware import (
     LLMToolSelectorMiddleware,
     ModelCallLimitMiddleware,
     ModelFallbackMiddleware,
+    ModelRefusalMiddleware,
     ModelRetryMiddleware,
+    ModelRouterMiddleware,
     PIIMiddleware,
+    ProviderToolSearchMiddleware,
+    ShellToolMiddleware,
     SummarizationMiddleware,
+    TodoListMiddleware,
     ToolCallLimitMiddleware,
     ToolErrorMiddleware,
     ToolRetryMiddleware,
 )
+from langchain.agents.middleware.model_router import ModelChoice
+from langchain_core.decisions import BaseDecisionModel, ClassifierResponse
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -43,6 +52,29 @@ def job() -> list[Any]:
 def side(*said: Any) -> ScriptedModel:
     """A model that a middleware asks by itself."""
     return ScriptedModel(*said)
+
+
+class Decides(BaseDecisionModel):
+    """Answers a question about a risk with a probability, and one about a route with its name."""
+
+    model: str = "decides"
+    risk: float = 0.0
+
+    @property
+    def _provider(self) -> str:
+        return "nobody"
+
+    def _classify(self, state: Any, questions: Any) -> ClassifierResponse:
+        route = {"type": "choice", "choice": "only", "probabilities": {"only": 1.0}, "confidence": 1.0}
+        answers = {"is_risky": {"type": "noul", "noul": self.risk}, "model_route": route}
+        return ClassifierResponse(id="1", model="m", answers={name: answers[name] for name in questions})
+
+
+class Provider(ScriptedModel):
+    """A model of a provider that searches tools itself."""
+
+    def _get_ls_params(self, **_: Any) -> Any:
+        return {"ls_provider": "openai"}
 
 
 BESIDE: dict[str, Callable[[], AgentMiddleware[Any, Any, Any]]] = {
@@ -67,6 +99,13 @@ BESIDE: dict[str, Callable[[], AgentMiddleware[Any, Any, Any]]] = {
     "tool error": lambda: ToolErrorMiddleware(on_error=lambda error, request: str(error)),
     "selector": lambda: LLMToolSelectorMiddleware(model=side(*[_selects] * 9)),
     "emulator": lambda: LLMToolEmulator(model=side(says("emulated")), tools=["look"]),
+    "risk, allowed": lambda: AutoModeMiddleware(tools=["look"], classifier=Decides()),
+    "risk, blocked": lambda: AutoModeMiddleware(tools=["look"], classifier=Decides(risk=0.9)),
+    "router": lambda: ModelRouterMiddleware(
+        choices={"only": ModelChoice(side(*job()), "all")}, instructions="?", classifier=Decides()
+    ),
+    "refusal": ModelRefusalMiddleware,
+    "tool search": lambda: ProviderToolSearchMiddleware(searchable_tools=["look"]),
     "file search": lambda: FilesystemFileSearchMiddleware(root_path="/nowhere"),
 }
 
@@ -78,7 +117,7 @@ def _selects(_: Any) -> Any:
 async def outcome(name: str, *, first: bool, door: str) -> Any:
     """What a run comes to: its conversation, list, end and number of requests."""
     other, ours = BESIDE[name](), WakeLoopMiddleware()
-    model = ScriptedModel(*job())
+    model = Provider(*job())
     agent = over(model, *([ours, other] if first else [other, ours]))
     given: Any = GO
     for _ in range(5):
@@ -102,6 +141,19 @@ ENDS: dict[str, Any] = {
 """The variants that end the run."""
 
 
+BETA = pytest.mark.filterwarnings("ignore:The middleware `ModelRouterMiddleware` is in beta")
+
+
+@BETA
+def test_none_of_langchains_own_is_missing() -> None:
+    """The shell, which starts a process, is in `test_shell_beside.py`; the other list is refused."""
+    found = [getattr(middleware, name) for name in middleware.__all__]
+    own = {one for one in found if isclass(one) and issubclass(one, AgentMiddleware)} - {AgentMiddleware}
+    missing = own - {type(make()) for make in BESIDE.values()}
+    assert missing == {ShellToolMiddleware, TodoListMiddleware}
+
+
+@BETA
 @pytest.mark.parametrize("name", BESIDE)
 async def test_before_it_or_after_it_the_run_is_the_same(name: str) -> None:
     seen = [

@@ -19,8 +19,9 @@ def shell(command: str) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # its pipes stay open
+@pytest.mark.parametrize("door", ["sync", "async"])
 @pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
-def test_one_shell_serves_the_whole_run(first: bool) -> None:
+async def test_one_shell_serves_the_whole_run(first: bool, door: str) -> None:
     """A variable that is set before a wake is there after it."""
     script = [
         calls(plan("pending")),
@@ -33,6 +34,7 @@ def test_one_shell_serves_the_whole_run(first: bool) -> None:
     other: Any = ShellToolMiddleware()
     ours = WakeLoopMiddleware()
     agent = create_agent(ScriptedModel(*script), middleware=[ours, other] if first else [other, ours])
-    result = agent.invoke({"messages": [("user", "go")]})
+    go: Any = {"messages": [("user", "go")]}
+    result = agent.invoke(go) if door == "sync" else await agent.ainvoke(go)
     assert "A is 5" in [m.text.strip() for m in result["messages"] if m.type == "tool" and m.name == "shell"]
     assert (result["todo_session"]["reason"], result["todo_session"]["wakes"]) == ("settled", 1)
