@@ -12,7 +12,7 @@ from wakeloop.loop.gates import ENDINGS, lacks_proof
 from wakeloop.stream import ActivationSpending
 from wakeloop.text.characters import escape_invisible, is_visible, pluralize
 from wakeloop.text.secrets import redact_json, redact_text
-from wakeloop.thread.thread_status import has_only_talked
+from wakeloop.thread.thread_status import drop_misfits, has_only_talked
 from wakeloop.todos.items import Todo, count_items, is_closed, is_open
 
 SENTENCES = {
@@ -46,6 +46,7 @@ def format_ending(session: Mapping[str, Any], messages: Sequence[Any] | None = N
 
     With the thread's messages, a run that has only talked says so.
     """
+    session = drop_misfits(session)
     reason = session.get("reason")
     blanks: dict[str, Any] = {**count_items(()), "budget": 0, "on": "peer", **session}
     blanks["repeated"] = clean_line(str(blanks.get("repeated") or "its calls"))
@@ -75,7 +76,7 @@ def format_ending(session: Mapping[str, Any], messages: Sequence[Any] | None = N
 
 def format_wait(on: str, until: float | None, now: float | None = None) -> str:
     """Say what a thread waits for, and until when in local time: with the date unless it is today."""
-    words = WAITS.get(on, on)
+    words = WAITS.get(on) or clean_line(on)
     if until is None:
         return words
     moment = datetime.fromtimestamp(until)  # noqa: DTZ006 - local time is meant

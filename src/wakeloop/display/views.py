@@ -9,7 +9,7 @@ from wakeloop.display.terminal_text import clean_line, indent_continuation, stri
 from wakeloop.text.characters import pluralize
 from wakeloop.text.plain_html import escape_html, html_table
 from wakeloop.text.secrets import redact_json, redact_text
-from wakeloop.thread.thread_status import answer_of, session_of
+from wakeloop.thread.thread_status import answer_of, drop_misfits, session_of
 from wakeloop.thread.thread_views import make_input_error, read_thread
 from wakeloop.todos.items import Todo, count_open
 
@@ -77,6 +77,7 @@ def show(given: object) -> View:
 
 def format_session(session: Mapping[str, Any], messages: Sequence[Any] | None = None) -> str:
     """Say how a thread's last run ended, what it spent, and how many calls failed."""
+    session = drop_misfits(session)
     parts = []
     if session.get("wakes"):
         parts.append(pluralize(session["wakes"], "wake"))

@@ -22,6 +22,7 @@ from wakeloop.model.tool_calls import (
     with_legacy_call,
     with_legal_speaker,
 )
+from wakeloop.platform.openai_replies import join_reasoning
 from wakeloop.text.characters import fix_surrogates, shorten
 from wakeloop.text.marks import new_call_id, new_id, remove_mark, text_of
 from wakeloop.text.thoughts import answer_text
@@ -250,6 +251,7 @@ def _make_stored_message(raw: AIMessage, pairs: Sequence[Pair], known: Callable[
     reply = raw
     if update:
         reply = raw.model_copy(update=update)
+    reply = join_reasoning(reply)
     reply = reply.model_copy(update=set_calls(reply, pairs))
     return remove_mark(with_legal_speaker(reply))  # type: ignore[return-value]
 

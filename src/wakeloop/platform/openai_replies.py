@@ -1,4 +1,4 @@
-"""Repairs what langchain-openai loses of chat completions."""
+"""Repairs what langchain-openai loses of replies."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -12,8 +12,13 @@ from langchain_core.messages import AIMessage
 _READ_CHUNK = "_convert_chunk_to_generation_chunk"
 _READ_WHOLE = "_create_chat_result"
 _WRITE_REQUEST = "_get_request_payload"
-REASONING_FIELDS = ("reasoning_content", "reasoning")
+# of the clients of `openai` in it: takes every body and every event of a stream, as parsed JSON
+_READ_BODY = "_process_response_data"
+_CLIENTS = ("root_client", "root_async_client")
+DETAILS = "reasoning_details"
+REASONING_FIELDS = ("reasoning_content", "reasoning", DETAILS)
 """The names under which servers send the model's thoughts. Some servers require them back."""
+_JOINED = ("text", "summary")  # fields of a detail that a stream cuts into pieces
 
 
 def repair_replies(chat: object) -> None:
@@ -22,8 +27,9 @@ def repair_replies(chat: object) -> None:
     A refusal's pieces are joined under `refusal`, as a whole one is. Arguments become the string that OpenAI
     sends. Other clients stay as they are.
     """
-    _replace_method(chat, _READ_CHUNK, _read_chunk)
-    _replace_method(chat, _READ_WHOLE, _read_whole)
+    _replace_method(chat, _READ_CHUNK, _keep_refusal)
+    for name in _CLIENTS:
+        _replace_method(getattr(chat, name, None), _READ_BODY, _read_body)
 
 
 def send_reasoning_back(chat: object) -> None:
@@ -60,27 +66,48 @@ def _replace_method(chat: object, name: str, around: Callable[..., Any]) -> None
     chat.__dict__[name] = _Replaced(around, method)
 
 
-def _read_chunk(method: Callable[..., Any], chunk: Any, *args: Any, **kwargs: Any) -> Any:
-    refusals = []
-    for delta in _find_messages(chunk, "delta"):
-        _write_out_arguments(delta, empty="")  # more pieces may follow
-        refusals.append(_read(delta, "refusal"))
+def _keep_refusal(method: Callable[..., Any], chunk: Any, *args: Any, **kwargs: Any) -> Any:
     converted = method(chunk, *args, **kwargs)
-    if refusals and isinstance(refusals[0], str) and refusals[0] and converted is not None:
-        converted.message.additional_kwargs["refusal"] = refusals[0]
+    refusal = _read(next(_find_messages(chunk, "delta"), None), "refusal")
+    if isinstance(refusal, str) and refusal and converted is not None:
+        converted.message.additional_kwargs["refusal"] = refusal
     return converted
 
 
-def _read_whole(method: Callable[..., Any], response: Any, *args: Any, **kwargs: Any) -> Any:
-    for message in _find_messages(response, "message"):
-        _write_out_arguments(message, empty="{}")
-    return method(response, *args, **kwargs)
+def _read_body(method: Callable[..., Any], *args: Any, data: Any, **kwargs: Any) -> Any:
+    """Write arguments that arrived as an object as the string that OpenAI sends."""
+    for part, key, empty in _find_arguments(data):
+        arguments = part.get(key) if isinstance(part, dict) else None
+        if isinstance(arguments, dict):
+            part[key] = json.dumps(arguments, ensure_ascii=False) if arguments else empty
+    return method(*args, data=data, **kwargs)
+
+
+def _find_arguments(body: Any) -> Iterator[tuple[Any, str, str]]:
+    """Yield where arguments are, and what to write for none: in a stream, more pieces may follow."""
+    for kind, empty in (("message", "{}"), ("delta", "")):
+        for message in _find_messages(body, kind):
+            calls = _read(message, "tool_calls")
+            for call in calls if isinstance(calls, list) else ():
+                yield _read(call, "function"), "arguments", empty
+            yield _read(message, "function_call"), "arguments", empty
+    # the Responses API: an event of a stream, a whole response
+    yield _read(body, "item"), "arguments", ""
+    if _read(body, "type") == "response.function_call_arguments.delta":
+        yield body, "delta", ""
+    for response in (body, _read(body, "response")):
+        items = _read(response, "output")
+        for item in items if isinstance(items, list) else ():
+            yield item, "arguments", "{}"
 
 
 def _keep_chunk_reasoning(method: Callable[..., Any], chunk: Any, *args: Any, **kwargs: Any) -> Any:
     converted = method(chunk, *args, **kwargs)
     if converted is not None:
-        _keep_reasoning(converted.message, next(_find_messages(chunk, "delta"), None))
+        kept = _keep_reasoning(converted.message, next(_find_messages(chunk, "delta"), None))
+        for piece in kept.get(DETAILS, ()):
+            # langchain joins pieces of one index, names too, and OpenRouter gives each of them index 0
+            piece.pop("index", None)
     return converted
 
 
@@ -90,11 +117,37 @@ def _keep_whole_reasoning(method: Callable[..., Any], response: Any, *args: Any,
     return result
 
 
-def _keep_reasoning(message: Any, sent: Any) -> None:
+def _keep_reasoning(message: Any, sent: Any) -> dict[str, Any]:
+    """Put the thoughts that were sent into the message, and return its `additional_kwargs`."""
+    kept: dict[str, Any] = message.additional_kwargs
     for name in REASONING_FIELDS:
         thoughts = _read(sent, name)
-        if isinstance(thoughts, str) and thoughts:
-            message.additional_kwargs[name] = thoughts
+        if name == DETAILS and isinstance(thoughts, list):
+            kept[name] = [dict(part) for part in thoughts if isinstance(part, Mapping)]
+        elif isinstance(thoughts, str) and thoughts:
+            kept[name] = thoughts
+    return kept
+
+
+def join_reasoning(message: AIMessage) -> AIMessage:
+    """Return a reply with the pieces of each thought joined, in which a stream brought its details.
+
+    Parts in a row are pieces of one thought if they have the same type and text each; a signature ends it.
+    """
+    details = message.additional_kwargs.get(DETAILS)
+    if not (isinstance(details, list) and all(isinstance(part, dict) for part in details)):
+        return message
+    joined: list[dict[str, Any]] = []
+    for part in details:
+        last = joined[-1] if joined else {}
+        shared = [key for key in _JOINED if isinstance(last.get(key), str) and isinstance(part.get(key), str)]
+        same = all(last.get(key) == part.get(key) for key in ("type", "index"))
+        if shared and same and not last.get("signature"):
+            told = {key: value for key, value in part.items() if value is not None}
+            joined[-1] = {**last, **told, shared[0]: last[shared[0]] + part[shared[0]]}
+        else:
+            joined.append(part)
+    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, DETAILS: joined}})
 
 
 def _write_reasoning(chat: Any, method: Callable[..., Any], given: Any, **kwargs: Any) -> Any:
@@ -107,20 +160,6 @@ def _write_reasoning(chat: Any, method: Callable[..., Any], given: Any, **kwargs
                 kept = message.additional_kwargs
                 sent.update({name: kept[name] for name in REASONING_FIELDS if name in kept})
     return payload
-
-
-def _write_out_arguments(message: Any, empty: str) -> None:
-    """Write arguments that arrived as an object as the string that OpenAI sends."""
-    calls = _read(message, "tool_calls")
-    functions = [_read(call, "function") for call in calls] if isinstance(calls, list) else []
-    for function in [*functions, _read(message, "function_call")]:
-        arguments = _read(function, "arguments")
-        if isinstance(arguments, Mapping):
-            text = json.dumps(arguments, ensure_ascii=False) if arguments else empty
-            if isinstance(function, dict):
-                function["arguments"] = text
-            else:
-                function.arguments = text
 
 
 def _find_messages(body: Any, key: str) -> Iterator[Any]:

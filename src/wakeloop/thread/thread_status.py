@@ -10,8 +10,9 @@ from wakeloop.errors import EditError
 from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.silences import find_question
 from wakeloop.loop.spending import report_spent
+from wakeloop.loop.waits import read_wait_end
 from wakeloop.model.reply_kinds import is_filler
-from wakeloop.stream import Session
+from wakeloop.stream import ActivationSpending, Session
 from wakeloop.text.marks import (
     KIND_KEY,
     activation_messages,
@@ -65,7 +66,7 @@ def session_of(given: object) -> Session:
         ('idle', 1)
     """
     if isinstance(given, Mapping) and {"state", "reason"} <= given.keys() <= SESSION_KEYS:
-        return cast(Session, dict(given))  # a session itself
+        return cast(Session, drop_misfits(given))  # a session itself
     view = read_thread(given)
     session = cast(dict[str, Any], read_session(view))
     refused = read_notes(view.values).get("refused")
@@ -83,7 +84,7 @@ def read_session(given: "ThreadView | StateSnapshot") -> Session:
     """Return a thread's session, with its counters even while it is running."""
     view = given if isinstance(given, ThreadView) else read_thread(given)
     todos, ledger = view.values.get("todos") or [], read_notes(view.values)
-    stored: Mapping[str, Any] = view.values.get("todo_session") or {}
+    stored = drop_misfits(view.values.get("todo_session") or {})
     counts = count_items(todos)
     fresh: Session = {
         "state": "idle" if counts["open"] else "dormant",
@@ -106,6 +107,23 @@ def read_session(given: "ThreadView | StateSnapshot") -> Session:
         session.pop("error", None)
         session |= {"state": "waiting", "reason": "interrupted", "on": view.waiting_on}
     return session
+
+
+def drop_misfits(session: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a session without the values that no run writes: a damaged or foreign one can still be shown."""
+    return {key: value for key, value in session.items() if _fits(key, value)}
+
+
+def _fits(key: str, value: Any) -> bool:
+    """Tell whether a session may have this value under this key."""
+    if key == "until":
+        return read_wait_end({key: value}) is not None
+    if key == "spent":
+        known = isinstance(value, Mapping) and value.keys() >= ActivationSpending.__annotations__.keys()
+        return known and all(isinstance(number, int | float | None) for number in value.values())
+    if key in NUMBER_KEYS:
+        return isinstance(value, int)
+    return isinstance(value, str) or key not in SESSION_KEYS or (key == "reason" and value is None)
 
 
 def has_only_talked(session: Mapping[str, Any], messages: Sequence[AnyMessage]) -> bool:

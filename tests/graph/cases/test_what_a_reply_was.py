@@ -375,6 +375,24 @@ def test_c74_a_tool_of_that_name_wins(quick: Rig) -> None:
     quick.follow_up()
 
 
+# -- C75 -------------------------------------------------------------------------------------------------
+
+
+@PARSED
+@pytest.mark.parametrize("form", [Chat(), OldChat(), Responses()], ids=["chat", "old", "responses"])
+def test_c75_arguments_that_are_an_object_in_each_form(rig: Rig, form: Form) -> None:
+    def call(name: str, arguments: Any) -> Said:
+        return Said(calls=((name, arguments, f"{name}1"),), sign="promised")
+
+    rig.speaks(form).build(call("todo_list", {}), call("look", {"place": "x"}), "Done.", tools=[look])
+    rig.run("go")
+    rig.model.assert_done()
+    told = [(m.name, m.status) for m in results(rig.messages)]
+    assert told == [("todo_list", "success"), ("look", "success")]
+    assert rig.ending == ("dormant", "answered", 0)
+    rig.follow_up()
+
+
 # -- C87 -------------------------------------------------------------------------------------------------
 
 

@@ -8,17 +8,30 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langgraph.types import StateSnapshot
 
 from wakeloop.cli.agent_spec import AgentSpec, parse_setting, parse_tools, strip_credentials
 from wakeloop.cli.failures import CommandError, error_exit_code, format_error
 from wakeloop.cli.final_state import exit_code
 from wakeloop.cli.plan_editor import format_item, parse_plan
+from wakeloop.cli.sessions.ps import format_status
 from wakeloop.cli.show import format_message, message_as_json
-from wakeloop.cli.thread_list import shorten_id
+from wakeloop.cli.store import DatabaseFile, ThreadRecord
+from wakeloop.cli.stored_state import StoredState
+from wakeloop.cli.thread_list import format_table, shorten_id, summarize_thread
 from wakeloop.cli.thread_lookup import match_prefix
-from wakeloop.display.formatting import SENTENCES, format_elapsed, format_ending, format_interrupt
+from wakeloop.display.formatting import (
+    SENTENCES,
+    format_elapsed,
+    format_ending,
+    format_interrupt,
+    format_waiting,
+)
 from wakeloop.display.terminal_output import count_columns
 from wakeloop.display.terminal_text import clean_line, strip_controls
+from wakeloop.display.views import format_session
+from wakeloop.sessions import SessionStatus
+from wakeloop.stream import Session
 from wakeloop.text.characters import escape_invisible
 
 
@@ -125,6 +138,24 @@ def test_every_reason_has_a_sentence(reason: str) -> None:
 def test_an_unknown_reason_is_named() -> None:
     assert format_ending({"reason": "new one", "open": 1}) == "Ended: new one; 1 open."
     assert format_ending({"reason": "{odd}", "open": 1}) == "Ended: {odd}; 1 open."
+
+
+ODD = [None, -1, 1e300, float("nan"), "x", "\x1b[2J", [1], {"a": 1}, True, 2**80]
+WAITING = {"state": "waiting", "reason": "waiting", "open": 1, "wakes": 1, "budget": 5, "on": "limit"}
+
+
+@pytest.mark.parametrize("key", Session.__annotations__)
+def test_a_session_that_no_run_wrote_can_be_shown(key: str) -> None:
+    for odd in ODD:
+        values = {"todo_session": {**WAITING, "until": 2e9, key: odd}, "todos": []}
+        assert format_session(values["todo_session"]).isprintable()
+        status = SessionStatus.from_snapshot("t", "t", StateSnapshot(values, (), {}, *[None] * 3, (), ()))
+        assert format_status(status).isprintable()
+        row = summarize_thread(
+            ThreadRecord("t", None, "go"), StoredState(values), DatabaseFile.of(None), live=False
+        )
+        lines = [*format_table([{**row, "sent": 0}], ["t"]), *format_waiting(row)]
+        assert all(map(str.isprintable, lines))
 
 
 BOUNDED = ("looping", "request_budget", "token_budget", "cost_budget", "time_budget")

@@ -23,6 +23,7 @@ class Reply:
     delay: float = 0
     words: str = "the server says no"
     more: dict[str, Any] = field(default_factory=dict)  # further fields of the message
+    pieces: Sequence[dict[str, Any]] = ()  # the same in a stream, if they come in pieces there
     empty: bool = False  # an answer without a body
     headers: dict[str, str] = field(default_factory=dict)  # of an error
 
@@ -156,7 +157,9 @@ class Server:
         def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
             return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
-        yield chunk({"role": "assistant", "content": "", **reply.more})
+        first, *rest = reply.pieces or [reply.more]
+        yield chunk({"role": "assistant", "content": "", **first})
+        yield from map(chunk, rest)
         for start in range(0, len(reply.text), 7):
             yield chunk({"content": reply.text[start : start + 7]})
         for index, call in enumerate(reply.tool_calls(number)):

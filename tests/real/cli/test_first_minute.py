@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -340,24 +341,45 @@ def test_the_doctor_names_what_the_server_cannot_do(
     assert (got, out.splitlines()[-3:], err) == (code, told, "")
 
 
-def wants_thoughts(name: str) -> Any:
+def wants_thoughts(name: str, think: Callable[[str], Any]) -> Any:
     """A server that refuses a history without the thoughts of its model."""
 
     def play(number: int, asked: dict[str, Any]) -> Reply:
         for message in asked["messages"]:
-            if message["role"] == "assistant" and not message.get(name, "").startswith("Thought "):
+            if message["role"] == "assistant" and name not in message:
                 return Reply(status=400, words=f"{name} is missing in an assistant message")
         reply = Reply("Done.") if asked["messages"][-1]["role"] == "tool" else CALLED
-        return replace(reply, more={name: f"Thought {number}."})
+        thought = think(f"Thought {number}.")
+        return replace(reply, more={name: thought}, pieces=[{name: piece} for piece in cut(thought)])
 
     return play
 
 
-@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def cut(thought: Any) -> list[Any]:
+    """A thought in the pieces of a stream: OpenRouter gives the index 0 to the pieces of all its parts."""
+    if isinstance(thought, str):
+        return [thought[:4], thought[4:]]
+    summary, hidden = thought
+    words = summary["summary"]
+    pieces = [{**summary, "summary": words[:4], "signature": None}, {**summary, "summary": words[4:]}]
+    return [[{**piece, "index": 0}] for piece in (*pieces, hidden)]
+
+
+def in_details(thought: str) -> list[dict[str, Any]]:
+    """A thought in the parts of OpenRouter."""
+    said, hidden = {"type": "reasoning.summary", "summary": thought}, {"type": "reasoning.encrypted"}
+    return [{**said, "format": "x-v1", "signature": "S"}, {**hidden, "data": "?", "format": "x-v1"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "think"),
+    [("reasoning_content", str), ("reasoning", str), ("reasoning_details", in_details)],
+    ids=["content", "reasoning", "details"],
+)
 def test_c76_thoughts_are_sent_back_as_they_came(
-    here: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+    here: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, think: Callable[[str], Any]
 ) -> None:
-    server = Server(wants_thoughts(name))
+    server = Server(wants_thoughts(name, think))
     monkeypatch.setattr(discovery, "SERVERS", {"Ollama": int(server.url.split(":")[2].split("/")[0])})
     code, out, _ = wakeloop("doctor")
     assert (code, out.splitlines()[-3:]) == (0, GOOD)
@@ -367,11 +389,12 @@ def test_c76_thoughts_are_sent_back_as_they_came(
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     options = ["--model", "m", "--base-url", server.url, "--tools", "own:ready", "--thread", "t"]
-    for extra in ([], ["--json"]):  # streamed, and whole
+    for extra in ([], ["--json"]):
         assert wakeloop("run", "go", *options, *extra)[0] == 0
-    thoughts = [m.get(name) for m in server.requests[-1]["messages"] if m["role"] == "assistant"]
+    sent = [m.get(name) for m in server.requests[-1]["messages"] if m["role"] == "assistant"]
     server.close()
-    assert thoughts == [f"Thought {number}." for number in (5, 6, 7)]
+    assert sent == [think(f"Thought {number}.") for number in (5, 6, 7)]
+    assert {request.get("stream", False) for request in server.requests[:4]} == {False, True}
 
 
 @pytest.mark.parametrize(
