@@ -306,7 +306,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c75": (
         "platform/openai_replies.py",
-        "if isinstance(arguments, Mapping):",
+        "if isinstance(arguments, dict):",
         "if False:",
     ),
     "c76": (
@@ -328,6 +328,11 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "cli/mcp_tools.py",
         "f\"{name.strip('_-')[: MAX_NAME - 5] or 'tool'}_{suffix}\"",
         "name",
+    ),
+    "c80": (
+        "channels/conversation.py",
+        "if any(isinstance(item, RemoveMessage) for item in items):",
+        "if isinstance(write, list) and any(isinstance(item, RemoveMessage) for item in write):",
     ),
     "c81": (
         "platform/tool_boundary.py",
@@ -376,7 +381,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c91": (
         "platform/openai_replies.py",
-        'converted.message.additional_kwargs["refusal"] = refusals[0]',
+        'converted.message.additional_kwargs["refusal"] = refusal',
         "pass",
     ),
     "c92": (
@@ -388,6 +393,16 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "platform/tool_boundary.py",
         'raise ToolError(f"SystemExit: {error}") from error',
         "raise",
+    ),
+    "c95": (
+        "cli/mcp_servers.py",
+        "call.set_exception(message)",
+        "call.set_exception(TimeoutError())",
+    ),
+    "c96": (
+        "cli/mcp_tools.py",
+        "except Exception as error:  # noqa: BLE001 - a broken schema can raise anything",
+        "except ZeroDivisionError as error:",
     ),
     "c97": (
         "cli/store.py",

@@ -1,11 +1,11 @@
 """The interface of session hosts, and what they share."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2s
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 from uuid import uuid4
 
 from langgraph.types import StateSnapshot
@@ -255,6 +255,38 @@ class SessionHost(Protocol):
         """Return the status of every session that the host knows, ordered by thread id."""
 
 
+class WaitsForEvents:
+    """What a host and a client of its storage share: they can wait until events are settled."""
+
+    check_every: ClassVar[float]  # seconds between two looks
+
+    def has_unsettled(self, thread_id: str | None) -> bool:
+        """Tell whether an event waits, or is in a run, for a thread or for any (None)."""
+        raise NotImplementedError
+
+    def wait(self, thread_id: str | None = None, timeout: float | None = None) -> bool:
+        """Wait until no event waits for a thread, or for any thread.
+
+        Events that follow a question wait until a person answers, so give a timeout if an agent may ask.
+        Events of failed runs do not count.
+
+        Args:
+            thread_id: The thread; None for all threads.
+            timeout: The longest time to wait, in seconds; None for no limit.
+
+        Returns:
+            False if the time ran out first.
+        """
+        if thread_id is not None:
+            check_name("thread's id", thread_id)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.has_unsettled(thread_id):
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            time.sleep(self.check_every)
+        return True
+
+
 def find_agent(thread_id: str, agents: Mapping[str, object]) -> str:
     """Return the name of the agent that a thread belongs to.
 
@@ -333,16 +365,6 @@ def unknown_session_error(thread_id: str) -> SessionError:
 def cron_line_error(cron: str, why: object = CRON_HELP) -> SessionError:
     """Return the error for an invalid cron line."""
     return SessionError(f"Invalid cron line {cron!r}: {why}")
-
-
-def wait_until(is_over: Callable[[], bool], timeout: float | None, every: float) -> bool:
-    """Look every so many seconds until something is over. Return False if the time ran out first."""
-    deadline = None if timeout is None else time.monotonic() + timeout
-    while not is_over():
-        if deadline is not None and time.monotonic() >= deadline:
-            return False
-        time.sleep(every)
-    return True
 
 
 def utc_now() -> datetime:

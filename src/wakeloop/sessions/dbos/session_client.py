@@ -27,6 +27,7 @@ from wakeloop.sessions.host import (
     CANCELLED_MESSAGE,
     Schedule,
     SessionStatus,
+    WaitsForEvents,
     check_name,
     check_text,
     complete_event,
@@ -34,7 +35,6 @@ from wakeloop.sessions.host import (
     find_agent,
     unknown_session_error,
     utc_now,
-    wait_until,
 )
 from wakeloop.sessions.host_rules import make_refusal
 from wakeloop.sessions.questions import answer_fault, open_questions
@@ -42,10 +42,8 @@ from wakeloop.sessions.thread_runner import Graph
 from wakeloop.thread.patient_saver import discard_cut_connections
 from wakeloop.thread.steering import list_waiting, steer
 
-WAIT_EVERY = 0.05  # seconds between two checks
 
-
-class SessionClient(WorkflowQueues):
+class SessionClient(WaitsForEvents, WorkflowQueues):
     """Stores events and schedules, even from a process that runs no sessions.
 
     They wait until a host is up. It has the methods of `SessionHost` except `drain`, and `wait`, `prune` and
@@ -64,6 +62,8 @@ class SessionClient(WorkflowQueues):
         >>> client = SessionClient("sqlite:///events.db", {"main": None})  # doctest: +SKIP
         >>> client.send("main", {"kind": "human", "text": "Good morning."})  # doctest: +SKIP
     """
+
+    check_every = 0.05
 
     def __init__(self, url: str, agents: Mapping[str, Graph] | None = None) -> None:
         super().__init__(url)
@@ -151,22 +151,9 @@ class SessionClient(WorkflowQueues):
             return refusal.thread, complete_event(refusal.event)
         return None
 
-    def wait(self, thread_id: str | None = None, timeout: float | None = None) -> bool:
-        """Wait until no event waits for a thread, or for any thread.
-
-        Events that follow a question wait until a person answers, so give a timeout if an agent may ask.
-        Events of failed runs do not count.
-
-        Args:
-            thread_id: The thread; None for all threads.
-            timeout: The longest time to wait, in seconds; None for no limit.
-
-        Returns:
-            False if the time ran out first.
-        """
-        if thread_id is not None:
-            check_name("thread's id", thread_id)
-        return wait_until(lambda: not self.mailbox.list_unsettled(thread_id), timeout, every=WAIT_EVERY)
+    def has_unsettled(self, thread_id: str | None) -> bool:
+        """Tell whether an event waits, or is in a run, for a thread or for any (None)."""
+        return bool(self.mailbox.list_unsettled(thread_id))
 
     # -- schedules -----------------------------------------------------------------------------------------
 

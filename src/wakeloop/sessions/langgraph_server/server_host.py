@@ -19,6 +19,7 @@ from wakeloop.sessions.host import (
     THREAD_KEY,
     Schedule,
     SessionStatus,
+    WaitsForEvents,
     check_name,
     check_text,
     complete_event,
@@ -26,7 +27,6 @@ from wakeloop.sessions.host import (
     describe_error,
     find_agent,
     unknown_session_error,
-    wait_until,
 )
 from wakeloop.sessions.host_rules import find_unread_events
 from wakeloop.sessions.langgraph_server.background_runner import OUTAGE_ERRORS, BackgroundRunner
@@ -64,7 +64,7 @@ def server_error(host: "ServerHost", what: str, look: str, error: Exception) -> 
     )
 
 
-class ServerHost:
+class ServerHost(WaitsForEvents):
     """Runs sessions on a LangGraph server, with its queue, workers and database.
 
     Events wait in the server's store. A run takes all events that wait for a thread, in order, and owed
@@ -82,6 +82,8 @@ class ServerHost:
         >>> with ServerHost("http://127.0.0.1:2024", {"main": "agent"}) as host:  # doctest: +SKIP
         ...     host.send("main", {"kind": "human", "text": "Tidy up the notes."})
     """
+
+    check_every = POLL_EVERY
 
     def __init__(self, url: str, agents: Mapping[str, str], *, api_key: str | None = None) -> None:
         self.agents, self.url = agents, url
@@ -248,23 +250,6 @@ class ServerHost:
             return SessionStatus.from_error(thread_id, fault, queued)
 
     @explain_server_errors
-    def wait(self, thread_id: str | None = None, timeout: float | None = None) -> bool:
-        """Wait until no event waits for a thread, or for any thread.
-
-        Events that follow a question wait until a person answers, so give a timeout if an agent may ask.
-        Events of failed runs do not count.
-
-        Args:
-            thread_id: The thread; None for all threads.
-            timeout: The longest time to wait, in seconds; None for no limit.
-
-        Returns:
-            False if the time ran out first.
-        """
-        if thread_id is not None:
-            check_name("thread's id", thread_id)
-        return wait_until(lambda: not self.has_unsettled(thread_id), timeout, every=POLL_EVERY)
-
     def has_unsettled(self, thread_id: str | None) -> bool:
         """Tell whether an event waits, or is in a run, for a thread or for any (None)."""
         threads = self.store.list_threads() if thread_id is None else [thread_id]
