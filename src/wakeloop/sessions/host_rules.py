@@ -20,7 +20,7 @@ from wakeloop.sessions.host import SessionHost, awaited_threads, derive_id
 from wakeloop.sessions.questions import EarlyEvents, answer_fault, find_answered_question, open_questions
 from wakeloop.stream import Session
 from wakeloop.text.characters import shorten, storable_text
-from wakeloop.thread.end_run import aend_run, end_run
+from wakeloop.thread.end_run import aend_run, build_dropped_question, end_run
 from wakeloop.thread.hold import find_hold
 from wakeloop.thread.thread_status import LAST_NODE, answer_of, is_unfinished, read_session
 from wakeloop.todos.items import MAX_REFUSAL_LENGTH
@@ -280,11 +280,11 @@ def close_run(
         [OutgoingEvent(thread='bob', event={'kind': 'peer_reply', ...})]
     """
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    sent = send_outstanding(graph.get_state(config), thread_id, host, failure)
+    sent, update = send_outstanding(graph.get_state(config), thread_id, host, failure)
     if failure is not None:
         end_run(graph, config, failure)
     if sent:
-        graph.update_state(config, {"owed_replies": remove_answered(sent)}, as_node=LAST_NODE)
+        graph.update_state(config, update, as_node=LAST_NODE)
     return sent
 
 
@@ -303,26 +303,40 @@ async def aclose_run(
     """
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     before = await graph.aget_state(config)
-    sent = await to_thread(send_outstanding, before, thread_id, host, failure)  # it may read other threads
+    # it may read other threads
+    sent, update = await to_thread(send_outstanding, before, thread_id, host, failure)
     if failure is not None:
         await aend_run(graph, config, failure)
     if sent:
-        await graph.aupdate_state(config, {"owed_replies": remove_answered(sent)}, as_node=LAST_NODE)
+        await graph.aupdate_state(config, update, as_node=LAST_NODE)
     return sent
 
 
 def send_outstanding(
     snapshot: StateSnapshot, thread_id: str, host: SessionHost, failure: str | None = None
-) -> list[OutgoingEvent]:
-    """Send what is outstanding after a run, and return it."""
+) -> tuple[list[OutgoingEvent], dict[str, Any]]:
+    """Send what is outstanding after a run. Return it, and the update that removes it from the thread."""
     values, session = snapshot.values or {}, read_session(snapshot)
     circle: Collection[str] = ()
     if failure is None and session["reason"] == "waiting" and values.get("owed_replies"):
         circle = find_waiting_chain(thread_id, values, host)
     outgoing = list_outstanding(thread_id, values, session, failure, circle)
+    update: dict[str, Any] = {"owed_replies": remove_answered(outgoing)}
+    parents = [one.thread for one in outgoing if one.event["kind"] == "subagent_done"]
+    if parents and gives_word_back(values) and all(has_ended(host, parent) for parent in parents):
+        update |= build_dropped_question(session, "stalled")
     for one in outgoing:
         send_answer(host, one)
-    return outgoing
+    return outgoing, update
+
+
+def has_ended(host: SessionHost, thread_id: str) -> bool:
+    """Tell whether a thread is at rest, waits for nothing and has nothing to read, or is gone."""
+    try:
+        status = host.status(thread_id)
+    except SessionError:
+        return True
+    return status.state not in ("running", "waiting") and not (status.queued or status.sent)
 
 
 def send_answer(host: SessionHost, outgoing: OutgoingEvent | None) -> None:

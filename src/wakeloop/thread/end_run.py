@@ -74,11 +74,16 @@ def drop_question(graph: Graph, config: RunnableConfig) -> bool:
     session = values.get("todo_session") or {}
     if session.get("state") != "waiting" or "question" not in session:
         return False
-    kept = {key: value for key, value in session.items() if key not in WAIT_KEYS}
-    ended = {**kept, "reason": "drained", "state": choose_state("drained", kept["open"])}
-    update = {"waiting_on": {"drop": [QUESTION_WAIT]}, "todo_session": ended}
+    update = build_dropped_question(session, "drained")
     graph.update_state(config, update, as_node=find_resting_node(graph))
     return True
+
+
+def build_dropped_question(session: Mapping[str, Any], reason: EndReason) -> dict[str, Any]:
+    """Return the update that takes back the question with which a thread waits, and ends it for a reason."""
+    kept = {key: value for key, value in session.items() if key not in WAIT_KEYS}
+    ended = {**kept, "reason": reason, "state": choose_state(reason, kept["open"])}
+    return {"waiting_on": {"drop": [QUESTION_WAIT]}, "todo_session": ended}
 
 
 def build_ended_update(

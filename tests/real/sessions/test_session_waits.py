@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from host_stage import Stage
 from rig import write
 
@@ -56,6 +57,25 @@ def test_a_question_of_a_peer_is_the_reply_that_it_owes(host: Stage) -> None:
     host.say("ada", "Let bob tidy up.")
     assert host.sent("peer_reply", "ada") == [ASK]
     assert (host.ending("ada"), host.ending("bob")) == (("dormant", "answered"), ("dormant", "settled"))
+    host.done()
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_subagent_waits_for_its_parent_only_if_that_has_not_ended(host: Stage, ended: bool) -> None:
+    """Whoever has ended may still read the question, and move the subagent with a message."""
+    spawn = calls(("spawn_subagent", {"task": "Tidy up.", "agent": "worker"}))
+    planned = [spawn_and_plan("Tidy up."), "Soon.", "Soon.", close(1), "Read."]
+    host.agent("ada", *([spawn, "Started.", "Read."] if ended else planned))
+    host.agent("worker", write("tidy"), ASK, "I am waiting.", on_question="insist")
+    host.send("ada", {"kind": "human", "text": "Have it tidied."})
+    host.turn("ada")
+    handle = host.queue[0][0]
+    host.turn(handle)
+    assert host.ending(handle) == (("idle", "stalled") if ended else ("waiting", "waiting", "peer"))
+    assert bool(host.values(handle)["waiting_on"]) == (not ended)
+    host.settle()
+    assert ASK in host.sent("subagent_done", "ada")[0]
+    assert host.ending("ada")[0] == "dormant"
     host.done()
 
 

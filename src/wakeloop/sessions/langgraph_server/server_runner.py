@@ -17,7 +17,6 @@ from wakeloop.sessions.host_rules import (
     choose_next_input,
     find_unread_events,
     make_refusal,
-    remove_answered,
     send_answer,
     send_outstanding,
 )
@@ -192,14 +191,14 @@ class ServerRunner:
 
     def close_thread(self, thread: str, snapshot: StateSnapshot, failure: str | None) -> None:
         """Send what is outstanding after a run, then remove it from the thread."""
-        sent = send_outstanding(snapshot, thread, self.host, failure)
+        sent, update = send_outstanding(snapshot, thread, self.host, failure)
         if failure is not None:
             self.store.update_state(thread, None, "__end__")
             self.store.update_state(
                 thread, build_ended_update(snapshot, self.store.read_state(thread).values, failure), LAST_NODE
             )
         if sent:
-            self.store.update_state(thread, {"owed_replies": remove_answered(sent)}, LAST_NODE)
+            self.store.update_state(thread, update, LAST_NODE)
 
     def give_up(self, thread: str, error: Exception) -> None:
         """Note an error that was raised around a run. Waiting events are tried again with the next event."""
