@@ -54,7 +54,9 @@ class Draft:
         """Return all writes as one update; `jump` is where the agent continues."""
         update = dict(self.written)
         if "todos" in update and getattr(self.first["todos"], "is_plain", False):
-            whole = OwnList(self.now["todos"], self.now["todos"].places)
+            now = self.now["todos"]
+            whole = OwnList(now, now.places)
+            whole.stamp = now.stamp
             update |= {"todos": whole, "todo_ledger": {**self.ledger, "own": stamp_item(whole)}}
         if not _have_ids(self.before):
             update["messages"] = replace_history(self.state["messages"])
