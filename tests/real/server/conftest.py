@@ -22,7 +22,9 @@ from wakeloop.sessions.langgraph_server import ServerHost
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server process in a folder of its own."""
     folder = tmp_path_factory.mktemp("server")
-    graphs = {name: f"{Path(__file__).parent / 'graphs.py'}:{name}" for name in ("main", "waiting")}
+    graphs = {
+        name: f"{Path(__file__).parent / 'graphs.py'}:{name}" for name in ("main", "waiting", "layered")
+    }
     (folder / "langgraph.json").write_text(json.dumps({"dependencies": ["."], "graphs": graphs}))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

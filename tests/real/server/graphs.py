@@ -8,6 +8,7 @@ import time
 from functools import cache
 from typing import Any
 
+from langchain.agents import create_agent
 from langchain_core.exceptions import ContextOverflowError, ModelRateLimitError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -17,6 +18,7 @@ from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
 from wakeloop import create_todo_agent
+from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.sessions import session_tools
 from wakeloop.sessions.langgraph_server import ServerHost
 from wakeloop.testing import calls, says
@@ -65,6 +67,7 @@ STORIES: dict[str, list[Any]] = {  # the replies to a person's message, one afte
         says("I wait."),
         says("Without it."),
     ],
+    "doze": [calls(PLAN), says("I stop here. "), calls(CLOSE), says("Done.")],
     "read": [*[calls(BOOK)] * 8, TOO_LONG, says("All read.")],
     "read on": [calls(BOOK), *[TOO_LONG] * 3],
     "delegate": [
@@ -163,3 +166,9 @@ def waiting() -> Any:
     """An agent whose tool and verifier are asynchronous only."""
     only = StructuredTool.from_function(coroutine=look, name="look")
     return create_todo_agent(Parrot(), tools=[only], verify=verify)
+
+
+def layered() -> Any:
+    """An agent of `create_agent`, with the settings as a form."""
+    wake_loop = WakeLoopMiddleware(settings="wakeloop")
+    return create_agent(Parrot(), [ask], middleware=[wake_loop], context_schema=wake_loop.context_schema)
