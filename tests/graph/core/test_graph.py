@@ -32,6 +32,7 @@ from wakeloop.nodes import (
 )
 from wakeloop.settings import PRESET_SETTINGS
 from wakeloop.testing import ScriptedModel, calls, walk
+from wakeloop.text.drawing import draw_svg, graph_edges
 
 NODES = ["activate", "call_model", "run_tools", "review_calls", "validate_todos", "nag"]
 NODES += ["finalization_guard", "wake"]
@@ -46,7 +47,12 @@ def agent_of(*replies: Any, **options: Any) -> Any:
 
 
 def test_the_drawing_equals_the_picture_in_the_docs() -> None:
-    assert agent_of([]).get_graph().draw_mermaid() == PICTURE.read_text()
+    graph = agent_of([]).get_graph()
+    assert graph.draw_mermaid() == PICTURE.read_text()
+    assert (
+        draw_svg("wakeloop", graph.nodes, graph_edges(graph)) + "\n"
+        == PICTURE.with_suffix(".svg").read_text()
+    )
 
 
 @pytest.mark.parametrize("name", ["wakeloop", "agentparley", "loki", "lesson", "cubepi", "cubepi-strict"])

@@ -1,4 +1,4 @@
-"""serve, send, ps, cron and drain, as sessions.md shows them: servers are killed, drained and started again."""
+"""serve, send, ps, cron and drain, as sessions.md shows them: killed, drained and started again."""
 
 from __future__ import annotations
 

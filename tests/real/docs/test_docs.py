@@ -48,6 +48,7 @@ FENCE = re.compile(
 )
 NOTE = re.compile(r"<!-- (?P<kind>not run:|run by|excerpt of) (?P<rest>\S[^\n]*) -->\s*\Z")
 NOT_RUN_AT_MOST = 10
+COLUMN = 82  # characters that fit next to both menus
 SHOWN = ("text", "mermaid", "toml", "json", "make", "yaml", "ini", "markdown")
 
 
@@ -197,6 +198,19 @@ def test_every_block_runs(
             assert_shown(block.body, printed, where)
         else:
             assert block.language in SHOWN, f"{where}: a {block.language} block is neither run nor marked"
+
+
+def test_code_fits_its_column() -> None:
+    """Output and commands wrap on the site; longer code would be cut off in a narrow window."""
+    long = [
+        f"{page.relative_to(ROOT)}:{block.line + number}"
+        for page in PAGES
+        for block in blocks(page)
+        if block.language not in ("text", "console", "")
+        for number, line in enumerate(block.body.splitlines(), 1)
+        if len(line) > COLUMN
+    ]
+    assert long == []
 
 
 def test_few_blocks_are_not_run() -> None:

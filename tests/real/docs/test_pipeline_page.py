@@ -103,7 +103,7 @@ def test_where_nothing_waits_the_program_says_so(tmp_path: Path, words: list[str
     (tmp_path / "pipeline.py").write_text(program.body)
     env = os.environ | {"OPENAI_API_KEY": "none"}
     _, err = (process := started(tmp_path, env, words)).communicate(timeout=60)
-    said = "No letter waits for an answer, and none was interrupted: send a letter.\n"
+    said = "No letter waits, and none was interrupted: send a letter.\n"
     assert (process.returncode, err) == (1, said)
 
 
