@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Timer
 from typing import Any
+from urllib.parse import urlsplit
 
 KEY_PROVIDERS = {  # environment variables, and LangChain's name for the provider
     "OPENAI_API_KEY": "openai",
@@ -46,7 +47,7 @@ HTTP_OK = 200
 
 @dataclass(frozen=True)
 class ModelServer:
-    """A server on this machine that listed its models."""
+    """A server that listed its models: on this machine, or at the user's address."""
 
     name: str
     url: str
@@ -84,8 +85,13 @@ def discover_models(say: Callable[[str], None] = lambda _: None) -> ModelSources
     keys = [name for name in KEY_PROVIDERS if os.environ.get(name, "").strip()]
     say(f"keys: {', '.join(keys) or 'none'}")
     servers = []
-    with ThreadPoolExecutor(len(SERVERS)) as pool:
-        for server in pool.map(lambda item: query_server(*item), SERVERS.items()):
+    addresses = {name: f"http://127.0.0.1:{port}/v1" for name, port in SERVERS.items()}
+    own = os.environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")
+    known = own.replace("localhost", "127.0.0.1") in addresses.values()
+    if own.startswith(("http://", "https://")) and "@" not in own and not known:
+        addresses = {"OPENAI_BASE_URL": own, **addresses}
+    with ThreadPoolExecutor(len(addresses)) as pool:
+        for server in pool.map(lambda item: query_server(*item), addresses.items()):
             if server is not None:
                 servers.append(server)
                 say(f"server: {server.summary}")
@@ -115,18 +121,28 @@ def format_models(models: Sequence[str]) -> str:
     return f"{listed} and {more:,} more" if more > 0 else listed
 
 
-def query_server(name: str, port: int) -> ModelServer | None:
-    """Ask a server for its models; None if nothing answers, or something else does."""
-    from http.client import HTTPConnection, HTTPException
+def query_server(name: str, url: str) -> ModelServer | None:
+    """Ask a server for its models; None if nothing answers, or something else does.
+
+    Only the address that the user gave gets the user's key.
+    """
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
     from socket import SHUT_RDWR
 
-    connection, timer = HTTPConnection("127.0.0.1", port, timeout=CONNECT_TIMEOUT), None
+    parts, timer = urlsplit(url), None
+    connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    key = os.environ.get("OPENAI_API_KEY", "") if name == "OPENAI_BASE_URL" else ""
+    try:
+        connection = connect(parts.netloc, timeout=CONNECT_TIMEOUT)
+    except HTTPException:  # a port that is not a number
+        return None
     try:
         connection.connect()
         # A server that drips bytes never runs into the socket's own timeout.
         timer = Timer(TOTAL_TIMEOUT, connection.sock.shutdown, (SHUT_RDWR,))
         timer.start()
-        connection.request("GET", "/v1/models")
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        connection.request("GET", f"{parts.path}/models", headers=headers)
         response = connection.getresponse()
         answer = json.loads(response.read(MAX_BYTES)) if response.status == HTTP_OK else None
     except (OSError, HTTPException, ValueError, RecursionError):
@@ -136,7 +152,7 @@ def query_server(name: str, port: int) -> ModelServer | None:
             timer.cancel()
         connection.close()
     models = parse_model_list(answer)
-    return None if models is None else ModelServer(name, f"http://127.0.0.1:{port}/v1", models)
+    return None if models is None else ModelServer(name, url, models)
 
 
 def parse_model_list(answer: Any) -> list[str] | None:

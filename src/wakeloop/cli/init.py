@@ -53,7 +53,7 @@ def suggest_next_steps(sources: ModelSources, file: Path) -> Iterator[str]:
         yield f'To start: wakeloop run "Say what is in this folder" --model {quote(model)}{address}'
     else:
         yield "To start: set OPENAI_API_KEY, or start a server such as Ollama, and try again."
-    yield from ("Without a model: wakeloop demo DIR", "All commands: wakeloop --help")
+    yield from ("Without a model: wakeloop demo", "All commands: wakeloop --help")
 
 
 def choose_model(sources: ModelSources) -> dict[str, str] | None:

@@ -54,6 +54,7 @@ class Server:
 
     script: Sequence[Reply] | Script
     requests: list[dict[str, Any]] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)  # of those who asked for the models
 
     def __post_init__(self) -> None:
         outer = self
@@ -65,6 +66,7 @@ class Server:
                 return
 
             def do_GET(self) -> None:
+                outer.keys.append(self.headers["Authorization"])
                 told = json.dumps({"object": "list", "data": [{"id": MODEL}]}).encode()
                 self.send_response(200 if self.path == "/v1/models" else 404)
                 self.send_header("Content-Length", str(len(told)))

@@ -36,6 +36,7 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine without keys and without servers; returns where its configuration is."""
     for name in KEY_PROVIDERS:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     monkeypatch.setattr(discovery, "SERVERS", {"Ollama": free_port()})
     monkeypatch.setenv("WAKELOOP_CONFIG", str(tmp_path / "conf"))
     monkeypatch.setenv("WAKELOOP_DB", str(tmp_path / "threads.sqlite"))
@@ -62,7 +63,7 @@ def test_alone_it_says_what_is_there_and_how_to_go_on(here: Path) -> None:
         f"server: none on this machine; looked for Ollama ({port})\n"
         f"config: {here} (not found; run wakeloop init at a terminal to create it)\n"
         "To start: set OPENAI_API_KEY, or start a server such as Ollama, and try again.\n"
-        "Without a model: wakeloop demo DIR\n"
+        "Without a model: wakeloop demo\n"
         "All commands: wakeloop --help\n"
     )
     assert wakeloop() == wakeloop("init") == (0, told, "")
@@ -78,6 +79,26 @@ def test_a_key_is_named_and_never_shown(here: Path, monkeypatch: pytest.MonkeyPa
         'To start: wakeloop run "Say what is in this folder" --model openai:gpt-5-mini'
     )
     assert "secret" not in out
+
+
+def test_the_users_own_address_is_asked_first_and_alone_gets_the_key(
+    here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any
+) -> None:
+    own, other = serve(), served(monkeypatch, serve)
+    monkeypatch.setenv("OPENAI_BASE_URL", own.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
+    code, out, _ = wakeloop("init")
+    assert (code, "secret" in out) == (0, False)
+    assert out.splitlines()[1:3] == [
+        f"server: OPENAI_BASE_URL at {own.url}: loopback:1b",
+        f"server: Ollama at {other.url}: loopback:1b",
+    ]
+    assert f"--model openai:loopback:1b --base-url {own.url}\n" in out
+    assert (own.keys, other.keys) == (["Bearer sk-loopback-secret"], [None])
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:port/v1")
+    assert wakeloop("init")[0] == 0
+    monkeypatch.setenv("OPENAI_BASE_URL", other.url.replace("127.0.0.1", "localhost"))
+    assert "OPENAI_BASE_URL" not in wakeloop("init")[1]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +141,7 @@ def test_a_server_that_never_ends_is_none(monkeypatch: pytest.MonkeyPatch) -> No
         dripping.start()
         began = time.monotonic()
         try:
-            assert discovery.query_server("Ollama", server.getsockname()[1]) is None
+            assert discovery.query_server("Ollama", f"http://127.0.0.1:{server.getsockname()[1]}/v1") is None
             assert time.monotonic() - began < 5
         finally:
             stop.set()
