@@ -33,7 +33,7 @@ OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"
 	print(*sorted({re.sub(r"^([\w-]+)(\[.*\])?>=([\d.]+).*", r"\1==\3", need) for need in needs if not need.startswith("wakeloop")}), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: tables screenshots effect reverts coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap endurance check format clean $(VENV)/stale
+.PHONY: tables screenshots effect reverts coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap chaos endurance check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -135,6 +135,9 @@ crashes: $(VENV)/with-dev ## Kill a run at every point and resume it, over SQLit
 
 overlap: $(VENV)/with-dev ## Let two processes meet on one thread, over SQLite and Postgres: the table
 	@$(BIN)/python tests/real/concurrency/pair.py $(ARGS)
+
+chaos: $(VENV)/with-dev ## Let faults strike sessions for 30 minutes on SQLite, then on Postgres, and count what their tools did
+	$(BIN)/python benchmarks/chaos.py --minutes 30 $(ARGS)
 
 endurance: $(VENV)/with-dev ## Run 20,000 rounds on one thread: CPU and memory, block by block
 	$(BIN)/python benchmarks/endurance.py $(ARGS)

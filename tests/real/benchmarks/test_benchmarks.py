@@ -345,3 +345,13 @@ def test_the_short_comparison(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     said = capsys.readouterr().out
     assert "2 items, 6 model steps, median of 1" in said
     assert "two nodes by hand" in said
+
+
+@pytest.mark.slow
+@pytest.mark.large
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_two_minutes_of_chaos(database: str) -> None:
+    command = [sys.executable, str(BENCHMARKS / "chaos.py"), "--minutes", "2", "--database", database]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
