@@ -217,7 +217,7 @@ class Stage:
         if verb == "steer":
             self.post.steer(thread, f"event {number}: note")
         else:
-            kind = "cron" if thread == HELD else "human"
+            kind = "human" if thread == GOAL else "cron"  # a person's words would answer an open question
             self.post.send(thread, {"kind": kind, "id": f"e{number}", "text": words})
         self.sent[thread].append((number, verb))
         return number
