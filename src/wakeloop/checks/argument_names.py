@@ -47,7 +47,10 @@ AGENT_HINTS: Mapping[str, str] = MappingProxyType(
         ),
         "post_model_hook": "Not supported. Use verify=…, which is asked before an item is completed.",
         **dict.fromkeys(("thread_id", "config"), _CONFIG),
-        **dict.fromkeys(("temperature", "api_key", "base_url", "max_tokens"), _MODEL_OPTION),
+        **dict.fromkeys(
+            ("temperature", "top_p", "api_key", "base_url", "max_tokens", "model_options", "model_kwargs"),
+            _MODEL_OPTION,
+        ),
         "subagents": "A subagent is a tool, or a session of its own (wakeloop.sessions.session_tools).",
     }
 )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from wakeloop.cli.agent_spec import AgentSpec, resolve_folder
+from wakeloop.cli.agent_spec import AgentSpec, parse_wait, resolve_folder
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.output_formats import OutputOptions
 from wakeloop.cli.run_spec import RunSpec
@@ -33,13 +33,14 @@ def run_request(
     output: OutputOptions,
     ask: bool,
     trust: bool = False,
-    wait: float = 0.0,
+    wait: str | None = None,
 ) -> int:
     """Run a request on a new thread, or as the next message of an existing one.
 
     `todos` is a file with the list to work through. Returns the exit code, like all commands here.
     """
     check_text(request, "The request is empty. Say what the agent shall do.")
+    seconds = parse_wait(wait)
     items = None if todos is None else read_todo_file(todos)
     name, known = resolve_thread_option(database, thread)
     spec = build_trusted_spec(known, given, trust=trust)
@@ -53,7 +54,7 @@ def run_request(
         ask=ask,
         typed_settings=collect_typed_settings(given),
         todos=items,
-        wait=wait,
+        wait=seconds,
     )
     return launch(run)
 
@@ -67,7 +68,7 @@ def resume_thread(
     output: OutputOptions,
     ask: bool,
     trust: bool = False,
-    wait: float = 0.0,
+    wait: str | None = None,
 ) -> int:
     """Resume a thread, by default the latest.
 
@@ -75,6 +76,7 @@ def resume_thread(
     """
     if message is not None:
         check_text(message, "The message is empty. Leave it out to resume without one.")
+    seconds = parse_wait(wait)
     known = find_thread(database, thread)
     spec = build_trusted_spec(known, given, trust=trust)
     run = RunSpec(
@@ -88,7 +90,7 @@ def resume_thread(
         ask=ask,
         typed_settings=collect_typed_settings(given),
         asks_goal=bool(given.get("done_when")),
-        wait=wait,
+        wait=seconds,
     )
     return launch(run)
 

@@ -59,6 +59,8 @@ def create_openai_model(name: str, **options: Any) -> BaseChatModel:
             f"The model {name!r} needs langchain-openai: pip install 'wakeloop[openai]'."
         ) from None
     address = options.get("base_url") or os.environ.get("OPENAI_BASE_URL", "")
+    if os.environ.get("OPENAI_BASE_URL") == "":  # set to nothing: the client would take it for an address
+        options.setdefault("base_url", "https://api.openai.com/v1")
     if not os.environ.get("OPENAI_API_KEY") and is_local_address(address):
         options.setdefault("api_key", "none")
     try:

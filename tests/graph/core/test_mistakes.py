@@ -93,6 +93,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         f"{NO} 'todos'. It belongs to the input: agent.invoke({{'messages': […], 'todos': […]}}).",
     ),
     (build(temperature=0), f"{NO} 'temperature'. It is an option of the model: model=ChatOpenAI(…)."),
+    (build(model_options={}), f"{NO} 'model_options'. It is an option of the model: model=ChatOpenAI(…)."),
     (build(checkpointr=None), f"{NO} 'checkpointr'. Did you mean 'checkpointer'?"),
     (build(zzz=1), f"{NO} 'zzz'. Available: model, tools, "),
     (

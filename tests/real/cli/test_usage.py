@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from processes import wakeloop
@@ -46,6 +47,8 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             2,
             "of --system: No such file",
         ),
+        (["run", "x", "--wait", "soon"], 2, "--wait takes a time such as 15m"),
+        (["chat", "--wait", "soon"], 2, "--wait takes a time such as 15m"),
         (["run", "x", "--model", "m", "--thread", "-a b"], 2, "A thread id may contain letters"),
         (["run", "x", "--model", "anthropic:m", "--base-url", "http://x"], 2, "names another provider"),
         (["run", "x", "--model", "tiny:3b", "--base-url", "http://x"], 2, "write 'openai:tiny:3b'."),
@@ -79,6 +82,35 @@ def test_wrong_usage_is_one_sentence(db: Path, args: list[str], code: int, says:
     assert err.startswith("wakeloop: ")
     assert len(err.splitlines()) == 1
     assert not db.exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["Tidy up"], "To run a request: wakeloop run 'Tidy up'"),
+        (["run", "Tidy", "up"], "Got unexpected extra argument(s) (up). Put text with spaces in quotes."),
+        (["run", "x", "--output", "yaml"], "'--output': 'yaml' is not one of 'text', 'json', 'stream-json'."),
+    ],
+)
+def test_a_wrong_command_line_says_what_was_meant(db: Path, args: list[str], says: str) -> None:
+    program = [sys.executable, "-m", "wakeloop", *args]
+    done = subprocess.run(program, check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].endswith(says)
+
+
+def test_help_is_a_command_too(db: Path) -> None:
+    code, out, _ = wakeloop("help")
+    assert (code, out) == (0, wakeloop("--help")[1])
+
+
+def test_an_empty_address_is_none(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wakeloop.model.chat_models import create_model
+
+    monkeypatch.setenv("OPENAI_BASE_URL", "")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    model: Any = create_model("openai:NAME")
+    assert str(model.root_client.base_url) == "https://api.openai.com/v1/"
 
 
 def test_commands_that_read_make_no_database(db: Path) -> None:

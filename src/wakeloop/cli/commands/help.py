@@ -4,6 +4,7 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterator
+from shlex import quote
 from typing import Any, TextIO
 
 from typer.core import TyperCommand, TyperGroup
@@ -30,6 +31,15 @@ class FittedGroup(TyperGroup):
     def get_help(self, ctx: Any) -> str:
         """Return the help, wrapped to the terminal."""
         return fit_help(super().get_help, ctx, sys.stdout)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command. A request or the word `help` in its place gets what was meant."""
+        if " " in args[0]:
+            ctx.fail(f"To run a request: {ctx.command_path} run {quote(args[0])}")
+        if args[0] == "help":
+            write_text(self.get_help(ctx), sys.stdout)
+            ctx.exit()
+        return super().resolve_command(ctx, args)
 
 
 def fit_help(render: Callable[[Any], str], context: Any, out: TextIO) -> str:
@@ -62,4 +72,7 @@ def print_usage_error(error: Any) -> None:
         context.terminal_width = UNBROKEN
     message = io.StringIO()
     error.show(message)
-    write_text(message.getvalue().rstrip("\n"), sys.stderr)
+    text = message.getvalue().rstrip("\n").replace("Value error, ", "")  # pydantic's prefix
+    if "unexpected extra argument" in text:
+        text += ". Put text with spaces in quotes."
+    write_text(text, sys.stderr)

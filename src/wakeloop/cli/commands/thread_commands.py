@@ -50,16 +50,13 @@ def run(
     wait: Wait = None,
 ) -> None:
     """Run a request until its todo list is settled."""
-    from wakeloop.cli.agent_spec import parse_wait
     from wakeloop.cli.launch import read_stdin, run_request
     from wakeloop.cli.store import DatabaseFile
 
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
     text = read_stdin() if request == "-" else request
-    where, seconds = DatabaseFile.of(db), parse_wait(wait)
-    code = run_request(
-        text, given, where, thread, todos, output=shown, ask=not yes, trust=trust, wait=seconds
-    )
+    where = DatabaseFile.of(db)
+    code = run_request(text, given, where, thread, todos, output=shown, ask=not yes, trust=trust, wait=wait)
     raise typer.Exit(code)
 
 
@@ -81,13 +78,12 @@ def resume(
     wait: Wait = None,
 ) -> None:
     """Resume a thread with its original options."""
-    from wakeloop.cli.agent_spec import parse_wait
     from wakeloop.cli.launch import resume_thread
     from wakeloop.cli.store import DatabaseFile
 
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
-    where, seconds = DatabaseFile.of(db), parse_wait(wait)
-    code = resume_thread(thread, message, given, where, output=shown, ask=not yes, trust=trust, wait=seconds)
+    where = DatabaseFile.of(db)
+    code = resume_thread(thread, message, given, where, output=shown, ask=not yes, trust=trust, wait=wait)
     raise typer.Exit(code)
 
 
@@ -108,11 +104,11 @@ def chat(
     from wakeloop.cli.launch import prepare_chat
     from wakeloop.cli.store import DatabaseFile
 
-    database = DatabaseFile.of(db)
+    database, seconds = DatabaseFile.of(db), parse_wait(wait)
     found = prepare_chat(thread, given, database, last=last, trust=trust)
     from wakeloop.cli.chat.repl import run_chat as chat_with
 
-    raise typer.Exit(chat_with(*found, database, ask=not yes, wait=parse_wait(wait)))
+    raise typer.Exit(chat_with(*found, database, ask=not yes, wait=seconds))
 
 
 @report_errors()
