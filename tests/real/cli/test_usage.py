@@ -87,7 +87,7 @@ def test_wrong_usage_is_one_sentence(db: Path, args: list[str], code: int, says:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["Tidy up"], "To run a request: wakeloop run 'Tidy up'"),
+        (["Tidy up"], "To run a request: python -m wakeloop run 'Tidy up'"),
         (["run", "Tidy", "up"], "Got unexpected extra argument(s) (up). Put text with spaces in quotes."),
         (["run", "x", "--output", "yaml"], "'--output': 'yaml' is not one of 'text', 'json', 'stream-json'."),
     ],
