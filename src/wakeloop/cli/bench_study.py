@@ -143,15 +143,18 @@ MANY_CELLS = 20
 
 
 def confirm_start(study: Study, out: Path) -> bool:
-    """Ask at a terminal before many cells are played; elsewhere, and to continue a run, ask nothing."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) or (out / JOURNAL).exists():
+    """Name `--estimate` before many cells are played, and ask at a terminal; not to continue a run."""
+    if (out / JOURNAL).exists():
         return True
     with bench_errors_as_usage():
-        count = len(plan_study(study, offline=True))
+        count = len(plan_study(study))
     if count <= MANY_CELLS:
         return True
-    cells = pluralize(count, "cell")
-    sys.stderr.write(f"{cells}. With --estimate this command says what they may cost. Start? [y/N] ")
+    note = f"{pluralize(count, 'cell')}. With --estimate this command says what they may cost."
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        sys.stderr.write(f"{note}\n")
+        return True
+    sys.stderr.write(f"{note} Start? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

@@ -70,13 +70,14 @@ def test_at_a_terminal_many_cells_are_asked_about(
 ) -> None:
     quick = select_study("quick", None, None)
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    told = "96 cells. With --estimate this command says what they may cost."
     assert confirm_start(quick, tmp_path)  # nobody is there to ask
+    assert capsys.readouterr().err == f"{told}\n"
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     assert confirm_start(quick.with_changes(tasks=["one-file"], seeds=1), tmp_path)
     assert confirm_start(quick, tmp_path) is starts
-    told = "96 cells. With --estimate this command says what they may cost. Start? [y/N] "
-    assert capsys.readouterr().err == told
+    assert capsys.readouterr().err == f"{told} Start? [y/N] "
 
 
 def test_run_report_and_profile(tmp_path: Path) -> None:
