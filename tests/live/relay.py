@@ -13,10 +13,11 @@ PASSED_ON = ("Authorization", "Content-Type", "Accept")
 
 
 class Relay:
-    """Sends on what it gets, as it comes; `bodies` are the requests."""
+    """Sends on what it gets, as it comes; `bodies` are the requests, `statuses` the server's answers."""
 
     def __init__(self, target: str) -> None:
         self.target, self.bodies = target.rstrip("/"), list[dict[str, Any]]()
+        self.statuses = list[int]()
         self.server = Loopback(self._handler())
         self.url = self.server.url
 
@@ -43,6 +44,7 @@ class Relay:
                     )
                 except urllib.error.HTTPError as error:
                     answer = error
+                relay.statuses.append(answer.status)
                 with answer:
                     self.send_response(answer.status)
                     self.send_header("Content-Type", answer.headers["Content-Type"])

@@ -5,12 +5,13 @@ from typing import Any, get_args
 
 import openai
 import pytest
-from conftest import own_server
-from langchain_core.messages import AIMessage, BaseMessage
+from conftest import MODEL, own_server
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import create_todo_agent, preset, session_of
+from wakeloop.cli.server_window import ask_server_window
 from wakeloop.errors import WakeloopError
 from wakeloop.stream import EndReason
 from wakeloop.testing import prompt_faults, wire_faults
@@ -143,11 +144,46 @@ def test_open_items_wake_it_within_the_budget(model: Any, relay: Any) -> None:
 
 
 @own_server
-def test_a_full_context_is_the_server_s_error_by_name(model: Any, relay: Any) -> None:
+def test_the_server_names_its_window(server: str) -> None:
+    from llama import CONTEXT
+
+    assert ask_server_window(server, MODEL, "") == CONTEXT
+
+
+def look_around(rooms: int) -> list[Any]:
+    """A history of calls whose results are long."""
+    messages: list[Any] = [("user", "Look at every room.")]
+    for number in range(rooms):
+        call = {"name": "look", "args": {"place": f"room {number}"}, "id": f"call{number}"}
+        messages.append(AIMessage("", tool_calls=[call]))
+        messages.append(ToolMessage("tidy " * 300, tool_call_id=f"call{number}", name="look"))
+    return messages
+
+
+@own_server
+def test_a_thread_that_is_too_long_is_refused_in_the_server_s_words_and_healed(
+    model: Any, relay: Any
+) -> None:
+    from llama import CONTEXT
+
+    saver = InMemorySaver()
+    agent = create_todo_agent(model(), [look], settings={"max_context": 0}, checkpointer=saver)
+    with pytest.raises(openai.BadRequestError, match=f"exceeds the available context size .{CONTEXT} tokens"):
+        agent.invoke({"messages": look_around(12)}, THREAD)
+    assert agent.get_state(THREAD).values["todo_session"]["state"] == "running"
+    healed = create_todo_agent(model(), [look], checkpointer=saver)
+    healed.invoke(None, {**THREAD, "recursion_limit": 8})
+    values = healed.get_state(THREAD).values
+    assert relay.statuses[:3] == [400, 400, 200]
+    assert values["todo_ledger"]["window"][1] <= CONTEXT
+    assert sum(message.text.startswith("cleared: 1,500 characters") for message in relay.requests[2]) >= 8
+    assert len([m for m in values["messages"] if m.type == "tool" and len(m.text) >= 1_500]) == 12
+    assert wire_faults(relay.requests) == []
+
+
+@own_server
+def test_words_that_do_not_fit_end_the_run(model: Any, relay: Any) -> None:
     agent = create_todo_agent(model(), checkpointer=InMemorySaver())
-    with pytest.raises(openai.BadRequestError, match="context"):
-        agent.invoke({"messages": [("user", "tea " * 8_000)]}, THREAD)
-    assert len(relay.bodies) == 1
-    snapshot = agent.get_state(THREAD)
-    assert snapshot.values["todo_session"]["state"] == "running"
+    session = session_of(agent.invoke({"messages": [("user", "tea " * 8_000)]}, THREAD))
+    assert (session["reason"], relay.statuses) == ("context_full", [400, 400, 400])
     assert wire_faults(relay.requests) == []

@@ -224,11 +224,13 @@ class Request:
         following, _ = select_for_nudge(self.todos, 1)
         return bool(find_unseen_lines(self.dialect, wire, following, self.ledger.get("shown", "")))
 
-    def show_list_again(self, most: int = 0) -> None:
+    def show_list_again(self, head: Sequence[SystemMessage], most: int = 0) -> None:
         """Show the list at the end once more: in the last tool result, or as a user message.
 
         Closed items are shown, too, if all have at most so many characters.
         """
+        if self.seen is not None:  # a result that lost its call is not sent, and neither is a list in it
+            self.seen = self.put_in_order(self.seen, head)
         text = render_every_item(self.dialect, self.settings, self.todos, self.state["todo_goal"], most)
         seen = self._history()
         last = seen[-1] if seen else None
@@ -260,12 +262,10 @@ class Request:
                 head.append(message)
         system = self.cached_system_prompt(head, systems)
         self.prompt_size = 0 if system is None else count_characters(system)
-        self.make_room()
+        self.make_room(head)
         wire = self.put_in_order(self.clear_history(), head)
         if self.must_show_list(wire):
-            if self.seen is not None:  # a result that lost its call is not sent, and neither is a list in it
-                self.seen = self.put_in_order(self.seen, head)
-            self.show_list_again()
+            self.show_list_again(head)
             wire = self.put_in_order(self.clear_history(), head)
         messages = [*wire]
         if system is not None:
@@ -274,7 +274,7 @@ class Request:
             messages.append(make_user_message("activate", self.announce_activation()))
         return messages
 
-    def make_room(self) -> None:
+    def make_room(self, head: Sequence[SystemMessage]) -> None:
         """Clear more of the history where the request would nearly fill the model's window (rule 28)."""
         window = self.find_window()
         if window is None:
@@ -295,7 +295,7 @@ class Request:
         visible = find_visible(self.messages, self.ledger, "results", "rounds")
         forget_cleared(visible, self.ledger, self.settings, self.dialect.tool_names)
         if new.get("rounds") != old.get("rounds") and self.todos and self.dialect.is_active(self.settings):
-            self.show_list_again(largest)
+            self.show_list_again(head, largest)
             self.ledger.pop("told", None)
             new["kept"] = []
         after = estimate.count_tokens(self.count_sent())

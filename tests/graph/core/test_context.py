@@ -124,6 +124,23 @@ def test_the_whole_list_is_shown_where_rounds_leave(thread: Make) -> None:
     assert "  [200] item 200" in str(shown[-1].content)
 
 
+def test_the_list_is_shown_in_a_message_that_is_sent(thread: Make) -> None:
+    """A result whose call a hook has hidden is not sent, so no list is put into it when rounds leave."""
+
+    def hide(state: dict[str, Any]) -> dict[str, Any]:
+        hidden = [one for one in state["messages"] if getattr(one, "tool_calls", ()) and "f1" in str(one)]
+        return {"llm_input_messages": [one for one in state["messages"] if one not in hidden]}
+
+    long = [looks(f"f{n}").model_copy(update={"content": "think " * 1_500}) for n in range(2)]
+    model = ScriptedModel(write("a"), *long, "Done.")
+    change = {"max_context": 7_500, "max_wake_cycles": 0, "guard_retries": 0}
+    made = thread(model=model, tools=TOOLS, checked=False, pre_model_hook=hide, change=change)
+    run(made)
+    assert ["[The current todo list:]" in one.text for one in model.requests[-1][-2:]] == [False, True]
+    assert sum("[The current todo list:]" in one.text for one in made.values["messages"]) == 1
+    assert wire_faults(model.requests) == []
+
+
 # -- calling again ---------------------------------------------------------------------------------------
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -18,9 +19,12 @@ import pytest
 from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import PostgresStore
+from langgraph.store.postgres.aio import AsyncPostgresStore
 from langgraph.store.sqlite import SqliteStore
 from runs import in_a_process
 
@@ -74,7 +78,13 @@ def watched(kind: type[Any], places: Places, *names: str) -> type[Any]:
             places.pass_one()
             return result
 
-        return call
+        async def acall(self: Any, *given: Any, **more: Any) -> Any:
+            places.pass_one()
+            result = await getattr(super(made, self), name)(*given, **more)
+            places.pass_one()
+            return result
+
+        return acall if name.startswith("a") else call
 
     made = type(f"Watched{kind.__name__}", (kind,), {name: wrap(name) for name in names})
     return made
@@ -101,6 +111,21 @@ def opened(where: str, places: Places) -> Iterator[tuple[Any, Any]]:
         )
 
 
+@asynccontextmanager
+async def aopened(where: str, places: Places) -> AsyncIterator[tuple[Any, Any]]:
+    """The same, asynchronous; LangGraph's store on SQLite has no asynchronous form."""
+    if where.startswith("postgresql"):
+        saver_kind = watched(AsyncPostgresSaver, places, "aput", "aput_writes")
+        store_kind = watched(AsyncPostgresStore, places, "abatch")
+        async with saver_kind.from_conn_string(where) as saver, store_kind.from_conn_string(where) as store:
+            yield saver, store
+        return
+    saver_kind = watched(AsyncSqliteSaver, places, "aput", "aput_writes")
+    with closing(sqlite3.connect(where, check_same_thread=False, isolation_level=None, timeout=30)) as theirs:
+        async with saver_kind.from_conn_string(where) as saver:
+            yield saver, watched(SqliteStore, places, "batch")(theirs)
+
+
 def agent_of(form: str, saver: Any, store: Any, say: Callable[[str], None]) -> tuple[Any, ScriptedModel]:
     """An agent whose person speaks in mid-turn, as a turn ends, and once the run is over."""
 
@@ -122,8 +147,28 @@ def agent_of(form: str, saver: Any, store: Any, say: Callable[[str], None]) -> t
     return create_todo_agent(model, [look], **how), model
 
 
-def run(where: str, form: str, thread: str, folder: str, die: int | None) -> int:
+def run(door: str, *given: Any) -> int:
     """Run a thread to its end, or from where it was left; return how many places it passed."""
+    return run_sync(*given) if door == "sync" else asyncio.run(run_async(*given))
+
+
+async def run_async(where: str, form: str, thread: str, folder: str, die: int | None) -> int:
+    places = Places(die)
+    async with aopened(where, places) as (saver, store):
+        say = partial(say_once, where, thread, folder)
+        agent, model = agent_of(form, saver, store, say)
+        begun = await agent.aget_state(at(thread))
+        is_new = not begun.values and not begun.next
+        given = {"messages": [("user", "Go.")]} if is_new else None
+        await agent.ainvoke(given, at(thread), durability="sync")
+        say(SAID[2])
+        if await asyncio.to_thread(find_next_input, agent, await agent.aget_state(at(thread))):
+            await agent.ainvoke({"messages": []}, at(thread), durability="sync")
+        assert wire_faults(model.requests) == []
+    return places.passed
+
+
+def run_sync(where: str, form: str, thread: str, folder: str, die: int | None) -> int:
     places = Places(die)
     with opened(where, places) as (saver, store):
         say = partial(say_once, where, thread, folder)
@@ -168,19 +213,22 @@ def at(thread: str) -> Any:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.rotating("form")
+@pytest.mark.rotating("form", "door")
+@pytest.mark.parametrize("door", ["sync", "async"])
 @pytest.mark.parametrize("form", ["graph", "middleware"])
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_killed_at_every_place(request: pytest.FixtureRequest, tmp_path: Path, kind: str, form: str) -> None:
+def test_killed_at_every_place(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, form: str, door: str
+) -> None:
     where = str(tmp_path / "t.db") if kind == "sqlite" else request.getfixturevalue("postgres")
     in_a_process(set_up, where)
-    status, places = in_a_process(run, where, form, "whole", str(tmp_path), None)
+    status, places = in_a_process(run, door, where, form, "whole", str(tmp_path), None)
     assert (status, read_words(where, form, "whole")) == (0, (Counter(SAID), 0))
     assert places > 60
     for die in range(1, places + 1):
         how = (where, form, str(die), str(tmp_path))
-        assert in_a_process(run, *how, die)[0] == -signal.SIGKILL
-        assert (die, in_a_process(run, *how, None)[0]) == (die, 0)
+        assert in_a_process(run, door, *how, die)[0] == -signal.SIGKILL
+        assert (die, in_a_process(run, door, *how, None)[0]) == (die, 0)
         assert (die, *read_words(*how[:3])) == (die, Counter(SAID), 0)
 
 

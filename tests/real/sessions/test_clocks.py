@@ -6,14 +6,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_server import Reply, Server
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
+from limited_worker import open_saver
 from waiting import until
 
 from wakeloop import create_todo_agent, hold_thread, wait
@@ -62,9 +62,9 @@ def test_work_that_does_not_come_is_said_once_but_no_clock_moves_a_hold(url: str
 
 
 @contextmanager
-def worker(database: Path, server: Server) -> Iterator[subprocess.Popen[str]]:
+def worker(database: str, server: Server) -> Iterator[subprocess.Popen[str]]:
     """A worker that is killed at the end."""
-    command = [sys.executable, str(WORKER), str(database), server.url]
+    command = [sys.executable, str(WORKER), database, server.url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -74,21 +74,57 @@ def worker(database: Path, server: Server) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+WORK = Reply(calls=[("wait_for_work", {"what": "the build", "seconds": 4})])
+WAITS = {  # what the server answers until the thread waits, and the first words of the request after that
+    "limit": ([Reply(status=429, headers={"Retry-After": "2"})], "Go."),
+    "work": ([WORK, Reply("I wait.")], "(automatic) You were waiting for this, and it has not come:"),
+}
+
+
 @pytest.mark.loopback
-def test_a_worker_that_was_killed_while_its_thread_waited_wakes_it_after_the_restart(tmp_path: Path) -> None:
-    """The client is the real one of OpenAI, and the refusal is a 429 with a time."""
-    server = Server([Reply(status=429, headers={"Retry-After": "2"}), Reply("Hello.")])
-    database = tmp_path / "sessions.db"
-    saver = SqliteSaver.from_conn_string(f"{database}.threads")
+@pytest.mark.timeout(400)
+@pytest.mark.rotating("on")
+@pytest.mark.parametrize("on", WAITS)
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_worker_that_was_killed_while_its_thread_waited_is_replaced(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, on: str
+) -> None:
+    """By itself after a restart, or by another one; the wait does not begin anew.
+
+    The client is the real one of OpenAI, and the refusal is a 429 with a time.
+    """
+    replies, asked = WAITS[on]
+    server = Server([*replies, Reply("Hello.")])
+    database = f"sqlite:///{tmp_path / 'sessions.db'}"
+    if kind == "postgres":
+        database = request.getfixturevalue("postgres")
+    times = set[float | None]()
     try:
-        with closing(SessionClient(f"sqlite:///{database}")) as client, saver as threads:
-            client.agents = {"main": create_todo_agent(ScriptedModel([]), checkpointer=threads)}
+        with (
+            closing(SessionClient(database)) as client,
+            open_saver(database) as saver,
+            ExitStack() as workers,
+        ):
+            client.agents = {"main": create_todo_agent(ScriptedModel([]), checkpointer=saver)}
+
+            def has_ended() -> bool:
+                status = client.status("main")
+                times.update({status.until} if status.reason == "waiting" else ())
+                return status.reason == "answered"
+
             with worker(database, server):
                 client.send("main", GO)
                 until(lambda: ended(client, "waiting"))
-                assert client.status("main").on == "limit"
-            with worker(database, server):
-                until(lambda: ended(client, "answered"))
-        assert len(server.requests) == 2
+                assert client.status("main").on == on
+                assert not has_ended()
+                if kind == "postgres":
+                    workers.enter_context(worker(database, server))
+            if kind == "sqlite":
+                workers.enter_context(worker(database, server))
+            until(has_ended)
+        assert len(times) == 1
+        assert time.time() >= (times.pop() or 0)
+        assert len(server.requests) == len(replies) + 1
+        assert server.requests[-1]["messages"][-1]["content"].startswith(asked)
     finally:
         server.close()
