@@ -76,7 +76,7 @@ class ExternalTools:
         try:
             from wakeloop.cli.mcp_servers import McpConnection
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in ("mcp", "httpx", "anyio"):
+            if (error.name or "").partition(".")[0] not in ("mcp", "httpx", "httpx2", "anyio"):
                 raise
             raise CommandError("MCP servers need the extra 'mcp'. Run: pip install 'wakeloop[mcp]'") from None
         connected = [McpConnection(one, root) for one in found]

@@ -5,19 +5,18 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import httpx
 from anyio import BrokenResourceError, ClosedResourceError
 from langchain_core.tools import ToolException
-from mcp import ClientSession, McpError, StdioServerParameters
+from mcp import ClientSession, StdioServerParameters
 from mcp import types as mcp
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from wakeloop.cli.agent_spec import strip_credentials
 from wakeloop.cli.failures import CommandError, usage_error
@@ -30,10 +29,13 @@ CALL_TIMEOUT = 300.0  # seconds for a call
 CLOSE_TIMEOUT = 6.0  # seconds to close: the library sends SIGTERM after two, SIGKILL after four
 MAX_STDERR_BYTES = 2_000  # the end of a server's stderr, in bytes
 MAX_MESSAGE = 300  # characters of a server's message in an error
+# What has another name in version 2 of the library
+_library: Any = import_module("mcp")
+McpError: Any = getattr(_library, "MCPError", None) or _library.McpError
+httpx: Any = import_module("httpx2" if hasattr(_library, "MCPError") else "httpx")
 # The library's errors for a session that has ended. Servers use the same codes with other messages.
-CLOSED = mcp.ErrorData(code=-32000, message="Connection closed")
-# HTTP 404: a server that was restarted does not know its old sessions
-UNKNOWN_SESSION = mcp.ErrorData(code=32600, message="Session terminated")
+CLOSED = {(-32000, "Connection closed")}
+NOT_MCP = ("Unexpected content type", "Failed to parse JSON")  # what version 2 says of another HTTP answer
 CONNECTION_LOST = (ClosedResourceError, BrokenResourceError, ConnectionError, httpx.TransportError)
 
 for _name in ("mcp", "client"):  # without a handler, their warnings would go to the terminal
@@ -112,7 +114,7 @@ class McpConnection:
                 if not call.done():
                     call.set_exception(message)
 
-    async def record_response(self, response: httpx.Response) -> None:
+    async def record_response(self, response: Any) -> None:
         """Keep status and type of the last response, for the error if it is not MCP."""
         kind = response.headers.get("content-type", "").partition(";")[0]
         self.last_response = f"{response.status_code}" + (f" with {kind}" if kind else "")
@@ -127,7 +129,7 @@ class McpConnection:
                 httpx.AsyncClient(
                     headers=dict(self.server.headers), timeout=limits, event_hooks=hooks
                 ) as client,
-                streamable_http_client(self.server.url, http_client=client) as (read, write, _),
+                streamable_http_client(self.server.url, http_client=client) as (read, write, *_),
             ):
                 yield read, write
             return
@@ -174,29 +176,17 @@ class McpConnection:
         call = mcp.CallToolRequest(params=mcp.CallToolRequestParams(name=name, arguments=arguments))
         # Not `session.call_tool`: it checks the result against the server's own schema, whose patterns and
         # references can take longer than any call, in a way that nothing interrupts.
-        asked = asyncio.ensure_future(
-            session.send_request(mcp.ClientRequest(call), mcp.CallToolResult, timedelta(seconds=CALL_TIMEOUT))
-        )
+        asked = asyncio.ensure_future(session.send_request(cast("Any", call), mcp.CallToolResult))
         unreadable: asyncio.Future[mcp.CallToolResult] = asyncio.get_running_loop().create_future()
         self.calls.add(unreadable)
-        awaited: set[asyncio.Future[Any]] = {asked, unreadable}
-        if self.task is not None:
-            awaited.add(self.task)  # the connection: it ends if the server does
         try:
-            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
-            if asked.done():
-                return asked.result()
-            if unreadable.done():
-                return unreadable.result()
-            raise ToolException(await self.close_lost_session(session))
+            return await self.await_answer(session, asked, unreadable)
         except CONNECTION_LOST:
             raise ToolException(await self.close_lost_session(session)) from None
         except McpError as error:
-            if error.error in (CLOSED, UNKNOWN_SESSION):
+            if read_error(error) in CLOSED or self.last_response.startswith("404"):
                 raise ToolException(await self.close_lost_session(session)) from None
-            late = error.error.code == httpx.codes.REQUEST_TIMEOUT
-            why = f"it did not answer within {CALL_TIMEOUT:g} s" if late else error.error.message
-            raise ToolException(self.redact(f"{self.label}: {why}")) from None
+            raise ToolException(self.redact(f"{self.label}: {error.error.message}")) from None
         except (ValueError, RuntimeError) as error:
             raise ToolException(self.redact(f"{self.label}: {explain_bad_answer(error)}")) from None
         finally:
@@ -205,6 +195,22 @@ class McpConnection:
             self.calls.discard(unreadable)
             if not self.calls:
                 self.unreadable.clear()
+
+    async def await_answer(
+        self, session: ClientSession, *answers: asyncio.Future[mcp.CallToolResult]
+    ) -> mcp.CallToolResult:
+        """Return the answer that comes first. Raises `ToolException` if the server ends or takes too long."""
+        awaited: set[asyncio.Future[Any]] = {*answers}
+        if self.task is not None:
+            awaited.add(self.task)  # the connection: it ends if the server does
+        first = asyncio.FIRST_COMPLETED
+        done, _ = await asyncio.wait(awaited, timeout=CALL_TIMEOUT, return_when=first)
+        for answer in answers:
+            if answer in done:
+                return answer.result()
+        if done:
+            raise ToolException(await self.close_lost_session(session))
+        raise ToolException(f"{self.label}: it did not answer within {CALL_TIMEOUT:g} s")
 
     async def close_lost_session(self, session: ClientSession) -> str:
         """Drop a session that has ended, and return what to tell the model."""
@@ -231,10 +237,20 @@ async def list_all_tools(session: ClientSession) -> list[mcp.Tool]:
     """Return all tools of a server, page by page."""
     page = await session.list_tools()
     found = [*page.tools]
-    while page.nextCursor:
-        page = await session.list_tools(cursor=page.nextCursor)
+    while cursor := read_wire(page).get("nextCursor"):
+        page = await session.list_tools(params=mcp.PaginatedRequestParams(cursor=cursor))
         found += page.tools
     return found
+
+
+def read_wire(message: BaseModel) -> dict[str, Any]:
+    """Return a message under the names of the protocol: those of Python differ between versions."""
+    return message.model_dump(mode="json", by_alias=True)
+
+
+def read_error(error: Any) -> tuple[int, str] | None:
+    """Return the code and message of a protocol error; None for another."""
+    return (error.error.code, error.error.message) if isinstance(error, McpError) else None
 
 
 def looks_like_answer(error: Exception) -> bool:
@@ -265,17 +281,13 @@ def explain_failure(server: McpServer, error: BaseException, answered: str) -> s
             said = f"{first} within {START_TIMEOUT:g} s"
         case FileNotFoundError() if server.command:
             said = f"the command {server.command!r} or the folder {server.cwd or '.'!r} does not exist"
-        case httpx.HTTPStatusError():
+        case httpx.HTTPStatusError() | McpError() if answered and not answered.startswith("200"):
             said = f"{where} answered {answered}"
-        case McpError() if error.error == UNKNOWN_SESSION:
-            said = f"{where} answered {answered}"
-        case ValueError() | RuntimeError() if answered:
+        case _ if answered and (isinstance(error, ValueError | RuntimeError) or said.startswith(NOT_MCP)):
             said = f"{where} answered {answered}, which is not MCP"
         case httpx.TransportError():
             said = f"{where} cannot be reached: {said}"
-        case _ if getattr(error, "error", None) == CLOSED or (
-            server.command and isinstance(error, CONNECTION_LOST)
-        ):
+        case _ if read_error(error) in CLOSED or (server.command and isinstance(error, CONNECTION_LOST)):
             said = "it ended right after its start"  # noticed by a read or a write, whichever comes first
         case OSError():
             said = f"{server.command!r} cannot be started: {error.strerror}"

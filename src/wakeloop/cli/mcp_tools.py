@@ -13,7 +13,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp import types as mcp
 
 from wakeloop.cli.failures import usage_error
-from wakeloop.cli.mcp_servers import McpConnection
+from wakeloop.cli.mcp_servers import McpConnection, read_wire
 from wakeloop.loop.approval import Review
 from wakeloop.text.characters import pluralize, shorten, to_one_line
 from wakeloop.text.secrets import HIDDEN
@@ -62,11 +62,12 @@ def make_mcp_tools(
     tools: list[BaseTool] = []
     review = Review(("approve", "edit", "reject"), f"Make this call of {server.label}?")
     for remote, name in zip(server.tools, names, strict=True):
-        only_reads = remote.annotations is not None and remote.annotations.readOnlyHint
+        sent = read_wire(remote)
+        only_reads = (sent["annotations"] or {}).get("readOnlyHint")
         tool = McpTool(
             name=name,
             description=remote.description or remote.name,
-            args_schema=remote.inputSchema,
+            args_schema=sent["inputSchema"],
             remote=remote.name,
             metadata=review.to_metadata() if ask and not only_reads else None,
             server=server,
@@ -136,8 +137,9 @@ class McpTool(BaseTool):
 
     def _run(self, /, *_: Any, **arguments: Any) -> str:
         result: mcp.CallToolResult = self.wait(self.server.call_tool(self.remote, arguments))
-        text = format_result(result)
-        if result.isError:
+        sent = read_wire(result)
+        text = format_result(sent)
+        if sent["isError"]:
             raise ToolException(cut_middle(self.server.redact(text)))
         # Only the configured secrets: a result may be about keys and must not lose its own words.
         for secret in self.server.server.secrets:
@@ -145,11 +147,11 @@ class McpTool(BaseTool):
         return cut_middle(text)
 
 
-def format_result(result: mcp.CallToolResult) -> str:
+def format_result(result: dict[str, Any]) -> str:
     """Format a result as text; other content is named, not shown."""
-    parts = [format_block(block) for block in result.content]
-    if not parts and result.structuredContent is not None:
-        parts = [json.dumps(result.structuredContent, ensure_ascii=False)]
+    parts = [format_block(block) for block in result["content"]]
+    if not parts and result["structuredContent"] is not None:
+        parts = [json.dumps(result["structuredContent"], ensure_ascii=False)]
     return "\n".join(parts) or "(no content)"
 
 
@@ -162,21 +164,19 @@ def cut_middle(text: str) -> str:
     return f"{text[:half]}\n[{pluralize(missing, 'character')} left out]\n{text[-half:]}"
 
 
-def format_block(block: mcp.ContentBlock) -> str:
+def format_block(block: dict[str, Any]) -> str:
     """Format one block of a result: its text, or what kind of content it is."""
     match block:
-        case mcp.TextContent():
-            return block.text
-        case mcp.ImageContent() | mcp.AudioContent():
-            return f"[{block.type}, {block.mimeType}, {format_base64_size(block.data)}: not shown]"
-        case mcp.ResourceLink():
-            kind = f", {block.mimeType}" if block.mimeType else ""
-            return f"[resource {block.uri}{kind}: not read]"
-    resource = block.resource
-    if isinstance(resource, mcp.TextResourceContents):
-        return resource.text
-    kind = resource.mimeType or "bytes"
-    return f"[resource {resource.uri}, {kind}, {format_base64_size(resource.blob)}: not shown]"
+        case {"type": "text", "text": str(text)} | {"resource": {"text": str(text)}}:
+            return text
+        case {"type": "image" | "audio" as kind, "data": data}:
+            return f"[{kind}, {block['mimeType']}, {format_base64_size(data)}: not shown]"
+        case {"type": "resource_link", "uri": uri}:
+            kind = f", {block['mimeType']}" if block["mimeType"] else ""
+            return f"[resource {uri}{kind}: not read]"
+    resource = block["resource"]
+    kind = resource["mimeType"] or "bytes"
+    return f"[resource {resource['uri']}, {kind}, {format_base64_size(resource['blob'])}: not shown]"
 
 
 def format_base64_size(base64: str) -> str:

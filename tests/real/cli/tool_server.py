@@ -14,7 +14,13 @@ from typing import Any
 
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # see conftest.py
 
-from mcp.server.fastmcp import Context, FastMCP, Image  # noqa: E402
+try:
+    from mcp.server.mcpserver import Context, Image, MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+except ImportError:  # mcp 1
+    from mcp.server.fastmcp import Context, Image
+    from mcp.server.fastmcp import FastMCP as MCPServer
+    from mcp.server.fastmcp.exceptions import ToolError
 from mcp.types import (  # noqa: E402
     AudioContent,
     BlobResourceContents,
@@ -25,9 +31,8 @@ from mcp.types import (  # noqa: E402
     TextResourceContents,
     ToolAnnotations,
 )
-from pydantic import AnyUrl  # noqa: E402
 
-server = FastMCP("tests", log_level="ERROR")
+server = MCPServer("tests", log_level="ERROR")
 READS = ToolAnnotations(readOnlyHint=True)
 
 
@@ -64,14 +69,14 @@ def surroundings(name: str) -> str:
 @server.tool(annotations=READS)
 def fail(words: str) -> str:
     """Fail, with the values of variables in the words."""
-    raise ValueError(os.path.expandvars(words))
+    raise ToolError(os.path.expandvars(words))
 
 
 @server.tool(annotations=READS, structured_output=False)
 def blocks() -> list[Any]:
     """Every kind of block."""
     data = base64.b64encode(b"12345").decode()
-    uri = AnyUrl("file:///notes.bin")
+    uri: Any = "file:///notes.bin"
     kind = "application/x-notes"
     return [
         TextContent(type="text", text="first"),
@@ -97,7 +102,7 @@ def shapes() -> CallToolResult:
 
 
 @server.tool(annotations=READS)
-def header(name: str, ctx: Context[Any, Any, Any]) -> str:
+def header(name: str, ctx: Context) -> str:
     """A header of this very request."""
     return str(ctx.request_context.request.headers[name])
 
@@ -136,6 +141,10 @@ if __name__ == "__main__":
     if os.environ.get("STUBBORN"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         threading.Thread(target=time.sleep, args=(60,)).start()  # it outlives the end of its input
-    if sys.argv[1:]:
+    if not sys.argv[1:]:
+        server.run("stdio")
+    elif hasattr(server.settings, "port"):  # mcp 1
         server.settings.port = int(sys.argv[1])
-    server.run("streamable-http" if sys.argv[1:] else "stdio")
+        server.run("streamable-http")
+    else:
+        server.run("streamable-http", port=int(sys.argv[1]))
