@@ -143,7 +143,8 @@ class ReportPage:
         read, written = _total(requests, "input"), _total(requests, "output")
         cached = _total(requests, "cached")
         share = f", {cached:,} cached" if cached else ""
-        yield "Tokens", f"{read + written:,} ({read:,} in{share}, {written:,} out)"
+        about = "about " if (self.session.get("spent") or {}).get("estimated") else ""
+        yield "Tokens", f"{about}{read + written:,} ({read:,} in{share}, {written:,} out)"
         if self.picture.context is not None:
             used, window = self.picture.context
             yield "Context", f"{used:,} of {window:,} tokens"

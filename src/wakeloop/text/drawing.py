@@ -7,33 +7,34 @@ from typing import Any
 from wakeloop.text.plain_html import escape_html
 
 PLACES = {
-    "__start__": (390, 30),
-    "activate": (390, 95),
-    "call_model": (390, 220),
-    "nag": (120, 220),
-    "run_tools": (120, 350),
-    "validate_todos": (290, 350),
-    "review_calls": (110, 450),
-    "wake": (730, 220),
-    "finalization_guard": (590, 350),
-    "__end__": (590, 440),
+    "__start__": (420, 30),
+    "activate": (420, 100),
+    "call_model": (420, 230),
+    "nag": (150, 230),
+    "run_tools": (150, 430),
+    "validate_todos": (420, 430),
+    "review_calls": (270, 610),
+    "wake": (680, 230),
+    "finalization_guard": (680, 430),
+    "__end__": (680, 540),
 }
 """Where the nodes of the graph are drawn; other nodes come in rows below."""
 BENDS = {
-    ("validate_todos", "run_tools"): 16,
     ("finalization_guard", "__end__"): 16,
-    ("activate", "finalization_guard"): 70,
+    ("validate_todos", "finalization_guard"): 16,
+    ("activate", "finalization_guard"): 60,
     ("run_tools", "nag"): 16,
-    ("review_calls", "run_tools"): 16,
-    ("review_calls", "nag"): -150,
-    ("review_calls", "finalization_guard"): -60,
-    ("call_model", "review_calls"): -40,
-    ("validate_todos", "review_calls"): 28,
-    ("run_tools", "finalization_guard"): -150,
+    ("review_calls", "run_tools"): 24,
+    ("review_calls", "nag"): 190,
+    ("review_calls", "finalization_guard"): -90,
+    ("review_calls", "validate_todos"): -30,
+    ("run_tools", "finalization_guard"): -110,
 }
 BEND = -16  # of all other edges, so that the ways there and back are two lines
 WIDTH, ROW, HALF = 830, 60, 16
 STEEP = 0.3  # words next to a steeper line start or end there, others are centred
+LETTER, TEXT_HEIGHT = 6.6, 14  # of the words on edges
+ALONG = (0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78)  # where words may be on an edge: the first free place is taken
 GREY, INK, FILL, LINE = "#595959", "#1f1f33", "#eceafd", "#8b82d8"
 GROUND = '<rect width="100%" height="100%" rx="8" fill="#ffffff"/>'  # no grey suits both white and black
 TIP = (
@@ -44,6 +45,8 @@ TIP = (
 Edge = tuple[str, str, str]
 """From, to, and the words on it."""
 Point = tuple[float, float]
+Area = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
 
 
 def graph_edges(graph: Any) -> list[Edge]:
@@ -79,7 +82,7 @@ def draw_svg(name: str, nodes: Iterable[str], edges: Iterable[Edge]) -> str:
         else:
             others.append(node)
     for count, node in enumerate(others):
-        places[node] = (110 + 150 * (count % 5), 500 + ROW * (count // 5))
+        places[node] = (110 + 150 * (count % 5), 690 + ROW * (count // 5))
     height = max((y for _, y in places.values()), default=0) + 30
     words_on: dict[tuple[str, str], list[str]] = {}
     for start, end, words in edges:
@@ -91,8 +94,12 @@ def draw_svg(name: str, nodes: Iterable[str], edges: Iterable[Edge]) -> str:
         GROUND,
         TIP,
     ]
-    for (start, end), parts in words_on.items():
-        lines.append(_draw_edge(places, start, end, ", ".join(filter(None, parts))))
+    taken = [
+        (x - _half_width(node), y - HALF, x + _half_width(node), y + HALF) for node, (x, y) in places.items()
+    ]
+    loops_first = sorted(words_on.items(), key=lambda edge: edge[0][0] != edge[0][1])
+    for (start, end), parts in loops_first:
+        lines.append(_draw_edge(places, start, end, ", ".join(filter(None, parts)), taken))
     for node, (x, y) in places.items():
         lines.append(_draw_box(node, x, y))
     return "\n".join([*lines, "</svg>"])
@@ -118,12 +125,15 @@ def _draw_box(node: str, x: int, y: int) -> str:
     )
 
 
-def _draw_edge(places: Mapping[str, tuple[int, int]], start: str, end: str, words: str) -> str:
+def _draw_edge(
+    places: Mapping[str, tuple[int, int]], start: str, end: str, words: str, taken: list[Area]
+) -> str:
     """Draw an edge as a curve from border to border, with its words on the outer side."""
     (x1, y1), (x2, y2) = places[start], places[end]
     if start == end:
         loop = f"M{x1 - 18} {y1 + HALF}C{x1 - 18} {y1 + 44} {x1 + 18} {y1 + 44} {x1 + 18} {y1 + HALF}"
-        return _draw_line(loop, words, x1 - 20, y1 + 36, "end")
+        taken.append(_text_area(words, x1 + 20, y1 + 36, "start"))
+        return _draw_line(loop, words, x1 + 20, y1 + 36, "start")
     length = hypot(x2 - x1, y2 - y1) or 1
     right = (-(y2 - y1) / length, (x2 - x1) / length)
     bend = BENDS.get((start, end), BEND)
@@ -132,12 +142,29 @@ def _draw_edge(places: Mapping[str, tuple[int, int]], start: str, end: str, word
     side = right
     if bend > 0:
         side = (-right[0], -right[1])
-    tx, ty = (ax + 2 * middle[0] + bx) / 4 + 8 * side[0], (ay + 2 * middle[1] + by) / 4 + 4 + 12 * side[1]
     anchor = "middle"
     if abs(side[0]) > STEEP:
         anchor = "start" if side[0] > 0 else "end"
+    for along in ALONG:
+        back = 1 - along
+        tx = back * back * ax + 2 * along * back * middle[0] + along * along * bx + 8 * side[0]
+        ty = back * back * ay + 2 * along * back * middle[1] + along * along * by + 4 + 12 * side[1]
+        area = _text_area(words, tx, ty, anchor)
+        if not any(_overlap(area, other) for other in taken):
+            break
+    taken.append(area)
     curve = f"M{ax:.1f} {ay:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {bx:.1f} {by:.1f}"
     return _draw_line(curve, words, tx, ty, anchor)
+
+
+def _text_area(words: str, x: float, y: float, anchor: str) -> Area:
+    width = LETTER * len(words)
+    left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+    return left, y - TEXT_HEIGHT, left + width, y
+
+
+def _overlap(one: Area, other: Area) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _draw_line(line: str, words: str, x: float, y: float, anchor: str) -> str:

@@ -13,7 +13,7 @@ from processes import wakeloop
 
 from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel
-from wakeloop.text.drawing import draw_svg, draw_text, graph_edges
+from wakeloop.text.drawing import LETTER, TEXT_HEIGHT, draw_svg, draw_text, graph_edges
 
 TEXT = """\
 __start__
@@ -94,6 +94,19 @@ def test_no_two_boxes_meet_and_nothing_is_cut_off(graph: Graph) -> None:
             assert 0 < x < x + wide < width
             assert 0 < y < y + high < height
         assert len({(x, y) for x, y, _, _ in boxes}) == len(boxes)
+
+
+def test_no_words_are_drawn_over_others(graph: Graph) -> None:
+    root = ET.fromstring(draw_svg("a", graph.nodes, graph_edges(graph)))
+    areas = []
+    for one in root.iter("{http://www.w3.org/2000/svg}text"):
+        wide, x, y = LETTER * len(one.text or ""), float(one.get("x", 0)), float(one.get("y", 0))
+        left = x - {"start": 0, "middle": wide / 2, "end": wide}[one.get("text-anchor", "start")]
+        areas.append((left, y, left + wide))
+        assert 0 < left < left + wide < int(root.get("width", 0))
+    for place, (left, y, right) in enumerate(areas):
+        for begin, at, end in areas[:place]:
+            assert abs(y - at) >= TEXT_HEIGHT or right <= begin or end <= left
 
 
 def test_the_command_prints_writes_and_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,6 +92,10 @@ def test_every_time_lies_between_those_of_the_first_and_the_newest_checkpoint() 
     assert [one.at for one in shown.said] == sorted(one.at for one in shown.said)
 
 
+def test_estimated_tokens_are_not_shown_as_a_fact() -> None:
+    assert ">about " in thread_report(worked(), THREAD)
+
+
 def test_one_listing_of_the_saver_is_all_that_the_past_takes() -> None:
     class Counting(InMemorySaver):
         listed = 0

@@ -108,17 +108,17 @@ def texts(picture: ET.Element) -> list[str]:
 
 def test_a_small_graph_is_drawn_exactly() -> None:
     assert draw_svg("x", ["activate", "call_model"], [("activate", "call_model", "go")]) == (
-        '<svg xmlns="http://www.w3.org/2000/svg" width="830" height="250" viewBox="0 0 830 250"'
+        '<svg xmlns="http://www.w3.org/2000/svg" width="830" height="260" viewBox="0 0 830 260"'
         ' font-family="sans-serif" font-size="13" role="img">\n<title>x</title>\n'
         '<rect width="100%" height="100%" rx="8" fill="#ffffff"/>\n'
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8"'
         ' orient="auto"><path d="M0 0L8 4L0 8z" fill="#595959"/></marker></defs>\n'
-        '<path d="M385.9 111.0Q374.0 157.5 385.9 204.0" fill="none" stroke="#595959" marker-end="url(#tip)"/>'
-        '<text x="372.0" y="161.5" text-anchor="end" fill="#595959">go</text>\n'
-        '<rect x="348" y="79" width="84" height="32" rx="5" fill="#eceafd" stroke="#8b82d8"/>'
-        '<text x="390" y="99" text-anchor="middle" fill="#1f1f33">activate</text>\n'
-        '<rect x="340" y="204" width="100" height="32" rx="5" fill="#eceafd" stroke="#8b82d8"/>'
-        '<text x="390" y="224" text-anchor="middle" fill="#1f1f33">call_model</text>\n</svg>'
+        '<path d="M416.1 116.0Q404.0 165.0 416.1 214.0" fill="none" stroke="#595959" marker-end="url(#tip)"/>'
+        '<text x="402.0" y="169.0" text-anchor="end" fill="#595959">go</text>\n'
+        '<rect x="378" y="84" width="84" height="32" rx="5" fill="#eceafd" stroke="#8b82d8"/>'
+        '<text x="420" y="104" text-anchor="middle" fill="#1f1f33">activate</text>\n'
+        '<rect x="370" y="214" width="100" height="32" rx="5" fill="#eceafd" stroke="#8b82d8"/>'
+        '<text x="420" y="234" text-anchor="middle" fill="#1f1f33">call_model</text>\n</svg>'
     )
 
 
@@ -136,6 +136,6 @@ def test_nodes_of_a_callers_own_stand_in_rows_beneath() -> None:
     picture = drawn("x", [*PLACES, *more], [("n0", "n0", "again"), ("n0", "n0", "")])
     boxes = [(float(box.get("x", 0)), float(box.get("y", 0))) for box in picture.findall("{*}rect")[1:]]
     assert len(set(boxes)) == len(PLACES) + 6
-    assert boxes[-6:] == [(92, 484), (242, 484), (392, 484), (542, 484), (692, 484), (92, 544)]
-    assert (picture.get("height"), texts(picture)[0]) == ("590", "again")
-    assert [way.get("d") for way in picture.findall("{*}path")] == ["M92 516C92 544 128 544 128 516"]
+    assert boxes[-6:] == [(92, 674), (242, 674), (392, 674), (542, 674), (692, 674), (92, 734)]
+    assert (picture.get("height"), texts(picture)[0]) == ("780", "again")
+    assert [way.get("d") for way in picture.findall("{*}path")] == ["M92 706C92 734 128 734 128 706"]

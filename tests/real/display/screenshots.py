@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from typing import Any
 
 import terminals
 import watched
-from chromium import PROGRAM, THEMES, WITHOUT, chromium, page
+from chromium import PROGRAM, THEMES, WITHOUT, chromium
 from lab import Lab, jupyter_lab
 from pictures import FOLDER, Picture
 from processes import Shell
@@ -24,6 +25,13 @@ from processes import Shell
 KEPT = Path(__file__).parents[3] / "notebooks" / "04_watch_and_compare.ipynb"
 SIZE = {"width": 1400, "height": 860}
 LIST, TABLE, PLOT = 12, 14, 15  # cells of the kept notebook
+
+
+def audit(folder: Path) -> Path:
+    """The page that `wakeloop demo` writes."""
+    words = ["demo", "--quiet", "--delay", "0.3", "--db", "audit.sqlite"]
+    subprocess.run([sys.executable, "-m", "wakeloop", *words], check=True, cwd=folder)
+    return folder / "wakeloop-demo" / "wakeloop-report.html"
 
 
 def taken(browser: Any, file: Path, theme: str) -> Picture:
@@ -74,9 +82,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made, chromium() as browser:
         folder = Path(made)
         os.environ.update(HOME=made, XDG_CONFIG_HOME=made, XDG_DATA_HOME=made)
-        (folder / "report.html").write_text(page(), encoding="utf-8")
+        page = audit(folder)
         for theme in THEMES:
-            taken(browser, folder / "report.html", theme).keep()
+            taken(browser, page, theme).keep()
         for play in (terminals.run, terminals.chat):
             (folder / play.__name__).mkdir()
             for name, picture in play(Shell(folder / play.__name__, folder / "threads.sqlite")):
