@@ -347,6 +347,36 @@ def test_the_short_comparison(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert "two nodes by hand" in said
 
 
+def test_the_count_of_chaos_names_what_is_lost_doubled_and_cut_off(tmp_path: Path) -> None:
+    from chaos import Stage, judge_effects
+
+    effects = {1: [(10, 7)], 2: [(10, 7), (20, 8)], 3: [(10, 7), (20, 8)], 4: [(10, 5), (20, 8)]}
+    effects |= {5: [(10, 8), (20, 8)], 6: [(10, 9), (40, 8)], 9: [(10, 7)]}
+    lines = [f"begin {number} {who} {when}" for number, times in effects.items() for when, who in times]
+    (tmp_path / "log").write_text("\n".join([*lines, "end 1 7 11"]))
+    (tmp_path / "log-shown").write_text("shown 3 7 15\nillegal request 0\nfork ran\nfork ran")
+    stage = Stage("sqlite", "", str(tmp_path / "log"), "")
+    stage.pauses[7].append((12, float("inf")))  # killed
+    stage.pauses[9].append((12, 30))  # stopped, and 6 was run anew only after that
+    found = judge_effects(stage, {1, 2, 3, 4, 5, 6, 10})
+    assert found == {
+        "effects": 12,
+        "lost": [10],
+        "doubled": [  # 3 had its result, 4 and 5 had no reason
+            "3: by 7, after 10.0 s by 8",
+            "4: by 5, after 10.0 s by 8",
+            "5: by 8, after 10.0 s by 8",
+        ],
+        "cut off by a kill or a stop, and run again": [
+            "2: by 7, after 10.0 s by 8",
+            "6: by 9, after 30.0 s by 8",
+        ],
+        "done without being asked": [9],
+        "requests that are not legal": ["illegal request 0"],
+        "forks": {"fork ran": 2},
+    }
+
+
 @pytest.mark.slow
 @pytest.mark.large
 @pytest.mark.timeout(1_200)
