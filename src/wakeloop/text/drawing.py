@@ -94,7 +94,7 @@ def draw_svg(name: str, nodes: Iterable[str], edges: Iterable[Edge]) -> str:
         GROUND,
         TIP,
     ]
-    taken = [
+    taken: list[Area] = [
         (x - _half_width(node), y - HALF, x + _half_width(node), y + HALF) for node, (x, y) in places.items()
     ]
     loops_first = sorted(words_on.items(), key=lambda edge: edge[0][0] != edge[0][1])
@@ -145,16 +145,25 @@ def _draw_edge(
     anchor = "middle"
     if abs(side[0]) > STEEP:
         anchor = "start" if side[0] > 0 else "end"
+    points: list[Point] = []
     for along in ALONG:
         back = 1 - along
         tx = back * back * ax + 2 * along * back * middle[0] + along * along * bx + 8 * side[0]
         ty = back * back * ay + 2 * along * back * middle[1] + along * along * by + 4 + 12 * side[1]
-        area = _text_area(words, tx, ty, anchor)
-        if not any(_overlap(area, other) for other in taken):
-            break
-    taken.append(area)
+        points.append((tx, ty))
+    tx, ty = _find_free_point(words, anchor, points, taken)
+    taken.append(_text_area(words, tx, ty, anchor))
     curve = f"M{ax:.1f} {ay:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {bx:.1f} {by:.1f}"
     return _draw_line(curve, words, tx, ty, anchor)
+
+
+def _find_free_point(words: str, anchor: str, points: Sequence[Point], taken: Sequence[Area]) -> Point:
+    """Return the first point at which the words cover nothing; the first of all if there is none."""
+    for x, y in points:
+        area = _text_area(words, x, y, anchor)
+        if not any(_overlap(area, other) for other in taken):
+            return x, y
+    return points[0]
 
 
 def _text_area(words: str, x: float, y: float, anchor: str) -> Area:
