@@ -65,9 +65,10 @@ def deepagents(model: Costless, saver: Any) -> Graph:
 
 
 def ours(dialect: str) -> Build:
-    """This package, with the preset of a dialect and no bound on the list."""
-    changed = {"max_items": None, "auto_continue": True}  # loki's tools exist only while it is on
-    settings = preset(PRESET[dialect]).model_copy(update=changed)
+    """This package, with the preset of a dialect and no bound on the list or on requests."""
+    changed = {"max_items": None, "max_requests": None}
+    # loki's tools exist only while it continues by itself
+    settings = preset(PRESET[dialect]).model_copy(update={**changed, "auto_continue": True})
     return lambda model, saver: create_todo_agent(model, [work], settings=settings, checkpointer=saver)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from langgraph.types import Send
 
 from wakeloop.loop.approval import runs_call
-from wakeloop.loop.ledger import read_notes
+from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.replies import find_external_calls, has_undecided_calls, is_put_together
 from wakeloop.model.tool_results import find_unanswered, last_calls
 from wakeloop.state import Notes, NotesAndReply, RoundNotes
@@ -25,7 +25,7 @@ def after_call_model(state: NotesAndReply) -> list[Send | str]:
     calls = find_unanswered(last_calls(messages), messages) if "nag" in notes else ()
     if not calls:  # also notes of a round, but no calls: edited by hand
         return ["finalization_guard"]
-    wanted = notes.get("todo_calls", ())
+    wanted = set(notes.get("todo_calls", ()))
     todo = ["validate_todos"] if any(call["id"] in wanted for call in calls) else []
     outside = [] if "plan" in notes else find_external_calls(notes, calls)
     return [*send_calls(outside), *todo]
@@ -48,7 +48,7 @@ def after_todos(state: RoundNotes) -> list[Send | str]:
     notes = read_notes(state)
     if notes.get("held"):
         return [*send_calls(notes["held"])]
-    words = [after_round(state)] if "plan" in notes else after_tools(state)
+    words = [_choose_after_round(notes)] if "plan" in notes else _choose_after_call(notes, state)
     if notes.get("plan") == "judged" or "items to judge" in words:
         return ["plan or items to judge"]
     return [*words]
@@ -56,8 +56,12 @@ def after_todos(state: RoundNotes) -> list[Send | str]:
 
 def after_tools(state: RoundNotes) -> list[str]:
     """Continue with the turn, or leave that to the calls that a person still has to decide."""
-    decided = [call["id"] for call in state.get("todo_decided") or ()]
-    return [] if has_undecided_calls(read_notes(state), decided) else [after_round(state)]
+    return _choose_after_call(read_notes(state), state)
+
+
+def _choose_after_call(notes: Ledger, state: RoundNotes) -> list[str]:
+    decided = {call["id"] for call in state.get("todo_decided") or ()}
+    return [] if has_undecided_calls(notes, decided) else [_choose_after_round(notes)]
 
 
 def after_review(state: RoundNotes) -> list[Send | str]:
@@ -66,12 +70,18 @@ def after_review(state: RoundNotes) -> list[Send | str]:
     return [Send("run_tools", call) for call in approved] or [after_round(state)]
 
 
-def after_round(state: Notes) -> Literal["items to judge", "reminder due", "continue", "run ends"]:
+AfterRound = Literal["items to judge", "reminder due", "continue", "run ends"]
+
+
+def after_round(state: Notes) -> AfterRound:
     """Put open items to the verifier where that is wanted, or continue with the turn.
 
     The notes are those of the reply, so every branch of a superstep says the same.
     """
-    notes = read_notes(state)  # stored, while a call of the round waited
+    return _choose_after_round(read_notes(state))  # stored, while a call of the round waited
+
+
+def _choose_after_round(notes: Ledger) -> AfterRound:
     if "nag" not in notes or notes.get("end"):
         return "run ends"
     if notes.get("check"):

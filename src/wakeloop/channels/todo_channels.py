@@ -72,7 +72,7 @@ class TodosChannel(CheapDeltaChannel):
 
     def update(self, values: Sequence[Any]) -> bool:
         """Apply the writes of a superstep."""
-        return super().update(read_overwrites(values))
+        return bool(values) and super().update(read_overwrites(values))
 
 
 class PlainTodosChannel(CheapReducerChannel):
@@ -93,7 +93,7 @@ class PlainTodosChannel(CheapReducerChannel):
 
     def update(self, values: Sequence[Any]) -> bool:
         """Apply the writes of a superstep."""
-        return super().update(read_overwrites(values))
+        return bool(values) and super().update(read_overwrites(values))
 
     def checkpoint(self) -> Any:
         """Return the stored value."""

@@ -1,6 +1,6 @@
 """The channel of the list: its items and its reducer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, NamedTuple, Self
 
@@ -8,7 +8,7 @@ from wakeloop.channels.indexed_list import IndexedList
 from wakeloop.errors import DamagedError
 from wakeloop.text.characters import shorten
 from wakeloop.todos.changes import Changes, ToolList, check_changes
-from wakeloop.todos.items import STATUSES, OperationRefused, Todo, read_list, unify_ids
+from wakeloop.todos.items import STATUSES, OperationRefused, Todo, change_tally, read_list, unify_ids
 from wakeloop.todos.merging import find_added, find_changed_ids, keep_ours, merge_over
 from wakeloop.todos.stamps import stamp_item
 
@@ -28,10 +28,22 @@ class Todos(IndexedList[Any]):
     the new one over; `by` names the tool, `overruled` the items for which a todo call beside it has won.
     `fault` says why an input was refused. `began` is the list that the run was given, for `join_todos`.
     `loaded` says that it comes from a snapshot, which knows nothing of all this. `is_plain` says that its
-    channel stores it as a whole. `stamp` is its stamp, once somebody has asked for it.
+    channel stores it as a whole. `stamp` is its stamp and `tally` the number of items with each status, once
+    somebody has asked for them.
     """
 
-    __slots__ = ("before", "began", "by", "fault", "is_plain", "loaded", "overruled", "stamp", "superstep")
+    __slots__ = (
+        "before",
+        "began",
+        "by",
+        "fault",
+        "is_plain",
+        "loaded",
+        "overruled",
+        "stamp",
+        "superstep",
+        "tally",
+    )
     before: "list[Todo] | None"
     began: "list[Todo] | None"
     by: str | None
@@ -41,15 +53,16 @@ class Todos(IndexedList[Any]):
     overruled: list[int | str]
     stamp: int | None
     superstep: Superstep | None
+    tally: Mapping[str, int] | None
 
     def __init__(self, items: Sequence[Any] = (), where: dict[Any, int] | None = None) -> None:
         super().__init__(items, where)
         self.before, self.began, self.by, self.fault, self.superstep = None, None, None, None, None
-        self.loaded, self.is_plain, self.stamp, self.overruled = False, False, None, []
+        self.loaded, self.is_plain, self.stamp, self.tally, self.overruled = False, False, None, None, []
 
     def __copy__(self) -> Self:
         new = self.replaced_by(self, self.places)
-        new.stamp = self.stamp
+        new.stamp, new.tally = self.stamp, self.tally
         return new
 
     def replaced_by(self, items: Sequence[Any], where: dict[Any, int] | None = None) -> Self:
@@ -191,13 +204,14 @@ def _apply_difference(todos: Todos, difference: Changes) -> Todos:
     dropped = set(map(str, difference.get("drop", ())))
     if dropped:
         todos = todos.replaced_by([todo for todo in todos if str(todo.get("id", "")) not in dropped])
-    stamp = todos.stamp
+    stamp, tally = todos.stamp, todos.tally
     for todo in difference.get("put", ()):
         place = todos.find(todo["id"])
         if stamp is not None:
             stamp ^= stamp_item(todo) ^ (0 if place is None else stamp_item(todos[place]))
+        tally = None if tally is None or place is None else change_tally(tally, todos[place], todo)
         todos.upsert(todo)
-    todos.stamp = stamp
+    todos.stamp, todos.tally = stamp, tally
     if "order" in difference:
         ranks = {key: rank for rank, key in enumerate(difference["order"])}
         todos = todos.replaced_by(sorted(todos, key=lambda todo: ranks.get(todo.get("id"), len(ranks))))

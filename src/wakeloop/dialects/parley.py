@@ -201,7 +201,7 @@ def find_next_open(board: Board, key: int | str) -> Todo | None:
     rows, place = board.rows, board.rows.place_of(key)
     if place is None or count_running(rows):
         return None
-    for following in range(place + 1, min(place + SEARCH_SPAN, len(rows))):
+    for following in range(place + 1, min(place + SEARCH_SPAN, rows.size)):
         todo: Todo = rows[following]
         if is_open(todo):
             return todo
@@ -210,7 +210,7 @@ def find_next_open(board: Board, key: int | str) -> Todo | None:
 
 def _find_touched(outcome: Outcome) -> list[Todo]:
     """Return the items that a call wrote, in order."""
-    return list(filter(None, map(outcome.board.find, outcome.touched)))
+    return list(filter(None, map(outcome.board.rows.find, outcome.touched)))
 
 
 def _format_ids(keys: Iterable[int | str]) -> str:

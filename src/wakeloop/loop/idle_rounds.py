@@ -46,7 +46,7 @@ def count_idle_rounds(
     made = find_last_round(history)
     if not made:
         return 0
-    todo, faults = ledger.get("todo_calls", ()), ledger.get("faults", {})
+    todo, faults = set(ledger.get("todo_calls", ())), ledger.get("faults", {})
     pairs: list[Pair] = []
     written: list[Any] = []
     for call, result in made:

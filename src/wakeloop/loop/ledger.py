@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetPydanticSchema, TypeAdapter, ValidationError
+from pydantic_core import core_schema
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.errors import DamagedError
@@ -29,25 +30,19 @@ COST = 6  # its place in what is spent
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
-def _exactly(*kinds: type) -> AfterValidator:
-    """Check a list for values of these types, in this order."""
+def _exactly(*kinds: Any) -> GetPydanticSchema:
+    """Check a list for values of these types, in this order; as for a tuple, which calls no Python."""
 
-    def check(values: list[Any]) -> list[Any]:
-        if tuple(map(type, values)) != kinds:
-            raise ValueError("other values than these are noted here")
-        return values
+    def build(_: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.tuple_schema([handler.generate_schema(kind) for kind in kinds], strict=False)
 
-    return AfterValidator(check)
+    return GetPydanticSchema(build)
 
 
-def _check_known(values: list[Any]) -> list[Any]:
-    """Check that all numbers but the cost are known."""
-    if None in values[:COST] + values[COST + 1 :]:
-        raise ValueError("other values than these are noted here")
-    return values
-
-
-Numbers = Annotated[list[Count | None], Field(min_length=7, max_length=8), AfterValidator(_check_known)]
+_SPENT = (*[Count] * COST, Count | None)  # the cost may be unknown
+Numbers = (
+    Annotated[list[Count | None], _exactly(*_SPENT)] | Annotated[list[Count | None], _exactly(*_SPENT, Count)]
+)
 
 
 class Cleared(TypedDict, total=False):

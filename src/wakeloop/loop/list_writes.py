@@ -29,7 +29,7 @@ def _note_given_up(notes: Ledger, before: Board, outcome: Outcome) -> None:
     given_up: dict[str, GivenUp] = {}
     after = outcome.board
     for key in outcome.touched:
-        old, new = before.find(key), after.find(key)
+        old, new = before.rows.find(key), after.rows.find(key)
         if new is None or (old is not None and old["status"] == new["status"]):
             continue
         if new["status"] == "blocked":

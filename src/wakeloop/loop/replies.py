@@ -134,7 +134,8 @@ def find_external_calls(notes: Ledger, calls: Sequence[Any]) -> list[Any]:
 
     That is the `fault` for which it does not run, or the `review` that it waits for.
     """
-    todo, faults, reviews = notes.get("todo_calls", ()), notes.get("faults", {}), notes.get("reviews", {})
+    todo = set(notes.get("todo_calls", ()))
+    faults, reviews = notes.get("faults", {}), notes.get("reviews", {})
     outside = []
     for call in calls:
         if call["id"] not in todo:

@@ -43,13 +43,15 @@ from wakeloop.todos.verification import prune_refusals, with_status
 
 @dataclass(frozen=True)
 class PlayedRound:
-    """A round's todo calls, the list before them, and in which superstep they were made.
+    """A round's todo calls, all that its reply made, the list before them, and their superstep.
 
-    The `others`, calls next to the todo calls, waited for the plan: they run now, or are answered. `unseen`
-    is what the model has not seen of the list.
+    `notes` are those of the reply. The `others`, calls next to the todo calls, waited for the plan: they run
+    now, or are answered. `unseen` is what the model has not seen of the list.
     """
 
+    notes: Ledger
     calls: list[Any]
+    made: Sequence[ToolCall]
     before: Board
     others: list[Any]
     step: int
@@ -84,15 +86,15 @@ class ValidateTodos(ToolAnsweringNode):
 
     def calls_to_answer(self, state: TodoState) -> list[ToolCall]:
         """Return the round's todo calls from the last reply."""
-        wanted = set(copy_ledger(state).get("todo_calls", ()))
-        calls = [call for call in last_calls(state["messages"]) if call["id"] in wanted]
-        return find_unanswered(calls, state["messages"])
+        return find_todo_calls(copy_ledger(state), state, last_calls(state["messages"]))
 
     def play(self, state: TodoState, step: int) -> Generator[Question, str | None, dict[str, Any]]:
         """Play the round, or put open items to the verifier once its calls are answered."""
-        if copy_ledger(state).get("check") and not self.calls_to_answer(state):
+        notes, made = copy_ledger(state), last_calls(state["messages"])
+        calls = find_todo_calls(notes, state, made)
+        if notes.get("check") and not calls:
             return self.check_open_items(state)
-        return self.play_round(state, step)
+        return self.play_round(state, notes, calls, made, step)
 
     def check_open_items(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
         """Put open items to the verifier, and complete those that it finds done; the others stay silent."""
@@ -140,10 +142,11 @@ class ValidateTodos(ToolAnsweringNode):
         said = with_list_stamp(said, stamp_items(after.todos))
         return {"messages": [said], "todos": {**changed, "own": True}, "todo_ledger": ledger}
 
-    def play_round(self, state: TodoState, step: int) -> Generator[Question, str | None, dict[str, Any]]:
+    def play_round(
+        self, state: TodoState, notes: Ledger, calls: list[Any], made: Sequence[ToolCall], step: int
+    ) -> Generator[Question, str | None, dict[str, Any]]:
         """Play the round; return the update, or the notes to store before a plan is shown."""
-        ledger, calls = copy_ledger(state), self.calls_to_answer(state)
-        notes: Ledger = {**ledger}
+        ledger: Ledger = {**notes}
         todos, written = state["todos"], adopt_list(state["todos"], ledger)
         board = Board(
             todos=todos if written is None else written,
@@ -162,14 +165,14 @@ class ValidateTodos(ToolAnsweringNode):
         )
         operations = [self.read_operation(call, board, ledger) for call in calls]
         verified = self.verifier.verify is not None
-        judged = yield from play_reviewed_round(board, operations, rules, notes, verified=verified)
+        judged = yield from play_reviewed_round(board, operations, rules, {**notes}, verified=verified)
         if not isinstance(judged, ReviewedRound):
             if "unseen" in ledger:
                 judged["unseen"] = ledger["unseen"]
             return {"todo_ledger": judged}
-        others = find_external_calls(ledger, last_calls(state["messages"])) if "plan" in ledger else ()
+        others = find_external_calls(ledger, made) if "plan" in ledger else ()
         waiting = find_unanswered(others, state["messages"])
-        played = PlayedRound(calls, board, waiting, step, ledger.get("unseen"))
+        played = PlayedRound(notes, calls, made, board, waiting, step, ledger.get("unseen"))
         return self.write_outcomes(state, played, judged)
 
     def read_operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
@@ -197,8 +200,8 @@ class ValidateTodos(ToolAnsweringNode):
 
     def write_outcomes(self, state: TodoState, played: PlayedRound, judged: ReviewedRound) -> dict[str, Any]:
         """Turn the outcomes into tool results, the list's changes, counters and events."""
-        calls, before = played.calls, played.before
-        ledger = copy_ledger(state)
+        before = played.before
+        ledger: Ledger = {**played.notes}
         if played.unseen is not None:
             ledger["unseen"] = played.unseen
         settings, after = settings_in_force(self.settings, ledger), judged.board
@@ -207,9 +210,9 @@ class ValidateTodos(ToolAnsweringNode):
         if after.refusals:
             ledger["refusals"] = prune_refusals(after)
         outcomes = self.mark_rejected(judged, settings)
-        self.note_outcomes(ledger, before, outcomes, last_calls(state["messages"]))
+        self.note_outcomes(ledger, before, outcomes, played.made)
         note_completed(ledger, before.todos, after.todos, settings, verified=self.verifier.verify is not None)
-        results = self.render_results(state, calls, outcomes, ledger)
+        results = self.render_results(played, outcomes, ledger)
         self.update_unseen(ledger, before, judged, outcomes, results)
         if results and settings.max_idle_rounds:
             # Idle rounds are counted from the messages alone; this notes how far the list had come before.
@@ -234,7 +237,7 @@ class ValidateTodos(ToolAnsweringNode):
         if not (changed or by_hand):
             return {}
         written: Changes = write_all(after.todos) if by_hand else {**changed, "own": True}
-        if "plan" not in ledger and len(last_calls(state["messages"])) > len(played.calls):
+        if "plan" not in ledger and len(played.made) > len(played.calls):
             written["step"] = played.step  # calls beside it may write the list, too
         results[-1] = with_list_stamp(results[-1], stamp_after(state["todos"], written, after.todos))
         stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
@@ -276,12 +279,12 @@ class ValidateTodos(ToolAnsweringNode):
             note_own_write(ledger, before.todos, after.todos)
 
     def render_results(
-        self, state: TodoState, calls: list[Any], outcomes: Sequence[Outcome], ledger: Ledger
+        self, played: PlayedRound, outcomes: Sequence[Outcome], ledger: Ledger
     ) -> list[ToolMessage]:
         """Return one result per call, and note which message shows the list now."""
-        others = len(last_calls(state["messages"])) > len(calls)
+        others = len(played.made) > len(played.calls)
         results: list[ToolMessage] = []
-        for call, outcome in zip(calls, outcomes, strict=True):
+        for call, outcome in zip(played.calls, outcomes, strict=True):
             result = self.render_result(call, replace(outcome, has_other_calls=others), ledger)
             results.append(result)
             if outcome.wrote:
@@ -341,3 +344,9 @@ class ValidateTodos(ToolAnsweringNode):
             text = self.dialect.render_result(outcome)
             status = "success" if isinstance(outcome.operation, Show) or outcome.wrote else "error"
         return tool_result(call, text, status)
+
+
+def find_todo_calls(notes: Ledger, state: TodoState, made: Sequence[ToolCall]) -> list[ToolCall]:
+    """Return those of the last reply's calls that go to the list and have no result yet."""
+    wanted = set(notes.get("todo_calls", ()))
+    return find_unanswered([call for call in made if call["id"] in wanted], state["messages"])

@@ -60,5 +60,7 @@ class NewestChannel(LastValue[Any]):
 
     def update(self, values: Sequence[Any]) -> bool:
         """Apply the values in the order of their tasks."""
+        if not values:
+            return False
         old = self.value if self.is_available() else None
-        return super().update([self.merge_values(old, values)] if values else [])
+        return super().update([self.merge_values(old, values)])

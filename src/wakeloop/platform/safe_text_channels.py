@@ -15,8 +15,10 @@ class SafeTextChannel(LastValue[Any]):
 
     def update(self, values: Sequence[Any]) -> bool:
         """Take the value, without what savers cannot store."""
-        safe = [storable_text(value) if isinstance(value, str) else value for value in values]
-        return super().update(safe)
+        changed = super().update(values)
+        if changed and isinstance(self.value, str):
+            self.value = storable_text(self.value)
+        return changed
 
 
 class SafeTextReducerChannel(BinaryOperatorAggregate[Any]):
@@ -27,7 +29,7 @@ class SafeTextReducerChannel(BinaryOperatorAggregate[Any]):
     def update(self, values: Sequence[Any]) -> bool:
         """Apply the reducer."""
         changed = super().update(values)
-        if isinstance(self.value, str):
+        if changed and isinstance(self.value, str):
             self.value = storable_text(self.value)
         return changed
 

@@ -95,12 +95,12 @@ def _find_updates(old: Sequence[Todo], new: Sequence[Todo]) -> list[Todo] | None
 
 def check_changes(difference: Mapping[str, Any]) -> None:
     """Refuse changes with items or ids that no list may have. Raises `OperationRefused`."""
-    for name in ("all", "put"):
-        for todo in read_list(difference.get(name, ())):
+    for name in difference.keys() & {"all", "put"}:
+        for todo in read_list(difference[name]):
             if "id" not in todo:
                 raise OperationRefused(f"todos has an item without an id under {name!r}")
-    for name in ("drop", "order"):
-        keys = difference.get(name, ())
+    for name in difference.keys() & {"drop", "order"}:
+        keys = difference[name]
         if not (isinstance(keys, list | tuple) and all(map(is_id, keys))):
             raise OperationRefused(f"todos has {name!r} {shorten(repr(keys))}; it must be a list of ids")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, cast
+from typing import Literal
 
 from wakeloop.todos.items import Status, Todo
 from wakeloop.todos.rows import Rows
@@ -88,26 +88,25 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The state of a list: items, goal, next number, and how often the verifier refused which item."""
+    """The state of a list: items, goal, next number, and how often the verifier refused which item.
+
+    `rows` are the items with their index by id and their counts by status.
+    """
 
     todos: Sequence[Todo] = ()
     goal: str = ""
     next_id: int = 1
     refusals: Mapping[str, int] = field(default_factory=dict)
+    rows: Rows = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.todos, Rows):
-            object.__setattr__(self, "todos", Rows(self.todos))
-
-    @property
-    def rows(self) -> Rows:
-        """The items with their index by id and their counts by status."""
-        return cast(Rows, self.todos)
+        rows = self.todos if isinstance(self.todos, Rows) else Rows(self.todos)
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "todos", rows)
 
     def find(self, key: int | str) -> Todo | None:
         """Return the item with this id; 1 and "1" are the same."""
-        place = self.rows.place_of(key)
-        return None if place is None else cast(Todo, self.rows[place])
+        return self.rows.find(key)
 
     def with_item(self, todo: Todo) -> "Board":
         """Return a board in which this item replaces the one with its id."""

@@ -227,9 +227,9 @@ def _change_item(
 
 def _apply_change(board: Board, change: Change) -> tuple[Todo, Todo]:
     """Return an item before and after a change. Raises `OperationRefused`."""
-    old = board.find(change.id)
+    old = board.rows.find(change.id)
     if old is None and change.as_shown:
-        old = board.find(_strip_id_marks(change.id))
+        old = board.rows.find(_strip_id_marks(change.id))
     if old is None:
         # A model that guessed gets the ids that exist, but not so many that they fill its context.
         keys = map(itemgetter("id"), islice(board.todos, MAX_LISTED_IDS))

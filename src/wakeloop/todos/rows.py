@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from wakeloop.todos.items import Todo, is_open
+from wakeloop.todos.items import Todo, change_tally, is_open
 
 T = TypeVar("T")
 RowGroups = tuple[tuple[tuple[Todo, ...], ...], ...]
@@ -22,13 +22,14 @@ class _Index:
     """Places by id and by content, shared by boards of one round and filled on demand.
 
     Each of these boards extends the one before. `end` is the size of the longest, `lookups` counts how often
-    an id was looked up, `indexed` how many items are in `by_content`.
+    an id was looked up, `indexed` how many items are in `by_content`. `hints` are places by id that the list
+    knew before; they may be those of another list, so each is verified.
     """
 
-    __slots__ = ("by_content", "by_id", "end", "indexed", "lookups")
+    __slots__ = ("by_content", "by_id", "end", "hints", "indexed", "lookups")
 
-    def __init__(self, end: int) -> None:
-        self.end = end
+    def __init__(self, end: int, hints: Mapping[Any, int]) -> None:
+        self.end, self.hints = end, hints
         self.lookups = 0
         self.by_id: dict[str, int] = {}
         self.indexed = 0
@@ -49,8 +50,8 @@ class Rows(Sequence[Todo]):
         whole = tuple(items)
         self.groups = _split_blocks(_split_blocks(whole))
         self.size = len(whole)
-        self.lookup = _Index(self.size)
-        self.tally = _count_statuses(whole)
+        self.lookup = _Index(self.size, getattr(items, "places", {}))
+        self.tally = getattr(items, "tally", None) or _count_statuses(whole)
 
     def _make_next(self, groups: RowGroups, size: int, tally: Mapping[str, int], index: _Index) -> "Rows":
         new = object.__new__(Rows)
@@ -76,9 +77,17 @@ class Rows(Sequence[Todo]):
     def __repr__(self) -> str:
         return repr(tuple(self))
 
+    def find(self, key: int | str) -> Todo | None:
+        """Return the item with this id, or None; 1 and "1" are the same."""
+        place = self.place_of(key)
+        return None if place is None else self[place]
+
     def place_of(self, key: int | str) -> int | None:
         """Return the place of the item with this id, or None; 1 and "1" are the same."""
         name, index = str(key), self.lookup
+        hint = index.hints.get(key)
+        if hint is not None and hint < self.size and self[hint]["id"] == key:
+            return hint
         index.lookups += 1
         if index.lookups <= SCANS_BEFORE_INDEX:
             for place, todo in enumerate(self):
@@ -123,12 +132,9 @@ class Rows(Sequence[Todo]):
         )
         group = self.groups[in_groups]
         block = group[in_group]
-        before, after = block[in_block]["status"], todo["status"]
+        tally = change_tally(self.tally, block[in_block], todo)
         group = _replace_part(group, in_group, _replace_part(block, in_block, todo))
         groups = _replace_part(self.groups, in_groups, group)
-        tally = self.tally
-        if before != after:
-            tally = {**tally, before: tally[before] - 1, after: tally.get(after, 0) + 1}
         return self._make_next(groups, self.size, tally, self.lookup)
 
     def with_appended(self, items: Sequence[Todo]) -> "Rows":
@@ -138,7 +144,7 @@ class Rows(Sequence[Todo]):
         size = self.size + len(items)
         index = self.lookup
         if index.end != self.size:  # another board was extended from here, so the index has its items
-            index = _Index(size)
+            index = _Index(size, {})
         index.end = size
         tally = {**self.tally, **(Counter(self.tally) + _count_statuses(items))}
         blocks = (*full, *_split_blocks((*last, *items)))
@@ -150,7 +156,7 @@ def _count_statuses(items: Sequence[Todo]) -> Counter[str]:
 
 
 def _split_blocks(parts: tuple[T, ...]) -> tuple[tuple[T, ...], ...]:
-    return tuple(parts[at : at + BLOCK_SIZE] for at in range(0, len(parts), BLOCK_SIZE))
+    return tuple([parts[at : at + BLOCK_SIZE] for at in range(0, len(parts), BLOCK_SIZE)])
 
 
 def _replace_part(parts: tuple[T, ...], place: int, part: T) -> tuple[T, ...]:
