@@ -1,5 +1,6 @@
 """The channel of the conversation: its list and its reducer."""
 
+import json
 from collections.abc import Iterable, Sequence
 from copy import copy
 from hashlib import blake2s
@@ -26,15 +27,18 @@ REMOVE_ALL_MESSAGES = "__remove_all__"
 class Messages(IndexedList[Any]):
     """The conversation, with an index by message id, and by call id for tool results.
 
-    The first `legal_count` messages are known to be legal: every call has its result.
+    The first `legal_count` messages are known to be legal: every call has its result. The calls of the first
+    `noted_count` messages are in `made`, perhaps with some of other copies.
     """
 
-    __slots__ = ("legal_count",)
+    __slots__ = ("legal_count", "made", "noted_count")
     legal_count: int
+    noted_count: int
+    made: set[int]
 
     def __init__(self, items: Iterable[Any] = (), where: dict[Any, int] | None = None) -> None:
         super().__init__(items, {} if where is None else where)
-        self.legal_count = 0
+        self.legal_count, self.noted_count, self.made = 0, 0, set()
         if where is None:  # built here, since `key` would cost a call per message
             for place, message in enumerate(self):
                 self.places[message.id] = place
@@ -43,7 +47,7 @@ class Messages(IndexedList[Any]):
 
     def __copy__(self) -> Self:
         new = super().__copy__()
-        new.legal_count = self.legal_count
+        new.legal_count, new.noted_count, new.made = self.legal_count, self.noted_count, self.made
         return new
 
     @staticmethod
@@ -57,6 +61,7 @@ class Messages(IndexedList[Any]):
         # A replaced message makes everything after it unknown again.
         if place < self.legal_count:
             self.legal_count = self.round_start(place)
+        self.noted_count = min(self.noted_count, place)
         if item.type == "tool":
             self.places["call", item.tool_call_id] = place
         return place
@@ -79,6 +84,17 @@ class Messages(IndexedList[Any]):
         self.places["made", call_id] = place  # the place was another copy's, or its message is gone
         return False
 
+    def may_repeat(self, calls: Iterable[Any], place: int) -> bool:
+        """Tell whether one of these calls may be like one that a message before this place made.
+
+        False is certain. So most rounds, which repeat nothing, need not read the history.
+        """
+        for message in self[self.noted_count : place]:
+            for call in getattr(message, "tool_calls", ()):
+                self.made.add(_hash_call(call))
+        self.noted_count = max(self.noted_count, place)
+        return any(_hash_call(call) in self.made for call in calls)
+
     def has_result(self, call_id: str) -> bool:
         """Return whether the conversation has a result for a call with this id."""
         place = self.places.get(("call", call_id))
@@ -87,6 +103,14 @@ class Messages(IndexedList[Any]):
         # The place may be another copy's. Usually it is right, so look there before the scan.
         in_order = chain(self[place : place + 1], self)
         return any(getattr(message, "tool_call_id", None) == call_id for message in in_order)
+
+
+def _hash_call(call: Any) -> int:
+    """Return a number that is the same for calls with equal arguments; for odd ones, by the name alone."""
+    try:
+        return hash((call["name"], json.dumps(call["args"], sort_keys=True, default=str)))
+    except (TypeError, ValueError, RecursionError):
+        return hash(call["name"])
 
 
 def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:

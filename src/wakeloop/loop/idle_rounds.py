@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
+from wakeloop.channels.conversation import Messages
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.progress import (
     FINGERPRINT_LENGTH,
@@ -42,8 +43,7 @@ def count_idle_rounds(
     asked_for = ledger.get("plan") == "rejected" or "outdated" in ledger
     if not settings.max_idle_rounds or "nag" not in ledger or asked_for:
         return 0
-    history = activation_messages(messages)
-    made = find_last_round(history)
+    made = find_last_round(activation_messages(messages))
     if not made:
         return 0
     todo, faults = set(ledger.get("todo_calls", ())), ledger.get("faults", {})
@@ -55,7 +55,7 @@ def count_idle_rounds(
         elif call["id"] not in faults:
             pairs.append((call, result))
     # both are asked in any case: each keeps notes of what it has seen
-    is_new = _has_new_result(messages, ledger, pairs, history, todo_tools)
+    is_new = _has_new_result(messages, ledger, pairs, todo_tools)
     has_grown = _has_grown(ledger, todos, written)
     if is_new or has_grown or any(polls(tools.get(call["name"])) for call, _ in pairs):
         ledger.pop("idle_rounds", None)
@@ -153,17 +153,23 @@ def _has_new_result(
     messages: Sequence[AnyMessage],
     ledger: Ledger,
     made: Sequence[Pair],
-    history: Iterable[AnyMessage],
     todo_tools: Collection[str],
 ) -> bool:
     """Tell whether a call came with a result that is not among the last pairs of the activation.
 
-    Nothing is noted until a call comes a second time: the pairs are then read off the `history`.
+    Nothing is noted until a call comes a second time: the pairs are then read off the history.
     """
     if not made:
         return False
     known = ledger.get("pairs")
     if known is None:
+        calls = [call for call, _ in made]
+        if isinstance(messages, Messages) and not messages.may_repeat(
+            calls, messages.round_start(len(messages) - 1)
+        ):
+            return True
+        history = activation_messages(messages)
+        find_last_round(history)  # which is not part of what came before it
         earlier = _collect_calls(history, todo_tools)
         called = [(call["name"], call["args"]) for call in earlier]
         if not any((call["name"], call["args"]) in called for call, _ in made):

@@ -95,8 +95,11 @@ def find_last_round(newest_first: Iterable[AnyMessage]) -> list[Pair]:
         if isinstance(message, ToolMessage):
             results[message.tool_call_id] = message
         elif isinstance(message, AIMessage) and message.tool_calls:
-            answered = (call for call in message.tool_calls if call["id"] in results)
-            return [(call, results[call["id"] or ""]) for call in answered]
+            pairs: list[Pair] = []
+            for call in message.tool_calls:
+                if call["id"] in results:
+                    pairs.append((call, results[call["id"] or ""]))
+            return pairs
     return []
 
 
