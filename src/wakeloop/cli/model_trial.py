@@ -58,8 +58,7 @@ class ModelTrial:
             {TRIAL_TOOL["function"]["name"]: TRIAL_TOOL},
             used=lambda _: False,
             known=lambda _: False,
-            cut_call=_CUT,
-            no_text="",
+            fill=lambda _: _CUT,
             broken_arguments=watcher.broken_arguments,
             must_finish=watcher.must_finish,
         )

@@ -152,16 +152,17 @@ class Dialect:
         `OperationRefused` if they break a rule of the dialect (a soft error).
         """
         try:
-            return self.to_operation(self._get_tool(name).model_validate(args))
+            return self.to_operation(self._tools_by_name[name].model_validate(args))
         except ValidationError as error:
             raise InvalidArguments(self.explain_misfit(name, error)) from None
 
     def explain_misfit(self, name: str, error: ValidationError) -> str:
         """Return what is wrong with a call: the place, the value, and the allowed values."""
-        return f"{name}: {explain_validation_error(self._get_tool(name), error)}"
+        return f"{name}: {explain_validation_error(self._tools_by_name[name], error)}"
 
-    def _get_tool(self, name: str) -> type[BaseModel]:
-        return next(tool for tool in self.tools if tool_name(tool) == name)
+    @computed_once
+    def _tools_by_name(self) -> dict[str, type[BaseModel]]:
+        return {tool_name(tool): tool for tool in self.tools}
 
     def to_operation(self, call: Any) -> Operation:
         """Return the operation of a call that fits its schema."""

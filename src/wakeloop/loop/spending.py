@@ -38,7 +38,7 @@ def read_totals(notes: Ledger) -> Totals:
 
 def write_totals(notes: Ledger, spent: Totals) -> None:
     """Note the totals, each within what a checkpoint can hold."""
-    numbers = [value if value is None else min(value, MAX_NUMBER - 1) for value in spent]
+    numbers = [None if value is None else min(value, MAX_NUMBER - 1) for value in spent]
     notes["spent"] = numbers if spent.estimated else numbers[:-1]
 
 
@@ -120,7 +120,7 @@ def add_round(notes: Ledger, messages: Sequence[AnyMessage]) -> None:
 
 def find_spent_budget(notes: Ledger, settings: LoopSettings) -> Budget | None:
     """Return the first budget that is reached; None if none is."""
-    for reason, _, spent, most in _iterate_budgets(notes, settings):
+    for reason, _, spent, most in _iterate_budgets(read_totals(notes), settings):
         if spent >= most:
             return reason
     return None
@@ -128,7 +128,10 @@ def find_spent_budget(notes: Ledger, settings: LoopSettings) -> Budget | None:
 
 def report_spent(notes: Ledger) -> ActivationSpending:
     """Return what is spent, in the form of a session and an event."""
-    spent = read_totals(notes)
+    return _report(read_totals(notes))
+
+
+def _report(spent: Totals) -> ActivationSpending:
     return {
         "requests": spent.requests,
         "input": spent.input,
@@ -143,14 +146,14 @@ def report_spent(notes: Ledger) -> ActivationSpending:
 
 def build_spent_event(notes: Ledger, settings: LoopSettings, paid: RequestSpending) -> SpentEvent:
     """Return the event after a request: what it took, what is spent, and the budget nearest to its end."""
-    share, nearest = 0.0, None
-    for _, name, spent, most in _iterate_budgets(notes, settings):
+    totals, share, nearest = read_totals(notes), 0.0, None
+    for _, name, spent, most in _iterate_budgets(totals, settings):
         if nearest is None or spent / most > share:
             share, nearest = spent / most, name
     event: SpentEvent = {
         "type": "spent",
         "exchange": paid,
-        "spent": report_spent(notes),
+        "spent": _report(totals),
         "nearest": nearest,
         "share": share,
         "budget": notes.get("budget", 0),
@@ -161,9 +164,8 @@ def build_spent_event(notes: Ledger, settings: LoopSettings, paid: RequestSpendi
     return event
 
 
-def _iterate_budgets(notes: Ledger, settings: LoopSettings) -> Iterator[tuple[Budget, str, float, float]]:
+def _iterate_budgets(spent: Totals, settings: LoopSettings) -> Iterator[tuple[Budget, str, float, float]]:
     """Yield each budget that is set: its reason, its name, what is spent, and the most."""
-    spent = read_totals(notes)
     if (most := settings.max_requests) is not None:
         yield "request_budget", "requests", spent.requests, most
     if (most := settings.max_tokens) is not None:

@@ -119,9 +119,12 @@ def is_unreadable_call(error: BaseException | None) -> bool:
 
 def _read_signs(message: AIMessage) -> set[Sign | None]:
     """Return what the finish reasons of a reply say."""
-    metadata = message.response_metadata
-    reasons = [metadata[name] for name in REASON_KEYS if metadata.get(name) is not None]
-    return {FINISH_REASONS.get(_normalize_reason(reason)) for reason in reasons}
+    signs: set[Sign | None] = set()
+    for name in REASON_KEYS:
+        reason = message.response_metadata.get(name)
+        if reason is not None:
+            signs.add(FINISH_REASONS.get(_normalize_reason(reason)))
+    return signs
 
 
 def _normalize_reason(value: Any) -> str:
@@ -146,7 +149,13 @@ def _is_filtered(metadata: Mapping[str, Any]) -> bool:
 
 def refusal_text(message: AIMessage) -> str:
     """Return the text of a refusal, which OpenAI sends as a field or as a block; "" without one."""
-    blocks = message.content if isinstance(message.content, list) else []
-    refusals = [block for block in blocks if isinstance(block, dict) and block.get("type") == "refusal"]
-    found = [part.get("refusal") for part in (message.additional_kwargs, *refusals)]
-    return "\n\n".join(text.strip() for text in found if isinstance(text, str) and text.strip())
+    parts = [message.additional_kwargs]
+    for block in message.content if isinstance(message.content, list) else ():
+        if isinstance(block, dict) and block.get("type") == "refusal":
+            parts.append(block)
+    found: list[str] = []
+    for part in parts:
+        text = part.get("refusal")
+        if isinstance(text, str) and text.strip():
+            found.append(text.strip())
+    return "\n\n".join(found)

@@ -63,8 +63,7 @@ def read_reply(
     tools: Mapping[str, Any],
     used: Callable[[str], bool],
     known: Callable[[str], bool],
-    cut_call: str,
-    no_text: str,
+    fill: Callable[[str], str],
     broken_arguments: BrokenArguments = MappingProxyType({}),
     *,
     must_finish: bool = False,
@@ -81,8 +80,7 @@ def read_reply(
         tools: The model's other tools, by name.
         used: Whether the thread already has a call id.
         known: Whether the thread already has a message id.
-        cut_call: The result of every call in a reply that was cut.
-        no_text: The text of a refusal that has none.
+        fill: Return one of the package's prompts by its name.
         broken_arguments: Arguments that broke off in a stream and were parsed as if they were whole.
         must_finish: Whether the reply is a stream that has to say how it ended.
         may_call: Whether the request allowed calls.
@@ -90,11 +88,11 @@ def read_reply(
         is_copied: Whether a string is the result of a todo call that was not made in this turn.
         runs_printed: Whether calls that are printed as text become real ones.
     """
-    if may_call and promises_call(raw):
+    if may_call and not raw.tool_calls and promises_call(raw):
         raw = with_legacy_call(raw)
     problem = reply_problem(raw, must_finish=must_finish)
     if problem == "refused":
-        return _read_refusal(raw, known, no_text)
+        return _read_refusal(raw, known, fill("no_text"))
     todo_names = dialect.tool_names if dialect is not None else frozenset()
     there = {*todo_names, *tools}
     end: ReplyEnd | None = None
@@ -115,8 +113,9 @@ def read_reply(
         key, name = call["id"] or "", find_repeated_name(original["name"] or "unknown", there)
         name = fix_surrogates(name)
         names[key] = name
-        fault: str | None = cut_call
-        if problem != "cut":
+        if problem == "cut":
+            fault: str | None = fill("cut_call")
+        else:
             fault = _find_fault(name, call, broken.get(key), dialect, tools)
         if fault:
             faults[key] = shorten(fix_surrogates(fault), MAX_REFUSAL_LENGTH)
@@ -243,7 +242,7 @@ def misfit_error(dialect: Dialect, name: str, args: Mapping[str, Any]) -> str | 
 def _make_stored_message(raw: AIMessage, pairs: Sequence[Pair], known: Callable[[str], bool]) -> AIMessage:
     """Return the reply as the history stores it: with these calls, a new id if needed, and no mark."""
     update: dict[str, Any] = storable_fields(raw)
-    content = make_storable(raw.content)
+    content = make_storable(raw.content) if raw.content else raw.content
     if content != raw.content:
         update["content"] = content
     if not raw.id or known(raw.id) or fix_surrogates(raw.id) != raw.id:

@@ -36,6 +36,7 @@ from wakeloop.model.legality import is_legal
 from wakeloop.model.length_refusals import LengthRefusal
 from wakeloop.model.usage import count_characters
 from wakeloop.model.wire_order import RepairTexts, join_system_prompt, make_legal
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import ClearedEvent
@@ -79,6 +80,11 @@ class Request:
         self.writes: list[BaseMessage] = []
         self.update: dict[str, Any] = {}
         self.summaries = frozenset(ledger.get("summaries", ()))
+
+    @computed_once
+    def instructions(self) -> str:
+        """The dialect's part of the system prompt."""
+        return self.dialect.instructions(self.settings)
 
     def fill_prompt(self, name: str, **blanks: Any) -> str:
         """Return one of the package's prompts, with the overrides of these settings."""
@@ -335,7 +341,7 @@ class Request:
 
     def count_characters(self) -> int:
         """Estimate what is sent: the characters of the history as the model sees it, and the instructions."""
-        return len(self.dialect.instructions(self.settings)) + self.count_history()
+        return len(self.instructions) + self.count_history()
 
     def count_sent(self) -> int:
         """Count the characters of the system prompt and the history as they are sent."""
@@ -358,13 +364,12 @@ class Request:
 
     def cached_system_prompt(self, head: Sequence[SystemMessage], systems: Systems) -> SystemMessage | None:
         """Return the system prompt, joined once for the same system messages and instructions."""
-        instructions = self.dialect.instructions(self.settings)
-        key = (instructions, *(str(message.content) for message in head))
+        key = (self.instructions, *[str(message.content) for message in head])
         if key in systems:
             return systems[key]
         if len(systems) > REMEMBERED_PROMPTS:
             systems.clear()
-        return systems.setdefault(key, join_system_prompt(head, instructions))
+        return systems.setdefault(key, join_system_prompt(head, self.instructions))
 
 
 def _give_id(message: Any) -> Any:

@@ -23,6 +23,8 @@ def storable_fields(raw: AIMessage) -> dict[str, Any]:
     changed: dict[str, Any] = {}
     for name in _METADATA:
         value = getattr(raw, name)
+        if not value:
+            continue
         stored = make_storable(value)
         if stored != value:
             changed[name] = stored
@@ -80,9 +82,11 @@ def make_sendable(message: BaseMessage) -> BaseMessage:
 
     Other values become strings. In the content, bytes and models are left to the client.
     """
+    values = [getattr(message, name, None) for name in _SENT_FIELDS]
+    if is_plain_json(values):
+        return message
     update = {}
-    for name in _SENT_FIELDS:
-        value = getattr(message, name, None)
+    for name, value in zip(_SENT_FIELDS, values, strict=True):
         if not value or (isinstance(value, dict | list) and is_plain_json(value)):
             continue
         sendable = _make_json(value, is_content=name == "content")

@@ -39,7 +39,7 @@ def clean_tool_message(message: BaseMessage) -> BaseMessage:
         update["id"] = new_id()
     for name in _STORED_FIELDS:
         value = getattr(message, name, None)
-        if value is None:
+        if value is None or (isinstance(value, str | dict) and not value):
             continue
         stored = make_storable(value)
         if stored is not value and stored != value:  # an artifact may be an array

@@ -41,6 +41,8 @@ def strip_thoughts(text: str) -> str:
     ('42', '')
     """
     rest = text.strip()
+    if not rest:
+        return rest
     if not rest.startswith(_SIGNS):
         return _strip_unopened(rest)
     while (after := _skip_thought(rest)) is not None:

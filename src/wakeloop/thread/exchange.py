@@ -159,6 +159,8 @@ class Exchange:
 
     def add_steered_words(self, request: Request) -> None:
         """Put the words that a person has steered in into the request."""
+        if not self.entries:
+            return
         if words := build_steered_messages(self.entries, self.messages, request.fill_prompt("continued")):
             request.store_writes(words)
             restart_counts(self.ledger, self.settings, some_open=count_open(self.todos))
@@ -289,8 +291,7 @@ class Exchange:
             self.context.tools,
             used=self.index.has_result,
             known=self.has_message,
-            cut_call=self.request.fill_prompt("cut_call"),
-            no_text=self.request.fill_prompt("no_text"),
+            fill=self.request.fill_prompt,
             broken_arguments=watcher.broken_arguments,
             must_finish=watcher.must_finish,
             may_call=may_call,

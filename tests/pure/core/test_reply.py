@@ -38,8 +38,7 @@ def read(
         dict.fromkeys(tools, look),
         lambda key: key in used,
         lambda key: key in known,
-        CUT,
-        "(no text)",
+        {"cut_call": CUT, "no_text": "(no text)"}.__getitem__,
         **more,
     )
 
