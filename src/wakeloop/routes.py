@@ -25,10 +25,9 @@ def after_call_model(state: NotesAndReply) -> list[Send | str]:
     calls = find_unanswered(last_calls(messages), messages) if "nag" in notes else ()
     if not calls:  # also notes of a round, but no calls: edited by hand
         return ["finalization_guard"]
-    wanted = set(notes.get("todo_calls", ()))
-    todo = ["validate_todos"] if any(call["id"] in wanted for call in calls) else []
-    outside = [] if "plan" in notes else find_external_calls(notes, calls)
-    return [*send_calls(outside), *todo]
+    outside = find_external_calls(notes, calls)
+    todo = ["validate_todos"] if len(outside) < len(calls) else []
+    return [*([] if "plan" in notes else send_calls(outside)), *todo]
 
 
 def send_calls(calls: Sequence[dict[str, Any]]) -> list[Send]:

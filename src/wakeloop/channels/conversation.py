@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from hashlib import blake2s
 from itertools import chain
-from typing import Any, Self
+from operator import attrgetter
+from typing import Any
 
 from langchain_core.messages import (
     AnyMessage,
@@ -35,6 +36,8 @@ class Messages(IndexedList[Any]):
     legal_count: int
     noted_count: int
     made: set[int]
+    copied = ("places", "legal_count", "noted_count", "made")
+    key = attrgetter("id")
 
     def __init__(self, items: Iterable[Any] = (), where: dict[Any, int] | None = None) -> None:
         super().__init__(items, {} if where is None else where)
@@ -44,16 +47,6 @@ class Messages(IndexedList[Any]):
                 self.places[message.id] = place
                 if message.type == "tool":
                     self.places["call", message.tool_call_id] = place
-
-    def __copy__(self) -> Self:
-        new = super().__copy__()
-        new.legal_count, new.noted_count, new.made = self.legal_count, self.noted_count, self.made
-        return new
-
-    @staticmethod
-    def key(item: Any) -> Any:
-        """Return a message's id."""
-        return item.id
 
     def upsert(self, item: Any) -> int:
         """Replace the message with the same id in its place, or append the message. Return its place."""
@@ -126,12 +119,14 @@ def merge_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[A
     """
     merged = copy(state) if isinstance(state, Messages) else Messages(_load_messages(state))
     for write in writes:
-        items = [_to_message(item) for item in (write if isinstance(write, list) else [write])]
-        if any(isinstance(item, RemoveMessage) for item in items):
-            merged = _remove_messages(merged, items)
+        items = [*map(_to_message, write if isinstance(write, list) else [write])]
+        for item in items:
+            if isinstance(item, RemoveMessage):
+                merged = _remove_messages(merged, items)
+                break
         else:
             for item in items:
-                merged.upsert(_ensure_id(item, len(merged)))
+                merged.upsert(item if item.id else _with_id(item, len(merged)))
     return merged
 
 
@@ -164,7 +159,7 @@ def _remove_messages(merged: Messages, items: Sequence[BaseMessage]) -> Messages
             elif item.id in where:
                 kept[where.pop(item.id)] = None  # a gap, so that the other places stay right
             continue
-        message = _ensure_id(item, len(where))
+        message = item if item.id else _with_id(item, len(where))
         if message.id in where:
             kept[where[message.id]] = message
         else:
@@ -173,10 +168,8 @@ def _remove_messages(merged: Messages, items: Sequence[BaseMessage]) -> Messages
     return Messages(message for message in kept if message is not None)
 
 
-def _ensure_id(message: BaseMessage, place: int) -> BaseMessage:
+def _with_id(message: BaseMessage, place: int) -> BaseMessage:
     """Return a message with an id. The caller's message is not changed: it may use it elsewhere."""
-    if message.id:
-        return message
     content = message.content if isinstance(message.content, str) else repr(message.content)
     # Savers store half a surrogate pair as "?"; "replace" does the same, so a stored message has the same id.
     seed = f"{place}|{message.type}|{content}".encode("utf-8", "replace")

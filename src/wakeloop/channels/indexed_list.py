@@ -1,7 +1,8 @@
 """A list with an index of its items by id."""
 
-from collections.abc import Iterable
-from typing import Any, Self, TypeVar
+from collections.abc import Iterable, Sequence
+from operator import attrgetter, methodcaller
+from typing import Any, ClassVar, Self, TypeVar
 
 T = TypeVar("T")
 FORKED = object()  # a key in the index; it says that two copies have the same id at different places
@@ -18,6 +19,8 @@ class IndexedList(list[T]):
 
     __slots__ = ("places",)
     places: dict[Any, int]
+    copied: ClassVar[Sequence[str]] = ("places",)  # what a copy takes over
+    key: ClassVar["attrgetter[Any] | methodcaller"]  # returns the id of an item, at no call of Python
 
     def __init__(self, items: Iterable[T] = (), where: dict[Any, int] | None = None) -> None:
         super().__init__(items)
@@ -25,13 +28,12 @@ class IndexedList(list[T]):
             where = {self.key(item): place for place, item in enumerate(self)}
         self.places = where
 
-    @staticmethod
-    def key(item: Any) -> Any:
-        """Return the id of one item."""
-        raise NotImplementedError
-
     def __copy__(self) -> Self:
-        return type(self)(self, self.places)
+        new = type(self).__new__(type(self))
+        new.extend(self)
+        for name in self.copied:
+            setattr(new, name, getattr(self, name))
+        return new
 
     def find(self, key: Any) -> int | None:
         """Return the place of the item with this id, or None."""
@@ -48,7 +50,7 @@ class IndexedList(list[T]):
     def upsert(self, item: T) -> int:
         """Replace the item with the same id in its place, or append the item. Return its place."""
         key, end = self.key(item), len(self)
-        place = self.find(key)
+        place = self.find(key) if key in self.places else None
         if place is not None:
             self[place] = item
             return place

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from operator import methodcaller
 from typing import Any, NamedTuple, Self
 
 from wakeloop.channels.indexed_list import IndexedList
@@ -54,6 +55,7 @@ class Todos(IndexedList[Any]):
     stamp: int | None
     superstep: Superstep | None
     tally: Mapping[str, int] | None
+    key = methodcaller("get", "id")  # None if an input has not set one
 
     def __init__(self, items: Sequence[Any] = (), where: dict[Any, int] | None = None) -> None:
         super().__init__(items, where)
@@ -71,11 +73,6 @@ class Todos(IndexedList[Any]):
         new.before, new.began, new.by, new.fault = self.before, self.began, self.by, self.fault
         new.superstep, new.overruled, new.loaded = self.superstep, self.overruled, self.loaded
         return new
-
-    @staticmethod
-    def key(item: Any) -> Any:
-        """Return an item's id, or None if an input has not set one."""
-        return item.get("id")
 
 
 class OwnList(Todos):

@@ -87,8 +87,8 @@ class Parley(Dialect):
                 return Change(call.id, WORD_TO_STATUS[call.status], call.reason)
             case UpdateSeveral():
                 status = WORD_TO_STATUS[call.status]
-                changes = tuple(Change(key, status, call.reason, as_shown=True) for key in call.numbers)
-                return changes[0] if len(changes) == 1 else ChangeSeveral(changes)
+                changes = [Change(key, status, call.reason, as_shown=True) for key in call.numbers]
+                return changes[0] if len(changes) == 1 else ChangeSeveral(tuple(changes))
             case _:
                 return Show()
 
@@ -198,10 +198,10 @@ class Parley(Dialect):
 
 def find_next_open(board: Board, key: int | str) -> Todo | None:
     """Return the first open item within `SEARCH_SPAN` after another, unless any item is in progress."""
-    rows, place = board.rows, board.rows.place_of(key)
-    if place is None or count_running(rows):
+    rows, found = board.rows, board.rows.locate(key)
+    if found is None or count_running(rows):
         return None
-    for following in range(place + 1, min(place + SEARCH_SPAN, rows.size)):
+    for following in range(found[0] + 1, min(found[0] + SEARCH_SPAN, rows.size)):
         todo: Todo = rows[following]
         if is_open(todo):
             return todo

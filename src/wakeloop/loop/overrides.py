@@ -49,7 +49,7 @@ def apply_overrides(base: LoopSettings, overrides: Mapping[str, Any] | None) -> 
 
 def settings_in_force(base: LoopSettings, notes: Ledger) -> LoopSettings:
     """Return the settings that an activation began with: those in its notes, over the agent's base."""
-    return apply_overrides(base, notes.get("settings"))
+    return apply_overrides(base, notes["settings"]) if "settings" in notes else base
 
 
 @lru_cache(maxsize=256)

@@ -61,7 +61,8 @@ def compute_cost(usage: Usage, prices: Mapping[str, Price], configured: str) -> 
     The name in the reply counts. If that has no price, the `configured` name does: the money is spent, and
     raising an error now would not help.
     """
-    price = find_price(usage.model or configured, prices) or find_price(configured, prices)
+    price = find_price(usage.model, prices) if usage.model else None
+    price = price or find_price(configured, prices)
     if not price:
         return None
     cached = price.input if price.cached is None else price.cached

@@ -169,12 +169,13 @@ class ModelBindings:
 
         With `force` it is asked for a call, where it can be.
         """
-        called = has_calls(wire)
+        own = self.quiet_without_todos
+        todos = todo_tools and self.full is not None
+        # an ordinary request has all tools, whatever its history has
+        called = (asking is not None or not todos) and has_calls(wire)
         if asking == "format" and self.formatted is not None:
             with_tools = self.formatted_with_tools if called else None
             return BoundModel(with_tools or self.formatted)
-        own = self.quiet_without_todos
-        todos = todo_tools and self.full is not None
         tools = select_tools(asking, called=called, todo_tools=todos, own=own is not None)
         quiet = None
         if tools.todos:

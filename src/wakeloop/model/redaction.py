@@ -156,11 +156,8 @@ class RedactingTracer(FirstHandler):
     def __init__(self, config: RunnableConfig | None, *models: object) -> None:
         self.config, self.models = config, models
 
-    def __enter__(self) -> RunnableConfig | None:
-        return self.attach_first(self.config)
-
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self.detach()
+        super().__exit__(kind, error, trace)
         if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
             redacted = redact_error(error, collect_secrets(self.models))
             if redacted is not error:

@@ -36,9 +36,10 @@ class Reply:
     """A reply ready to be stored, and what it shows by itself.
 
     `text` is without thoughts, and "" if it is one of the package's fillers; `kind` says what a reply that
-    makes no call is. `todo_calls` are the ids of calls to todo tools, and `wrote` says whether one of them
-    writes, valid or not. `faults` are the error results of calls that will not run, by call id. A `refused`
-    reply keeps only its text; in an `unfit` one the provider could not parse a call.
+    makes no call is. `calls` is the number of its calls, faulty ones included; `todo_calls` are the ids of
+    those to todo tools, and `wrote` says whether one of them writes, valid or not. `faults` are the error
+    results of calls that will not run, by call id. A `refused` reply keeps only its text; in an `unfit` one
+    the provider could not parse a call.
     """
 
     message: AIMessage
@@ -48,13 +49,9 @@ class Reply:
     unfit: bool = False
     kind: ReplyKind = "answer"
     wrote: bool = False
+    calls: int = 0
     todo_calls: tuple[str, ...] = ()
     faults: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def calls(self) -> int:
-        """The number of its calls, faulty ones included."""
-        return len(self.message.tool_calls)
 
 
 def read_reply(
@@ -108,11 +105,14 @@ def read_reply(
         bare=lambda name: _needs_no_arguments(name, dialect, tools),
     )
     names: dict[str, str] = {}
+    todo_calls: list[str] = []
     faults: dict[str, str] = {}
     for original, call in pairs:
         key, name = call["id"] or "", find_repeated_name(original["name"] or "unknown", there)
         name = fix_surrogates(name)
         names[key] = name
+        if name in todo_names:
+            todo_calls.append(key)
         if problem == "cut":
             fault: str | None = fill("cut_call")
         else:
@@ -126,7 +126,8 @@ def read_reply(
         unfit=problem == "unfit",
         kind="answer" if end is None else end.kind,
         wrote=dialect is not None and not dialect.writes.isdisjoint(names.values()),
-        todo_calls=tuple(key for key, name in names.items() if name in todo_names),
+        calls=len(pairs),
+        todo_calls=tuple(todo_calls),
         faults=faults,
     )
 

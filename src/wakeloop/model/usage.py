@@ -114,7 +114,7 @@ def _read_count(usage: Mapping[str, Any], key: str) -> int:
 
 
 def _reported_name(reply: AIMessage) -> str:
-    return _first_name(reply.response_metadata.get(field) for field in MODEL_NAME_FIELDS)
+    return _first_name(map(reply.response_metadata.get, MODEL_NAME_FIELDS))
 
 
 def _first_name(candidates: Iterable[object]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
@@ -31,8 +32,12 @@ class computed_per_object(Generic[T]):  # noqa: N801 - a decorator
 
     def of_all(self, objects: Sequence[Any]) -> list[T]:
         """Return the results for several objects, at no call for each that is known."""
-        kept = [*map(self.known.get, map(id, objects))]
-        return [self(given) if one is None else one[1] for given, one in zip(objects, kept, strict=True)]
+        kept: list[Any] = [*map(self.known.get, map(id, objects))]
+        place = -1
+        for _ in range(kept.count(None)):
+            place = kept.index(None, place + 1)
+            kept[place] = None, self(objects[place])
+        return [*map(itemgetter(1), kept)]
 
     def __call__(self, given: Any) -> T:
         """Return the result for this object."""

@@ -33,13 +33,17 @@ class _AsyncManager(_OrderedManager, AsyncCallbackManager):
 
 
 class FirstHandler(BaseCallbackHandler):
-    """Hears events before every other handler, from `attach_first` until `detach`."""
+    """Hears events before every other handler: `with FirstHandler(config) as config: …`."""
 
     run_inline = True
     _token: Token[RunnableConfig | None] | None = None
 
-    def attach_first(self, config: RunnableConfig | None) -> RunnableConfig | None:
-        """Return a config with this handler first, and make it the surrounding config."""
+    def __init__(self, config: RunnableConfig | None) -> None:
+        self.config = config
+
+    def __enter__(self) -> RunnableConfig | None:
+        """Return the config with this handler first, and make it the surrounding config."""
+        config = self.config
         if config is None or has_no_listeners(config):
             return config
         callbacks: Any = config["callbacks"]
@@ -57,7 +61,7 @@ class FirstHandler(BaseCallbackHandler):
         self._token = var_child_runnable_config.set(attached)
         return attached
 
-    def detach(self) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Restore the surrounding config."""
         if self._token is not None:
             var_child_runnable_config.reset(self._token)

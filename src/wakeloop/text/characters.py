@@ -126,6 +126,8 @@ def format_id(key: int | str) -> str:
     ('3', '"1] done"')
     """
     text = str(key)
+    if isinstance(key, int):
+        return text
     is_odd = text != to_one_line(text) or any(sign in f"{text} " for sign in _AROUND_IDS)
     return json.dumps(text) if is_odd else text
 

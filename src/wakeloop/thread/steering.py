@@ -38,7 +38,7 @@ from wakeloop.todos.items import Todo
 MOST_TAKEN = 64  # entries at once, whose ids the notes keep until the entries are deleted
 MOST_READ = 1_000
 TOOL_NODES = ("run_tools:", "tools:")
-BLOCKING_WAITS = ("hold", "approval")  # what a thread waits for without taking entries
+BLOCKING_WAITS = frozenset(("hold", "approval"))  # what a thread waits for without taking entries
 
 
 def steer(
@@ -260,7 +260,7 @@ def _runs_in_tool(namespace: str) -> bool:
 
 def is_steering_blocked(waiting_on: Sequence[Any] | None) -> bool:
     """Tell whether a thread takes no entries: it is on hold, or a person has to approve something."""
-    return any(read_wait_kind(wait) in BLOCKING_WAITS for wait in waiting_on or ())
+    return not BLOCKING_WAITS.isdisjoint(map(read_wait_kind, waiting_on or ()))
 
 
 def take_entries(

@@ -55,7 +55,7 @@ def open_items(todos: Sequence[Todo]) -> list[Todo]:
 
 def count_open(todos: Sequence[Todo]) -> int:
     """Count the open items."""
-    tally = tally_statuses(todos)
+    tally = getattr(todos, "tally", None) or tally_statuses(todos)
     return tally.get("pending", 0) + tally.get("in_progress", 0)
 
 

@@ -79,34 +79,34 @@ class Rows(Sequence[Todo]):
 
     def find(self, key: int | str) -> Todo | None:
         """Return the item with this id, or None; 1 and "1" are the same."""
-        place = self.place_of(key)
-        return None if place is None else self[place]
+        found = self.locate(key)
+        return None if found is None else found[1]
 
-    def place_of(self, key: int | str) -> int | None:
-        """Return the place of the item with this id, or None; 1 and "1" are the same."""
+    def locate(self, key: int | str) -> tuple[int, Todo] | None:
+        """Return the place of the item with this id, and the item; 1 and "1" are the same."""
         name, index = str(key), self.lookup
-        hint = index.hints.get(key)
-        if hint is not None and hint < self.size and self[hint]["id"] == key:
-            return hint
+        hint = index.hints.get(key, self.size)
+        if hint < self.size:
+            hinted: Todo = self[hint]
+            if hinted["id"] == key:
+                return hint, hinted
         index.lookups += 1
         if index.lookups <= SCANS_BEFORE_INDEX:
             for place, todo in enumerate(self):
                 if str(todo["id"]) == name:
-                    return place
+                    return place, todo
             return None
         indexed = len(index.by_id)
         for new, todo in enumerate(islice(self, indexed, None), indexed):
             index.by_id.setdefault(str(todo["id"]), new)
         place = index.by_id.get(name, self.size)
-        return place if place < self.size else None  # a longer board may have indexed items beyond these
+        # a longer board may have indexed items beyond these
+        return (place, self[place]) if place < self.size else None
 
     def get(self, key: int | str) -> Todo | None:
         """Return the item with exactly this id: 1 and "1" differ."""
-        place = self.place_of(key)
-        if place is None:
-            return None
-        found: Todo = self[place]
-        return found if found["id"] == key else None
+        found = self.find(key)
+        return found if found is not None and found["id"] == key else None
 
     def find_open_duplicate(self, content: str) -> Todo | None:
         """Return an open item with this trimmed content, if one of the last 32 with that content is open."""
@@ -122,9 +122,10 @@ class Rows(Sequence[Todo]):
 
     def with_item(self, todo: Todo) -> "Rows":
         """Return rows in which this item replaces the one with its id."""
-        place = self.place_of(todo["id"])
-        if place is None:
+        found = self.locate(todo["id"])
+        if found is None:
             return self
+        place, old = found
         in_groups, in_group, in_block = (
             place // BLOCK_SIZE**2,
             place // BLOCK_SIZE % BLOCK_SIZE,
@@ -132,7 +133,7 @@ class Rows(Sequence[Todo]):
         )
         group = self.groups[in_groups]
         block = group[in_group]
-        tally = change_tally(self.tally, block[in_block], todo)
+        tally = change_tally(self.tally, old, todo)
         group = _replace_part(group, in_group, _replace_part(block, in_block, todo))
         groups = _replace_part(self.groups, in_groups, group)
         return self._make_next(groups, self.size, tally, self.lookup)
