@@ -32,13 +32,15 @@ def after_call_model(state: NotesAndReply) -> list[Send | str]:
 
 def send_calls(calls: Sequence[dict[str, Any]]) -> list[Send]:
     """Send each call on its own, but those that a person decides together to one node."""
-    together = [call for call in calls if is_put_together(call)]
+    together: list[dict[str, Any]] = []
     sent: list[Send] = []
     for call in calls:  # results are stored in the order in which their nodes are sent to
         if not is_put_together(call):
             sent.append(Send("run_tools", call))
-        elif call is together[0]:
+            continue
+        if not together:
             sent.append(Send("review_calls", {"calls": together}))
+        together.append(call)
     return sent
 
 
@@ -59,8 +61,9 @@ def after_tools(state: RoundNotes) -> list[str]:
 
 
 def _choose_after_call(notes: Ledger, state: RoundNotes) -> list[str]:
-    decided = {call["id"] for call in state.get("todo_decided") or ()}
-    return [] if has_undecided_calls(notes, decided) else [_choose_after_round(notes)]
+    if "reviews" in notes and has_undecided_calls(notes, state.get("todo_decided") or ()):
+        return []
+    return [_choose_after_round(notes)]
 
 
 def after_review(state: RoundNotes) -> list[Send | str]:

@@ -86,7 +86,7 @@ class Messages(IndexedList[Any]):
             for call in getattr(message, "tool_calls", ()):
                 self.made.add(_hash_call(call))
         self.noted_count = max(self.noted_count, place)
-        return any(_hash_call(call) in self.made for call in calls)
+        return not self.made.isdisjoint(map(_hash_call, calls))
 
     def has_result(self, call_id: str) -> bool:
         """Return whether the conversation has a result for a call with this id."""

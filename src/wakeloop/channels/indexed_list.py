@@ -50,7 +50,8 @@ class IndexedList(list[T]):
     def upsert(self, item: T) -> int:
         """Replace the item with the same id in its place, or append the item. Return its place."""
         key, end = self.key(item), len(self)
-        place = self.find(key) if key in self.places else None
+        is_new = self.places.get(key, end) == end and FORKED not in self.places  # here, at least
+        place = None if is_new else self.find(key)
         if place is not None:
             self[place] = item
             return place

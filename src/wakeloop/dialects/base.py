@@ -13,6 +13,7 @@ from wakeloop.dialects.invalid_arguments import explain_validation_error
 from wakeloop.dialects.schemas import tool_name, tool_schema
 from wakeloop.errors import DialectError, WakeloopError
 from wakeloop.platform.computed_once import computed_once
+from wakeloop.platform.computed_per_object import computed_per_object
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import fix_surrogates, shorten, to_one_line
@@ -143,6 +144,11 @@ class Dialect:
         if not settings.announces or "instructions" in settings.prompts:
             return text
         return f"{text}\n{fill_prompt('automatic', self.prompt_folder, settings.prompts)}"
+
+    @computed_once
+    def known_instructions(self) -> computed_per_object[str]:
+        """The instructions, rendered once for each settings object."""
+        return computed_per_object(self.instructions)
 
     @_raise_dialect_errors  # its tools are pydantic models, whose validators may be the user's own
     def parse_call(self, name: str, args: Mapping[str, Any]) -> Operation:

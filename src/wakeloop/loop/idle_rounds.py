@@ -21,6 +21,7 @@ from wakeloop.loop.progress import (
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten, to_one_line
 from wakeloop.text.marks import activation_messages, split_result_text
+from wakeloop.todos.changes import keeps_contents
 from wakeloop.todos.items import Todo, count_open
 
 MOST_NAMED = 3  # calls that a reminder names
@@ -117,6 +118,8 @@ def reach_unless_grown(before: Sequence[Todo], after: Sequence[Todo]) -> list[in
     It is stored as the artifact of the round's first todo result. So the usual round, which takes the list
     further, stores nothing for this.
     """
+    if count_open(after) < count_open(before) and keeps_contents(before, after):
+        return None
     was, now = measure_reach(before), measure_reach(after)
     fell_back = now[0] < was[0] or now[1] < was[1]
     return was if now == was or fell_back else None

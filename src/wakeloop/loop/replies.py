@@ -1,6 +1,6 @@
 """What a reply means: a round, the end of a turn, or a retry."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -151,8 +151,9 @@ def is_put_together(call: Mapping[str, Any]) -> bool:
     return "review" in call and not call["review"].get("alone")
 
 
-def has_undecided_calls(notes: Ledger, decided: Collection[str]) -> bool:
-    """Tell whether calls of the round are put to a person who has not decided them; these go on with it."""
+def has_undecided_calls(notes: Ledger, calls: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether a person has still to decide calls of the round; `calls` are those with a decision."""
+    decided = {call["id"] for call in calls}
     for key, review in notes.get("reviews", {}).items():
         if not review.get("alone") and key not in decided:
             return True

@@ -108,8 +108,9 @@ def read_reply(
     todo_calls: list[str] = []
     faults: dict[str, str] = {}
     for original, call in pairs:
-        key, name = call["id"] or "", find_repeated_name(original["name"] or "unknown", there)
-        name = fix_surrogates(name)
+        key, name = call["id"] or "", original["name"] or "unknown"
+        if name not in there:
+            name = fix_surrogates(find_repeated_name(name, there))
         names[key] = name
         if name in todo_names:
             todo_calls.append(key)
@@ -253,7 +254,7 @@ def _make_stored_message(raw: AIMessage, pairs: Sequence[Pair], known: Callable[
         reply = raw.model_copy(update=update)
     reply = join_reasoning(reply)
     reply = reply.model_copy(update=set_calls(reply, pairs))
-    return remove_mark(with_legal_speaker(reply))  # type: ignore[return-value]
+    return remove_mark(with_legal_speaker(reply) if reply.name else reply)  # type: ignore[return-value]
 
 
 def with_speaker(name: str | None, message: AIMessage) -> AIMessage:

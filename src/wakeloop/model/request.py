@@ -36,7 +36,6 @@ from wakeloop.model.legality import is_legal
 from wakeloop.model.length_refusals import LengthRefusal
 from wakeloop.model.usage import count_characters
 from wakeloop.model.wire_order import RepairTexts, join_system_prompt, make_legal
-from wakeloop.platform.computed_once import computed_once
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import ClearedEvent
@@ -72,6 +71,7 @@ class Request:
         self.state, self.todos, self.ledger = state, todos, ledger
         self.settings, self.dialect, self.model = settings, dialect, model
         self.clearing = Clearing(dialect, settings, model.tools)
+        self.instructions = dialect.known_instructions(settings)
         self.prompt_size = 0
         self.cleared: ClearedEvent | None = None
         self.messages: list[AnyMessage] = state["messages"]
@@ -80,11 +80,6 @@ class Request:
         self.writes: list[BaseMessage] = []
         self.update: dict[str, Any] = {}
         self.summaries = frozenset(ledger.get("summaries", ()))
-
-    @computed_once
-    def instructions(self) -> str:
-        """The dialect's part of the system prompt."""
-        return self.dialect.instructions(self.settings)
 
     def fill_prompt(self, name: str, **blanks: Any) -> str:
         """Return one of the package's prompts, with the overrides of these settings."""
@@ -221,11 +216,12 @@ class Request:
 
     def must_show_list(self, wire: Sequence[AnyMessage]) -> bool:
         """Tell whether the list has to be shown at the end, because a hook or rule 28 took it from sight."""
-        if not count_open(self.todos):
+        left_out = "rounds" in self.ledger.get("cleared", {})
+        if (self.seen is None and not left_out) or not count_open(self.todos):
             return False
         if self.seen is not None and self.is_list_hidden(wire):
             return True
-        if "rounds" not in self.ledger.get("cleared", {}) or self.dialect.replaces:
+        if not left_out or self.dialect.replaces:
             return False
         following, _ = select_for_nudge(self.todos, 1)
         return bool(find_unseen_lines(self.dialect, wire, following, self.ledger.get("shown", "")))

@@ -82,7 +82,7 @@ def make_sendable(message: BaseMessage) -> BaseMessage:
 
     Other values become strings. In the content, bytes and models are left to the client.
     """
-    values = [getattr(message, name, None) for name in _SENT_FIELDS]
+    values = [*map(vars(message).get, _SENT_FIELDS)]
     if is_plain_json(values):
         return message
     update = {}

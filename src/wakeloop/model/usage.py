@@ -40,7 +40,8 @@ def measure_usage(reply: Any, count_sent: Callable[[], int]) -> Usage:
     reported = reported_usage(message)
     if reported is not None:
         return reported
-    asked, answered = _estimate_tokens(count_sent()), _estimate_tokens(count_characters(message))
+    # this is not the message that is stored, so its count is not kept
+    asked, answered = _estimate_tokens(count_sent()), _estimate_tokens(count_characters.compute(message))
     return Usage(asked, 0, answered, estimated=True, model=_reported_name(message))
 
 

@@ -21,6 +21,7 @@ from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.request import Systems
 from wakeloop.model.user_code import raised_as
 from wakeloop.platform.checkpointers import has_checkpointer
+from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.runnables import read_step
 from wakeloop.settings import LoopSettings
 from wakeloop.thread.concurrent_runs import find_current_checkpoint
@@ -47,22 +48,22 @@ class CallModel(RedactingNode):
     reviews: ToolReviews = field(default_factory=ToolReviews)  # the tools whose calls a person decides
     verifies: bool = False  # a verifier is given
 
-    @property
+    @computed_once
     def models(self) -> tuple[object, ...]:
         """Every model that it may ask."""
         return self.bindings.bare, self.bindings.without_todos, self.bindings.full
 
-    @property
+    @computed_once
     def reviews_together(self) -> bool:
         """Whether a person may decide calls together, which takes a superstep more."""
         return self.reviews.are_together
 
-    @property
+    @computed_once
     def model_name(self) -> str:
         """The model's name as its client has it."""
         return self.bindings.name
 
-    @property
+    @computed_once
     def window(self) -> int | None:
         """The model's context window, as its profile has it."""
         return self.bindings.window

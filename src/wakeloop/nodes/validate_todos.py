@@ -46,7 +46,8 @@ class PlayedRound:
     """A round's todo calls, all that its reply made, the list before them, and their superstep.
 
     `notes` are those of the reply. The `others`, calls next to the todo calls, waited for the plan: they run
-    now, or are answered. `unseen` is what the model has not seen of the list.
+    now, or are answered. `unseen` is what the model has not seen of the list. `by_hand` says that somebody
+    else had written the list.
     """
 
     notes: Ledger
@@ -56,6 +57,7 @@ class PlayedRound:
     others: list[Any]
     step: int
     unseen: dict[str, Any] | None
+    by_hand: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,9 +172,12 @@ class ValidateTodos(ToolAnsweringNode):
             if "unseen" in ledger:
                 judged["unseen"] = ledger["unseen"]
             return {"todo_ledger": judged}
-        others = find_external_calls(ledger, made) if "plan" in ledger else ()
-        waiting = find_unanswered(others, state["messages"])
-        played = PlayedRound(notes, calls, made, board, waiting, step, ledger.get("unseen"))
+        waiting: list[Any] = []
+        if "plan" in ledger:
+            waiting = find_unanswered(find_external_calls(ledger, made), state["messages"])
+        played = PlayedRound(
+            notes, calls, made, board, waiting, step, ledger.get("unseen"), written is not None
+        )
         return self.write_outcomes(state, played, judged)
 
     def read_operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
@@ -233,10 +238,9 @@ class ValidateTodos(ToolAnsweringNode):
     ) -> dict[str, Any]:
         """Return the list's changes as an update, stream them, and stamp the last result with the list."""
         changed = diff_lists(played.before.todos, after.todos)
-        by_hand = adopt_list(state["todos"], {}) is not None
-        if not (changed or by_hand):
+        if not (changed or played.by_hand):
             return {}
-        written: Changes = write_all(after.todos) if by_hand else {**changed, "own": True}
+        written: Changes = write_all(after.todos) if played.by_hand else {**changed, "own": True}
         if "plan" not in ledger and len(played.made) > len(played.calls):
             written["step"] = played.step  # calls beside it may write the list, too
         results[-1] = with_list_stamp(results[-1], stamp_after(state["todos"], written, after.todos))

@@ -41,8 +41,6 @@ def strip_thoughts(text: str) -> str:
     ('42', '')
     """
     rest = text.strip()
-    if not rest:
-        return rest
     if not rest.startswith(_SIGNS):
         return _strip_unopened(rest)
     while (after := _skip_thought(rest)) is not None:
@@ -58,7 +56,7 @@ def strip_end_marks(text: str) -> str:
 
 def answer_text(message: BaseMessage) -> str:
     """Return what a reply says: its text without thoughts and end-of-turn tokens."""
-    return strip_end_marks(strip_thoughts(text_of(message)))
+    return strip_end_marks(strip_thoughts(text_of(message))) if message.content else ""
 
 
 def _skip_thought(text: str) -> str | None:

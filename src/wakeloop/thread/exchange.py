@@ -143,7 +143,8 @@ class Exchange:
         note_unnoticed(self.ledger, self.messages, self.todos)
         if self.active:
             note_vocabulary(self.ledger, self.todos, self.context.dialect)
-        self.update |= take_entries(self.entries, self.ledger, self.todos, self.context.dialect)
+        if self.entries:
+            self.update |= take_entries(self.entries, self.ledger, self.todos, self.context.dialect)
         if "todos" in self.update:
             self.todos = self.update["todos"]["all"]
         note_list(self.ledger, self.todos, self.settings)
@@ -151,7 +152,8 @@ class Exchange:
         note_work(self.messages, self.ledger, self.settings)
         model = RequestedModel(self.context.model_name, self.context.window, self.context.tools)
         request = Request(self.state, self.todos, self.ledger, self.settings, self.context.dialect, model)
-        self.add_steered_words(request)
+        if self.entries:
+            self.add_steered_words(request)
         # a nudge that was written after the changes shows them
         request.say_changes(is_older=written is None and self.ledger.get("unseen") == noted)
         request.add_reminder(self.idle)
@@ -159,8 +161,6 @@ class Exchange:
 
     def add_steered_words(self, request: Request) -> None:
         """Put the words that a person has steered in into the request."""
-        if not self.entries:
-            return
         if words := build_steered_messages(self.entries, self.messages, request.fill_prompt("continued")):
             request.store_writes(words)
             restart_counts(self.ledger, self.settings, some_open=count_open(self.todos))

@@ -7,6 +7,7 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 
 from wakeloop.text.characters import shorten
 from wakeloop.todos.items import OperationRefused, Todo, is_id, read_list
+from wakeloop.todos.rows import Rows
 
 
 class Changes(TypedDict, total=False):
@@ -80,10 +81,11 @@ def diff_lists(old: Sequence[Todo], new: Sequence[Todo]) -> Changes:
 def _find_updates(old: Sequence[Todo], new: Sequence[Todo]) -> list[Todo] | None:
     """Return the changed items if both lists have the same ids in the same order, else None."""
     # Most rounds only update items. Comparing in pairs takes a tenth of the time of a search by id.
-    if len(old) != len(new):
+    pairs = _pair_items(old, new)
+    if pairs is None:
         return None
     updated: list[Todo] = []
-    for before, after in zip(old, new, strict=True):
+    for before, after in pairs:
         if before is after:
             continue
         if before["id"] != after["id"]:
@@ -91,6 +93,21 @@ def _find_updates(old: Sequence[Todo], new: Sequence[Todo]) -> list[Todo] | None
         if before != after:
             updated.append(after)
     return updated
+
+
+def _pair_items(old: Sequence[Todo], new: Sequence[Todo]) -> Sequence[tuple[Todo, Todo]] | None:
+    """Return the items at the same places, without those that rows share; None if the lengths differ."""
+    if isinstance(old, Rows) and isinstance(new, Rows):
+        return new.pair_changed(old)
+    return list(zip(old, new, strict=True)) if len(old) == len(new) else None
+
+
+def keeps_contents(old: Sequence[Todo], new: Sequence[Todo]) -> bool:
+    """Tell whether two lists have the same texts at the same places."""
+    pairs = _pair_items(old, new)
+    if pairs is None:
+        return False
+    return all(before["content"] == after["content"] for before, after in pairs)
 
 
 def check_changes(difference: Mapping[str, Any]) -> None:

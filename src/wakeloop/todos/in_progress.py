@@ -58,10 +58,11 @@ def find_progress_limit(before: Board, outcomes: Sequence[Outcome], rules: Rules
     The result is that of refusing the last such call, replaying the round and so on, but takes few replays.
     A call that replaces the whole list is refused by itself: without it, later calls may do other things.
     """
-    boards = [before, *(outcome.board for outcome in outcomes)]
-    fault = explain_progress_fault(boards[-1].todos, rules)
+    after = outcomes[-1].board if outcomes else before
+    fault = explain_progress_fault(after.todos, rules)
     if fault is None:
         return None
+    boards = [before, *[outcome.board for outcome in outcomes]]
     too_many = count_running(boards[-1].todos) > 1
     last_replaced = -1
     culprits: list[int] = []

@@ -108,6 +108,16 @@ class Rows(Sequence[Todo]):
         found = self.find(key)
         return found if found is not None and found["id"] == key else None
 
+    def pair_changed(self, old: "Rows") -> list[tuple[Todo, Todo]] | None:
+        """Return each changed item after its predecessor; None if the sizes differ."""
+        if self.size != old.size:
+            return None
+        pairs: list[tuple[Todo, Todo]] = []
+        for was, now in zip(chain(*old.groups), chain(*self.groups), strict=True):
+            if was is not now:
+                pairs += [pair for pair in zip(was, now, strict=True) if pair[0] is not pair[1]]
+        return pairs
+
     def find_open_duplicate(self, content: str) -> Todo | None:
         """Return an open item with this trimmed content, if one of the last 32 with that content is open."""
         index = self.lookup

@@ -192,8 +192,9 @@ def test_two_boards_that_part_find_their_own_items() -> None:
     base = rows.Rows(items(10))
     one, other = base.with_appended([_todo(11)]), base.with_appended([_todo("x"), _todo(11)])
     for _ in range(rows.SCANS_BEFORE_INDEX + 1):
-        assert (base.place_of(11), one.place_of(11), other.place_of(11)) == (None, 10, 11)
-        assert (one.place_of("x"), other.place_of("x"), base.place_of("x")) == (None, 10, None)
+        assert (base.locate(11), one.locate(11)) == (None, (10, _todo(11)))
+        assert (other.locate(11), other.locate("x")) == ((11, _todo(11)), (10, _todo("x")))
+        assert one.locate("x") is base.locate("x") is None
     assert one.tally == {"pending": 11}
     assert one.with_item({**_todo(3), "status": "completed"}).tally == {"pending": 10, "completed": 1}
     assert one.with_item(_todo("nobody")) is one
