@@ -1,6 +1,6 @@
 """Whether a history can be sent as it is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import ToolCall
@@ -19,7 +19,7 @@ def is_legal(messages: Sequence[Any]) -> bool:
     `Messages` remember how far they were checked, so a request only costs its new tail.
     """
     checked = getattr(messages, "legal_count", 0)
-    was_made = messages.has_call if isinstance(messages, Messages) else _make_id_check()
+    places: dict[Any, int] = messages.places if isinstance(messages, Messages) else {}
     waiting: set[str | None] = set()  # ids of calls whose results must come next
     last_role = messages[checked - 1].type if checked else "human"
     tail = messages[checked:]
@@ -35,9 +35,12 @@ def is_legal(messages: Sequence[Any]) -> bool:
             return False
         elif role == "ai":
             for call in message.tool_calls:
-                if call["id"] in waiting or was_made(call["id"] or "", place):
+                key = call["id"] or ""
+                # another place may be one that another copy of the conversation has noted
+                is_new = places.setdefault(("made", key), place) == place
+                if key in waiting or not (is_new or _is_free(messages, key, place)):
                     return False
-                waiting.add(call["id"])
+                waiting.add(key)
         last_role = role
     if isinstance(messages, Messages) and not waiting:
         messages.legal_count = len(messages)
@@ -74,14 +77,6 @@ def _is_sound_call(call: ToolCall) -> bool:
     return 0 < len(key) <= LONGEST_ID and is_legal_name(call["name"])
 
 
-def _make_id_check() -> Callable[[str, int], bool]:
-    """Return a function that checks whether it was given a call's id before."""
-    seen: set[str] = set()
-
-    def was_seen(key: str, _: int) -> bool:
-        if key in seen:
-            return True
-        seen.add(key)
-        return False
-
-    return was_seen
+def _is_free(messages: Sequence[Any], key: str, place: int) -> bool:
+    """Tell whether no message before this place made a call with this id, although an index names one."""
+    return isinstance(messages, Messages) and not messages.has_call(key, place)

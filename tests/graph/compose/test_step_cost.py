@@ -1,7 +1,9 @@
-"""What a step of an agent costs with the middleware, in function calls, against LangChain's own list."""
+"""What a step costs in calls: the package's own, and all of an agent against LangChain's own list."""
 
 import sys
+from cProfile import Profile
 from math import log
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,13 +14,28 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.outputs import ChatGeneration, ChatResult
 
+import wakeloop
+from wakeloop import create_todo_agent, preset
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
+
+PACKAGE = str(Path(wakeloop.__file__).parent)
+INLINED = ("<listcomp>", "<dictcomp>", "<setcomp>")  # no calls of their own from Python 3.12 on
+UNBOUNDED = {"max_items": None, "max_requests": None}
+# The package's own calls a step, by door and number of items: a change of a tenth fails, in either direction.
+STEPS = {
+    ("graph", 25): 382,
+    ("graph", 200): 378,
+    ("middleware, items changed", 25): 552,
+    ("middleware, items changed", 200): 547,
+    ("middleware, whole lists", 25): 607,
+}
 
 
 class Job(BaseChatModel):
-    """Plans some items; then, for each, looks and sends the whole list."""
+    """Plans some items; then, for each, looks and writes to the list: the whole list, or only the item."""
 
     items: int
+    whole: bool = True
 
     @property
     def _llm_type(self) -> str:
@@ -33,14 +50,20 @@ class Job(BaseChatModel):
         if done > self.items or (done == self.items and looks):
             reply = AIMessage("Done.")
         else:
-            todos = [self.item(number, done) for number in range(self.items)]
-            args = {"path": f"{done}"} if looks else {"todos": todos}
-            call = ToolCall(name="look" if looks else "write_todos", args=args, id=f"call-{step}")
-            reply = AIMessage("", tool_calls=[call])
+            name, args = ("look", {"path": f"{done}"}) if looks else self.write(done)
+            reply = AIMessage("", tool_calls=[ToolCall(name=name, args=args, id=f"call-{step}")])
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
-    def item(self, number: int, done: int) -> dict[str, str]:
-        return {"content": f"item {number}", "status": "completed" if number < done else "pending"}
+    def write(self, done: int) -> tuple[str, dict[str, Any]]:
+        if not self.whole:
+            if done:
+                return "todo_update", {"ids": [done], "status": "done"}
+            return "todo_write", {"items": [f"item {number}" for number in range(self.items)]}
+        todos = []
+        for number in range(self.items):
+            status = "completed" if number < done else "pending"
+            todos.append({"content": f"item {number}", "status": status})
+        return "write_todos", {"todos": todos}
 
 
 def calls_per_step(make: Any, items: int, **options: Any) -> float:
@@ -67,3 +90,30 @@ def test_at_80_items_a_step_is_at_most_twice_theirs_and_grows_slowly(options: An
     small, large = (calls_per_step(WakeLoopMiddleware, items, **options) for items in (20, 80))
     assert large <= 2 * theirs
     assert log(large / small, 80 / 20) <= 0.5  # with a list four times as long, at most twice
+
+
+def build(door: str, items: int) -> Any:
+    """An agent for the job."""
+    name, _, writes = door.partition(", ")
+    model = Job(items=items, whole=writes == "whole lists")
+    settings = preset("langchain" if model.whole else "wakeloop").model_copy(update=UNBOUNDED)
+    if name == "graph":
+        return create_todo_agent(model, [look], settings=settings)
+    return create_agent(model, [look], middleware=[WakeLoopMiddleware(settings=settings)])
+
+
+@pytest.mark.parametrize(("door", "items"), STEPS)
+def test_the_packages_own_calls_a_step(door: str, items: int) -> None:
+    agent, options = build(door, items), {"recursion_limit": 10_000}
+    build(door, 2).invoke(GO)  # what is imported or cached at first use is not counted
+    profile = Profile(builtins=False)
+    profile.enable()
+    try:
+        agent.invoke(GO, options)
+    finally:
+        profile.disable()
+    count = 0
+    for entry in profile.getstats():
+        if not isinstance(entry.code, str) and entry.code.co_filename.startswith(PACKAGE):
+            count += entry.callcount * (entry.code.co_name not in INLINED)
+    assert count / (2 * items + 2) == pytest.approx(STEPS[door, items], rel=0.1)
