@@ -53,8 +53,11 @@ def choose_calls(messages: list[dict[str, Any]]) -> list[tuple[str, dict[str, An
         for word, verb, peer in WORK.findall(text):
             wanted += plan_work(int(word), verb, peer)
     wanted += [("todo_update", key, {"id": key, "status": "done"}) for key in items]
-    calls = [(name, arguments) for name, key, arguments in wanted if (name, key) not in made]
-    return list({str(call): call for call in calls}.values())[:3]
+    calls = {(name, key): (name, arguments) for name, key, arguments in wanted if (name, key) not in made}
+    chosen = list(calls.values())[:3]
+    # a person's one word decides all calls of a reply
+    paid = [call for call in chosen if call[0] == "pay"]
+    return [call for call in chosen if call not in paid[1:]]
 
 
 def plan_work(number: int, verb: str, peer: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
