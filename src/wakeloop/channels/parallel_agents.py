@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from wakeloop.errors import InputError
 from wakeloop.stream import Session
-from wakeloop.todos.items import OperationRefused, Todo, assign_ids, next_free_number, read_list, unify_ids
+from wakeloop.todos.items import Todo, assign_ids, next_free_number, unify_ids
 from wakeloop.todos.merging import find_added, merge_over
 
 _PROGRESS_RANK = {"pending": 0, "in_progress": 1, "blocked": 2, "cancelled": 3, "completed": 4}
@@ -18,7 +17,7 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
     removed, changed or reopened is joined like that; what it left alone stays as the others made it. If both
     changed an item, or if a list remembers nothing, the one with more progress is kept. A new item is merged
     with one of its content, or else gets a new number, as does an item without an id. `Overwrite([])` empties
-    the list. Raises `InputError` for a list that no agent would take.
+    the list.
 
     Example:
         >>> open_item = {"id": 1, "content": "Measure", "status": "pending"}
@@ -27,19 +26,12 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
     """
     base = getattr(right, "began", None)
     ours, _ = assign_ids(left or (), 1)
-    theirs = unify_ids(_read_items(right), ours)
+    theirs = unify_ids([{"status": "pending", **todo} for todo in right or ()], ours)
     if base is None:
         return _add_items(ours, theirs)
     base = unify_ids(base, ours)
     merged, _ = merge_over(base, ours, theirs, _choose_further)
     return _add_items(merged, find_added(base, theirs))
-
-
-def _read_items(todos: Any) -> list[Todo]:
-    try:
-        return read_list(todos or ())
-    except OperationRefused as fault:
-        raise InputError(f"The list cannot be joined: {fault}.") from None
 
 
 def _choose_further(ours: Todo | None, theirs: Todo | None) -> Todo | None:

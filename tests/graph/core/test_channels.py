@@ -322,8 +322,8 @@ def test_a_parents_items_get_their_ids_where_they_are_joined() -> None:
     assert join_todos(None, given_) == [todo(1, "a"), todo(2, "b", "completed")]
     assert join_todos([todo(4, "b")], given_) == [todo(4, "b", "completed"), todo(5, "a")]
     assert join_todos([{"content": "a", "status": "pending"}], [todo(1, "b")]) == [todo(1, "a"), todo(2, "b")]
-    with pytest.raises(InputError, match="todos item 1 has no content"):
-        join_todos([], [{"content": " "}])
+    two = [todo(4, "b"), {"id": 4, "content": "c"}]
+    assert join_todos([todo(4, "b")], two) == [todo(4, "b"), todo(5, "c")]
 
 
 def test_joined_goals_and_sessions() -> None:
