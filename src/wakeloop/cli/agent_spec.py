@@ -3,8 +3,9 @@
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -231,68 +232,45 @@ def read_option_file(path: Path, option: str) -> str:
         raise usage_error(f"Cannot read the file {str(path)!r} of {option}: {reason}.") from None
 
 
-def parse_options(
-    model: str | None = None,
-    base_url: str | None = None,
-    system: Path | None = None,
-    preset: str | None = None,
-    settings: Sequence[str] | None = None,
-    root: Path | None = None,
-    tools: str | None = None,
-    role: str | None = None,
-    agent: str | None = None,
-    verify: str | None = None,
-    done_when: str | None = None,
-    done_when_seconds: str | None = None,
-    mcp: str | None = None,
-    **bounds: str | None,
-) -> dict[str, Any]:
-    """Parse and check the options that were given; a limit in `bounds` may be None, for no limit."""
-    refuse_non_utf8(
-        model,
-        base_url,
-        preset,
-        *(settings or ()),
-        tools,
-        role,
-        agent,
-        verify,
-        done_when,
-        mcp,
-        done_when_seconds,
-        *bounds.values(),
-    )
-    tool_names = None if tools is None else parse_tools(tools)
-    # own tools are imported from the folder in which the option was typed, also by a later `resume`
-    imports = str(Path.cwd()) if any(":" in name for name in tool_names or ()) else None
-    given: dict[str, Any] = {
-        "model": model or None,
-        "base_url": base_url or None,
-        "system": None if system is None else read_option_file(system, "--system"),
-        "preset": preset,
-        "settings": dict(map(parse_setting, settings or ())) or None,
-        "root": None if root is None else resolve_folder(root),
-        "tools": tool_names,
-        "imports": imports,
-        "role": role,
-        "agent": agent,
-        "verify": None if verify is None else parse_command(verify, "--verify"),
-        "done_when": None if done_when is None else parse_command(done_when, "--done-when"),
-        "done_when_seconds": None if done_when_seconds is None else parse_seconds(done_when_seconds),
-        "mcp": None if mcp is None else parse_mcp(mcp),
-    }
-    options = {key: value for key, value in given.items() if value is not None}
-    for key, text in bounds.items():
-        if text is not None:
-            options[key] = None if text.strip() == "none" else parse_value(text.strip())
-    return options
+def parse_limit(text: str) -> Any:
+    """Parse a limit such as `--max-requests`; `none` means no limit."""
+    return None if text.strip() == "none" else parse_value(text.strip())
 
 
-def refuse_non_utf8(*words: str | None) -> None:
+OPTION_PARSERS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("model", "base_url", "preset", "role", "agent"), str),
+    "system": partial(read_option_file, option="--system"),
+    "settings": lambda words: dict(map(parse_setting, words)),
+    "root": resolve_folder,
+    "tools": parse_tools,
+    "verify": partial(parse_command, option="--verify"),
+    "done_when": partial(parse_command, option="--done-when"),
+    "done_when_seconds": parse_seconds,
+    "mcp": parse_mcp,
+}
+"""How the value of an option is read; all others are limits."""
+
+
+def parse_options(**typed: Any) -> dict[str, Any]:
+    """Parse and check the options that were given; a limit may be None, for no limit."""
+    given: dict[str, Any] = {}
+    for name, value in typed.items():
+        if value is None or (not value and name in ("model", "base_url", "settings")):
+            continue
+        refuse_non_utf8(*([value] if isinstance(value, str) else value if name == "settings" else ()))
+        parse: Callable[[Any], Any] = OPTION_PARSERS.get(name, parse_limit)
+        given[name] = parse(value)
+    if any(":" in name for name in given.get("tools", ())):
+        # own tools are imported from the folder in which the option was typed, also by a later `resume`
+        given["imports"] = str(Path.cwd())
+    return given
+
+
+def refuse_non_utf8(*words: str) -> None:
     """Refuse lone surrogates: Python decodes input that is not UTF-8 to them, and no server accepts them."""
     for word in words:
         try:
-            (word or "").encode()
+            word.encode()
         except UnicodeEncodeError:
             raise usage_error(f"{word!r} is not valid UTF-8. Type it again.") from None
 
