@@ -188,6 +188,8 @@ class Stage:
     sent: dict[str, list[tuple[int, str]]] = field(default_factory=lambda: {name: [] for name in THREADS})
     counts: Counter[str] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)
+    errors: dict[str, str | None] = field(default_factory=dict)  # of every session, at the end
+    given_up: dict[str, int] = field(default_factory=dict)  # the numbers of subagents that failed
     number: int = 0
 
     def begin_worker(self) -> None:
@@ -430,7 +432,8 @@ def judge_effects(stage: Stage, expected: set[int]) -> dict[str, Any]:
         "lost": sorted(expected - begun.keys()),
         "doubled": doubled,
         "cut off by a kill or a stop, and run again": cut_off,
-        "done without being asked": sorted(begun.keys() - expected),
+        "done without being asked": sorted(begun.keys() - expected - {*stage.given_up.values()}),
+        "subagents that failed, and said so": sorted(stage.given_up),
         "requests that are not legal": [line for line in others if line.startswith("illegal")],
         "forks": {line: count for line, count in others.items() if line.startswith("fork")},
     }
@@ -458,7 +461,12 @@ def judge_thread(stage: Stage, thread: str, expected: set[int]) -> Iterator[str]
         expected.update(TICKS + tick for tick in range(len(TICK.findall(people))))
     for message in messages:
         if message.type == "tool" and message.text.startswith(("Asked ", "Started ")):
-            expected.add(int(message.tool_call_id.rpartition("-")[2]))
+            number = int(message.tool_call_id.rpartition("-")[2])
+            handle = message.text.removeprefix("Started ").rstrip(".")
+            if stage.errors.get(handle):
+                stage.given_up[handle] = number
+            else:
+                expected.add(number)
     planned = sorted(f"part {number}" for number, verb in events if verb == "plan")
     todos = [(todo["content"], todo["status"]) for todo in values.get("todos") or ()]
     if sorted(todos) != [(part, "completed") for part in planned]:
@@ -518,7 +526,7 @@ def settle(stage: Stage, patience: float) -> bool:
         for status in found:
             if status.on in ("work", "limit", "condition"):  # with a clock that was a day ahead
                 stage.post.send(status.thread, {"kind": "kick"})
-        waiting = [status for status in found if status.error or status.asks or status.sent]
+        waiting = [one for one in found if (one.error and one.thread in THREADS) or one.asks or one.sent]
         if quiet and not waiting and all(status.state != "waiting" for status in found):
             return True
     return False
@@ -557,6 +565,8 @@ def run(kind: str, url: str, folder: str, options: argparse.Namespace) -> dict[s
         settled = settle(stage, options.patience)
         if options.keep:
             keep_journal(stage, Path(folder))
+        sessions = stage.post.list()
+        stage.errors = {status.thread: status.error for status in sessions}
         expected: set[int] = set()
         unfit = [fault for thread in THREADS for fault in judge_thread(stage, thread, expected)]
         return {
@@ -572,7 +582,7 @@ def run(kind: str, url: str, folder: str, options: argparse.Namespace) -> dict[s
             "faults": dict(sorted(stage.counts.items())),
             "sessions that wait": [
                 f"{one.thread}: {one.state}, {one.reason}, {one.on}, {one.queued}, {one.sent}, {one.error}"
-                for one in stage.post.list()
+                for one in sessions
                 if one.state in ("waiting", "running", "failed", "damaged")
                 or one.error
                 or one.queued

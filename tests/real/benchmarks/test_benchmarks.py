@@ -357,6 +357,7 @@ def test_the_count_of_chaos_names_what_is_lost_doubled_and_cut_off(tmp_path: Pat
     (tmp_path / "log-shown").write_text("shown 3 7 15\nillegal request 0\nfork ran\nfork ran")
     stage = Stage("sqlite", "", str(tmp_path / "log"), "")
     stage.pauses[7].append((12, float("inf")))  # killed
+    stage.given_up["main:sub1-1"] = 11
     stage.pauses[9].append((12, 30))  # stopped, and 6 was run anew only after that
     found = judge_effects(stage, {1, 2, 3, 4, 5, 6, 10})
     assert found == {
@@ -372,6 +373,7 @@ def test_the_count_of_chaos_names_what_is_lost_doubled_and_cut_off(tmp_path: Pat
             "6: by 9, after 30.0 s by 8",
         ],
         "done without being asked": [9],
+        "subagents that failed, and said so": ["main:sub1-1"],
         "requests that are not legal": ["illegal request 0"],
         "forks": {"fork ran": 2},
     }
