@@ -16,6 +16,7 @@ from wakeloop.loop.announcements import announce
 from wakeloop.loop.ledger import Cleared, Ledger
 from wakeloop.loop.pushes import ASKS_PERSON
 from wakeloop.model.usage import CHARACTERS_PER_TOKEN, count_characters
+from wakeloop.platform.computed_per_object import computed_per_object
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten, to_one_line
@@ -115,13 +116,21 @@ class Clearing:
         name = self.name_tool(message)
         if name in self.dialect.tool_names or name == ASKS_PERSON:
             return message
+        call = self.calls.get(message.tool_call_id)
+        key = (message.id in kept, self.settings.prompts.get("cleared_result"), self.dialect.prompt_folder)
+        known = keep_lines(message).get(key)
+        if known is None or known[0] is not call:
+            known = keep_lines(message)[key] = call, self.build_line(message, key[0], format_call(name, call))
+        return message if known[1] is None else known[1]
+
+    def build_line(self, message: ToolMessage, is_kept: bool, call: str) -> ToolMessage | None:  # noqa: FBT001
+        """Return a result of which only a line is left; None if it is shorter than the line."""
         added = split_result_text(message)[1]
         size = count_characters(message) - len(added)
-        call = format_call(name, self.calls.get(message.tool_call_id))
         line = self.fill("cleared_result", size=f"{size:,}", call=call)
         if len(line) >= size:
-            return message
-        return message.model_copy(update={"content": line + added if message.id in kept else line})
+            return None
+        return message.model_copy(update={"content": line + added if is_kept else line})
 
     def cut_result(self, message: ToolMessage, head: int) -> ToolMessage:
         """Return a result of which only the head is left, with how to read the rest."""
@@ -171,6 +180,12 @@ class Clearing:
         if marks:
             new |= marks[min(bisect_left(marks, True, key=fits), len(marks) - 1)]  # noqa: FBT003
         return new
+
+
+@computed_per_object
+def keep_lines(message: Any) -> dict[Any, tuple[ToolCall | None, ToolMessage | None]]:  # noqa: ARG001
+    """Return where the lines in place of a result are kept: each request of a thread has them again."""
+    return {}
 
 
 def find_end(messages: Sequence[AnyMessage], key: str | None) -> int:
