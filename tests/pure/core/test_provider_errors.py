@@ -1,12 +1,10 @@
 """What a failed request was, by langchain-core's classes first."""
 
-from typing import Any
-
 import pytest
 from langchain_core import exceptions
 
 from wakeloop.cli.failures import format_error, is_model_error
-from wakeloop.platform.provider_errors import find_status, is_provider_error
+from wakeloop.platform.provider_errors import find_status
 
 KINDS = {
     "ModelAuthenticationError": (401, "The server rejected the key (401): its words."),
@@ -43,13 +41,3 @@ def test_a_number_is_kept_where_it_says_more(name: str, own: int, status: int) -
     error = getattr(exceptions, name)("x")
     error.status_code = own
     assert find_status(error) == status
-
-
-def test_an_older_version_without_the_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in KINDS:
-        monkeypatch.delattr(exceptions, name)
-    error: Any = RuntimeError("x")
-    assert not is_provider_error(error, *KINDS)
-    assert find_status(error) is None
-    error.status_code = 429
-    assert find_status(error) == 429
