@@ -331,8 +331,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c80": (
         "channels/conversation.py",
-        "if any(isinstance(item, RemoveMessage) for item in items):",
-        "if isinstance(write, list) and any(isinstance(item, RemoveMessage) for item in write):",
+        "if isinstance(item, RemoveMessage):\n                merged",
+        "if isinstance(write, list) and isinstance(item, RemoveMessage):\n                merged",
     ),
     "c81": (
         "platform/tool_boundary.py",

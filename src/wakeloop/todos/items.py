@@ -5,6 +5,7 @@ A list is a sequence of plain dicts. Nothing here depends on a framework.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any, Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
@@ -56,7 +57,7 @@ def open_items(todos: Sequence[Todo]) -> list[Todo]:
 def count_open(todos: Sequence[Todo]) -> int:
     """Count the open items."""
     tally = getattr(todos, "tally", None) or tally_statuses(todos)
-    return tally.get("pending", 0) + tally.get("in_progress", 0)
+    return sum(map(tally.get, OPEN, repeat(0)))
 
 
 class ItemCounts(TypedDict):
@@ -83,8 +84,7 @@ def count_items(todos: Sequence[Todo]) -> ItemCounts:
 
 def count_closed(todos: Sequence[Todo]) -> int:
     """Count the completed and cancelled items."""
-    tally = tally_statuses(todos)
-    return tally.get("completed", 0) + tally.get("cancelled", 0)
+    return sum(map(tally_statuses(todos).get, CLOSED, repeat(0)))
 
 
 def count_running(todos: Sequence[Todo]) -> int:
