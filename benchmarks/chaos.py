@@ -101,7 +101,7 @@ def open_agents(url: str, log: str, address: str, host: Any = None) -> Iterator[
     from wakeloop.thread.strict_saver import strict_saver
 
     coin = random.Random()
-    tools = [*make_tools(log), *session_tools(lambda: host[0], ["talk_to_agent", "spawn_subagent"])]
+    tools = [*make_tools(log), *session_tools(host, ["talk_to_agent", "spawn_subagent"])]
     model: Any = ChatOpenAI(
         model="m", base_url=address, api_key="none", max_retries=0, streaming=True, timeout=60
     )
@@ -132,10 +132,8 @@ def work(url: str, log: str, address: str) -> None:
     time.time = lambda: REAL_TIME() + offset[0]  # before the package is imported
     from wakeloop.sessions.dbos import DbosHost
 
-    host: list[Any] = []
-    with open_agents(url, log, address, host) as agents, DbosHost(url, agents, grace=GRACE) as running:
-        host.append(running)
-        print("up", flush=True)
+    host = DbosHost(url, grace=GRACE)
+    with open_agents(url, log, address, host) as agents, closing(host.start(agents)):
         for line in sys.stdin:
             order, _, value = line.strip().partition(" ")
             if order == "clock":

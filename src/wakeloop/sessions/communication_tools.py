@@ -56,7 +56,8 @@ def session_tools(
     """Return the session tools with these names, for an agent whose threads the host runs.
 
     Args:
-        host: The host, or a function that returns it at each call (if the host is made from the agents).
+        host: The host, or a function that returns it at each call (if the host is made from the agents). It
+            is called while the host starts, too: a run that a killed process left begins then.
         names: Any of `ask_user`, `talk_to_agent`, `send_message`, `reply_to_peer`, `spawn_subagent` and
             `wait_for`. Default: all of them.
         agents: The agents that may be addressed, each with a line on what it is for, which the model reads.
