@@ -50,6 +50,7 @@ def session_of(given: object) -> Session:
     The result of a parked run has only the counters that it shows; a parent's values without a list have
     none.
     If the last input was refused, `error` says why, which helps clients of a server that hides exceptions.
+    A value of a type that no run writes is left out, as in a damaged or foreign session.
 
     Args:
         given: A snapshot, a run's result, a state, or a thread or its state from the LangGraph SDK. If a
