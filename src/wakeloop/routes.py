@@ -6,7 +6,7 @@ from typing import Any, Literal
 from langgraph.types import Send
 
 from wakeloop.loop.approval import runs_call
-from wakeloop.loop.ledger import Ledger, read_notes
+from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.replies import find_external_calls, has_undecided_calls, is_put_together
 from wakeloop.model.tool_results import find_unanswered, last_calls
 from wakeloop.state import Notes, NotesAndReply, RoundNotes
@@ -49,7 +49,7 @@ def after_todos(state: RoundNotes) -> list[Send | str]:
     notes = read_notes(state)
     if notes.get("held"):
         return [*send_calls(notes["held"])]
-    words = [_choose_after_round(notes)] if "plan" in notes else _choose_after_call(notes, state)
+    words = [after_round(state)] if "plan" in notes else after_tools(state)
     if notes.get("plan") == "judged" or "items to judge" in words:
         return ["plan or items to judge"]
     return [*words]
@@ -57,13 +57,8 @@ def after_todos(state: RoundNotes) -> list[Send | str]:
 
 def after_tools(state: RoundNotes) -> list[str]:
     """Continue with the turn, or leave that to the calls that a person still has to decide."""
-    return _choose_after_call(read_notes(state), state)
-
-
-def _choose_after_call(notes: Ledger, state: RoundNotes) -> list[str]:
-    if "reviews" in notes and has_undecided_calls(notes, state.get("todo_decided") or ()):
-        return []
-    return [_choose_after_round(notes)]
+    undecided = has_undecided_calls(read_notes(state), state.get("todo_decided") or ())
+    return [] if undecided else [after_round(state)]
 
 
 def after_review(state: RoundNotes) -> list[Send | str]:
@@ -72,18 +67,12 @@ def after_review(state: RoundNotes) -> list[Send | str]:
     return [Send("run_tools", call) for call in approved] or [after_round(state)]
 
 
-AfterRound = Literal["items to judge", "reminder due", "continue", "run ends"]
-
-
-def after_round(state: Notes) -> AfterRound:
+def after_round(state: Notes) -> Literal["items to judge", "reminder due", "continue", "run ends"]:
     """Put open items to the verifier where that is wanted, or continue with the turn.
 
     The notes are those of the reply, so every branch of a superstep says the same.
     """
-    return _choose_after_round(read_notes(state))  # stored, while a call of the round waited
-
-
-def _choose_after_round(notes: Ledger) -> AfterRound:
+    notes = read_notes(state)  # stored, while a call of the round waited
     if "nag" not in notes or notes.get("end"):
         return "run ends"
     if notes.get("check"):
