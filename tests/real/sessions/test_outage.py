@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -26,9 +27,10 @@ from waiting import until
 from wakeloop import create_todo_agent, steer
 from wakeloop.cli.sessions.postgres import open_postgres_saver
 from wakeloop.sessions import session_tools
-from wakeloop.sessions.dbos import DbosHost
+from wakeloop.sessions.dbos import DbosHost, SessionClient, session_client
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.thread.patient_store import PatientStore
+from wakeloop.thread.steering import list_waiting
 
 
 @pytest.fixture(autouse=True)
@@ -252,6 +254,27 @@ async def test_c82_a_store_that_is_away_loses_no_words(door: str, monkeypatch: p
     given: Any = ({"messages": [("user", "go")]}, {"configurable": {"thread_id": "t"}})
     await agent.ainvoke(*given) if door == "async" else agent.invoke(*given)
     assert "Use tabs." in " ".join(message.text for message in model.requests[0])
+    assert away == []
+
+
+def test_c82_a_clients_words_wait_until_the_database_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wakeloop.platform.outages.PAUSES", (0.001,))
+    away = [psycopg.errors.ReadOnlySqlTransaction("INSERT"), psycopg.OperationalError("cut")]
+
+    class Away(InMemoryStore):
+        conn = SimpleNamespace(close=lambda: None)
+
+        def batch(self, ops: Any) -> Any:
+            if away:
+                raise away.pop()
+            return super().batch(ops)
+
+    monkeypatch.setattr(session_client, "open_store", lambda _: Away())
+    with closing(SessionClient(f"sqlite:///{tmp_path / 'sessions.db'}", {"main": Any})) as client:
+        client.steer("main", "Use tabs.")
+        assert [entry.message for entry in list_waiting(client.own_store, "main")] == ["Use tabs."]
     assert away == []
 
 

@@ -40,6 +40,7 @@ from wakeloop.sessions.host_rules import make_refusal
 from wakeloop.sessions.questions import answer_fault, open_questions
 from wakeloop.sessions.thread_runner import Graph
 from wakeloop.thread.patient_saver import discard_cut_connections
+from wakeloop.thread.patient_store import PatientStore
 from wakeloop.thread.steering import list_waiting, steer
 
 
@@ -71,8 +72,8 @@ class SessionClient(WaitsForEvents, WorkflowQueues):
 
     def close(self) -> None:
         """Close the connections."""
-        if (connections := self.__dict__.pop("own_store", None)) is not None:
-            connections.conn.close()
+        if (patient := self.__dict__.pop("own_store", None)) is not None:
+            patient.store.conn.close()
         super().close()
 
     # -- steering ------------------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ class SessionClient(WaitsForEvents, WorkflowQueues):
     @computed_once
     def own_store(self) -> BaseStore:
         """The store in the database of events, of agents that were compiled without one."""
-        return open_store(self.url)
+        return PatientStore(open_store(self.url), self.mailbox.patience.stopped)
 
     def find_store(self, thread: str) -> BaseStore:
         """Return the store of a thread's agent."""
