@@ -26,7 +26,7 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
     """
     base = getattr(right, "began", None)
     ours, _ = assign_ids(left or (), 1)
-    theirs = unify_ids([{"status": "pending", **todo} for todo in right or ()], ours)
+    theirs = unify_ids([{**todo, "status": todo.get("status", "pending")} for todo in right or ()], ours)
     if base is None:
         return _add_items(ours, theirs)
     base = unify_ids(base, ours)
