@@ -186,7 +186,7 @@ class Activate(Node):
             notes = continue_activation(found.old, todos, settings, waiting=opening.is_waiting)
         else:
             # A kick with nothing open asks nothing of the model, so its run ends as the one before it did.
-            asks_nothing = not (opening.needs_reply or count_open(todos))
+            asks_nothing = not (opening.needs_reply or opening.is_unanswered or count_open(todos))
             notes = begin_activation(found.old, todos, keep=OUTCOME_KEYS if asks_nothing else ())
             begin_goal(
                 notes,
@@ -406,7 +406,7 @@ def is_unasked(opening: ThreadInput, ledger: Ledger, todos: Sequence[Todo], *, e
         return True
     if ledger.get("judged") and not is_unmet(ledger):
         return True
-    speaks = opening.needs_reply or ended or bool(opening.kicked_work)
+    speaks = opening.needs_reply or opening.is_unanswered or ended or bool(opening.kicked_work)
     return not (speaks or count_open(todos) or is_unmet(ledger))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Self
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from wakeloop.errors import SettingsError
 from wakeloop.loop.inbox import WakeEvent, build_owed_reply, find_event_fault
@@ -64,6 +64,7 @@ class ThreadInput:
     waiting_on: tuple[Any, ...] = ()
     ends_in_words: bool = True  # the last message is a user's, and not the middle of a run that broke off
     from_others: bool = False  # a framework or a chat UI put in all that is new
+    is_unanswered: bool = False  # the last run ended before the model answered what the history ends with
     now: float = 0.0  # seconds since 1970
 
     @classmethod
@@ -82,6 +83,7 @@ class ThreadInput:
             waiting_on=tuple(state.get("waiting_on") or ()),
             ends_in_words=bool(messages) and messages[-1].type in ("human", "system"),
             from_others=_came_from_others(messages),
+            is_unanswered=_ended_early(state),
             now=now,
         )
 
@@ -317,6 +319,14 @@ def _came_from_others(messages: Sequence[BaseMessage]) -> bool:
     waiting = takewhile(lambda m: m.type in ("human", "system"), reversed(messages))
     sources = [source_of(m) for m in waiting if isinstance(m, HumanMessage)]
     return bool(sources) and None not in sources
+
+
+def _ended_early(state: TodoState) -> bool:
+    """Tell whether the last run ended, by a fault or from outside, before the model had the last word."""
+    reason, messages = (state.get("todo_session") or {}).get("reason"), state["messages"]
+    if reason not in ("failed", "drained") or not messages:
+        return False
+    return not isinstance(messages[-1], AIMessage) or bool(messages[-1].tool_calls)
 
 
 def _make_event_id(event: WakeEvent) -> str:

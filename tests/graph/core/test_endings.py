@@ -241,6 +241,23 @@ def test_a_run_that_raised_and_that_a_host_ended_stays_failed(thread: Make) -> N
     assert (agent.session["reason"], "error" in agent.session) == ("settled", False)
 
 
+@pytest.mark.parametrize("failure", ["OSError: no network", None])
+@pytest.mark.parametrize("script", [[], [write("a"), done(1)]])
+def test_a_kick_answers_what_a_run_that_broke_off_had_read(
+    thread: Make, script: list[Any], failure: str | None
+) -> None:
+    """Nothing is open, but the last words, or the last results, are still without an answer."""
+    agent = thread(*script, OSError("no network"), "Paris.")
+    with pytest.raises(OSError, match="no network"):
+        agent.run("What is the capital of France?")
+    assert end_run(agent.graph, agent.at(), failure)
+    agent.run({"todo_inbox": [{"kind": "kick"}]})
+    assert (len(agent.model.requests), agent.messages[-1].text) == (len(script) + 2, "Paris.")
+    assert (agent.session["state"], "error" in agent.session) == ("dormant", False)
+    agent.run({"todo_inbox": [{"kind": "kick"}]})  # now it is answered
+    assert len(agent.model.requests) == len(script) + 2
+
+
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
 def test_a_signal_leaves_a_run_running(stop: Any) -> None:
     agent = create_todo_agent(ScriptedModel([write("a"), stop()]), checkpointer=InMemorySaver())
