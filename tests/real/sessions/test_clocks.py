@@ -114,14 +114,14 @@ def test_a_worker_that_was_killed_while_its_thread_waited_is_replaced(
 
             with worker(database, server):
                 client.send("main", GO)
-                until(lambda: ended(client, "waiting"))
+                until(lambda: ended(client, "waiting"), 180)  # a worker may take long to start
                 assert client.status("main").on == on
                 assert not has_ended()
                 if kind == "postgres":
                     workers.enter_context(worker(database, server))
             if kind == "sqlite":
                 workers.enter_context(worker(database, server))
-            until(has_ended)
+            until(has_ended, 180)
         assert len(times) == 1
         assert time.time() >= (times.pop() or 0)
         assert len(server.requests) == len(replies) + 1
