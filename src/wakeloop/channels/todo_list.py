@@ -88,9 +88,9 @@ class OwnList(Todos):
 def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     """Replace the list, or change items by id: the reducer of `todos`, for a `DeltaChannel`.
 
-    A list replaces the old one, a dict of `Changes` changes it, None and {} do nothing. Lists and changes are
-    checked, since both may come from outside. A refused write leaves the list as it was and sets its `fault`:
-    an error raised here would make the thread unreadable.
+    A list replaces the old one, a dict of `Changes` changes it, None does nothing. Both are checked, since
+    both may come from outside. A refused write leaves the list as it was and sets its `fault`: an error
+    raised here would make the thread unreadable.
 
     Example:
         >>> merge_todos([], [[{"id": 1, "content": "Measure", "status": "pending"}]])
@@ -98,7 +98,7 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     """
     merged = copy(state) if isinstance(state, Todos) else load_todos(state)
     for write in writes:
-        if write is None or write == {}:
+        if write is None:
             continue
         if isinstance(write, OwnList):
             began = getattr(merged, "began", None)
@@ -107,7 +107,7 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
             continue
         given = write
         try:
-            if isinstance(write, dict) and _CHANGES.issuperset(write):
+            if write and isinstance(write, dict) and _CHANGES.issuperset(write):
                 check_changes(write)
                 if "own" in write:
                     merged = _apply_changes(merged, write)  # type: ignore[arg-type]

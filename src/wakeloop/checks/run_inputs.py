@@ -153,7 +153,7 @@ def _parts_of(value: Any) -> Iterable[tuple[str, Any]]:
 def drop_list_changes(given: Any) -> Any:
     """Return the input without `todos` that are `Changes`, which a client saw in a run and sent back."""
     todos = given.get("todos") if isinstance(given, Mapping) else None
-    if not (isinstance(todos, dict) and Changes.__annotations__.keys() >= todos.keys()):
+    if not (isinstance(todos, dict) and todos and Changes.__annotations__.keys() >= todos.keys()):
         return given
     try:
         check_changes(todos)

@@ -14,9 +14,10 @@ class Changes(TypedDict, total=False):
     """The difference between two lists, as written to the channel: plain JSON.
 
     `put` has new and changed items, `drop` the ids that went away, `order` all ids if `put` and `drop` alone
-    would give another order. `all` replaces the list. An empty dict changes nothing. `step` is the superstep,
-    if other calls ran in it, so that a list that one of them wrote can be merged. `own` marks a write of the
-    graph, which notes itself what the model does not know; other changes are somebody else's.
+    would give another order. `all` replaces the list. `step` is the superstep, if other calls ran in it, so
+    that a list that one of them wrote can be merged. `own` marks a write of the graph, which notes itself
+    what the model does not know; other changes are somebody else's. An empty dict is refused, since it is
+    more likely a slip for an empty list.
     """
 
     all: list[Todo]

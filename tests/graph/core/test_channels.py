@@ -245,18 +245,6 @@ def test_bad_changes_from_outside_are_set_aside(bad: dict[str, Any]) -> None:
     assert agent.invoke({"messages": [("user", "go on")]}, THREAD)["todos"] == before
 
 
-def test_no_changes_change_nothing() -> None:
-    """A client sees `{}` in a stream of updates, and may send it back."""
-    agent = create_todo_agent(ScriptedModel(write("a"), done(1), "ok", "ok"), checkpointer=InMemorySaver())
-    before = agent.invoke({"messages": [("user", "go")]}, THREAD)["todos"]
-    agent.update_state(THREAD, {"todos": {}})
-    out = agent.invoke({"messages": [("user", "go on")], "todos": {}}, THREAD)
-    assert out["todos"] == before
-    assert out["messages"][-2].content == "go on"
-    merged: Any = merge_todos([todo(1, "a")], [{}])
-    assert (merged, merged.before, merged.fault) == ([todo(1, "a")], None, None)
-
-
 def test_what_a_list_was_before_is_what_it_was_before_the_first_write() -> None:
     merged: Any = merge_todos([todo(1, "a")], [[{"content": "b"}], [{"content": "c"}]])
     assert [item["content"] for item in merged] == ["c"]
