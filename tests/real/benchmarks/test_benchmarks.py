@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from levels import Level
 
 ROOT = Path(__file__).parents[3]
 BENCHMARKS = ROOT / "benchmarks"
@@ -384,6 +385,8 @@ def test_the_count_of_chaos_names_what_is_lost_doubled_and_cut_off(tmp_path: Pat
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 def test_two_minutes_of_chaos(database: str) -> None:
+    if Level.name == "rest":
+        pytest.skip("faults at moments that no seed repeats: in `make test-all`")
     command = [sys.executable, str(BENCHMARKS / "chaos.py"), "--minutes", "2", "--database", database]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
