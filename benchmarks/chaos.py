@@ -302,6 +302,21 @@ def fill_disk(stage: Stage, dice: random.Random) -> None:
     stage.tell(dice.choice(stage.workers), f"full {dice.uniform(2, 5):.1f}")
 
 
+def fill_postgres_disk(stage: Stage, dice: random.Random) -> None:
+    """Let no file of Postgres grow for seconds: it panics, ends every connection, and recovers."""
+    import psycopg
+
+    with psycopg.connect(stage.url) as db:
+        processes = [pid for (pid,) in db.execute("SELECT pid FROM pg_stat_activity")]
+    owner = Path(f"/proc/{processes[0]}").stat()  # who alone may limit them
+    who: Any = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+    for limit in ("8192", "unlimited"):
+        for pid in processes:
+            command = ["prlimit", f"--pid={pid}", f"--fsize={limit}:"]  # it may have ended
+            subprocess.run(command, check=False, stderr=subprocess.DEVNULL, **who)
+        time.sleep(dice.uniform(2, 5))
+
+
 def move_clock(stage: Stage, dice: random.Random) -> None:
     """Set the clock of a worker for seconds, and then right."""
     worker = dice.choice(stage.workers)
@@ -373,6 +388,7 @@ FAULTS = (
     Fault(cut, 6, ("postgres",)),
     Fault(make_read_only, 3, ("postgres",)),
     Fault(fill_disk, 6, ("sqlite",)),
+    Fault(fill_postgres_disk, 2, ("postgres",)),
     Fault(move_clock, 3),
     Fault(fork, 2),
     Fault(end_server, 3),
@@ -478,6 +494,8 @@ def keep_journal(stage: Stage, folder: Path) -> None:
     """Write down what the threads say and how each event fared, to reason from."""
     with (folder / "threads").open("w") as file:
         for thread in THREADS:
+            if thread not in stage.errors:
+                continue
             snapshot = stage.agents[find_name(thread)].get_state(config_of(thread))
             file.write(f"# {thread}: {stage.post.status(thread)}\n{stage.sent[thread]}\n")
             for message in snapshot.values.get("messages", ()):
@@ -561,10 +579,10 @@ def run(kind: str, url: str, folder: str, options: argparse.Namespace) -> dict[s
             injector.join()
         sent_for = time.monotonic() - began
         settled = settle(stage, options.patience)
-        if options.keep:
-            keep_journal(stage, Path(folder))
         sessions = stage.post.list()
         stage.errors = {status.thread: status.error for status in sessions}
+        if options.keep:
+            keep_journal(stage, Path(folder))
         expected: set[int] = set()
         unfit = [fault for thread in THREADS for fault in judge_thread(stage, thread, expected)]
         return {

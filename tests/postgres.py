@@ -112,7 +112,9 @@ class Server:
         try:
             yield self._url(name)
         finally:
-            self._admin.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[call-overload,unused-ignore]
+            # A test may have cut the other connection.
+            with psycopg.connect(self._url("postgres"), autocommit=True) as admin:
+                admin.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[call-overload,unused-ignore]
 
     def close(self) -> None:
         self._admin.close()
