@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,21 +15,19 @@ ROWS = {
 PATHS = {"rig": 12, "kept": 8, "bare": 4}
 
 
+@cache
 def collect_fixtures() -> dict[str, set[str]]:
     """Every test by its name, and the fixtures that it takes."""
     found: dict[str, set[str]] = {}
     for file in (ROOT / "tests").rglob("test_*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.parse(file.read_text()).body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
                 found.setdefault(node.name, set()).update(argument.arg for argument in node.args.args)
     return found
 
 
-TESTS = collect_fixtures()
-
-
 def test_every_case_has_a_row() -> None:
-    cases = {found[1] for name in TESTS if (found := re.match(r"test_(c\d+)_", name))}
+    cases = {found[1] for name in collect_fixtures() if (found := re.match(r"test_(c\d+)_", name))}
     assert list(ROWS) == sorted(cases, key=lambda case: int(case[1:]))
     assert list(ROWS)[:32] == [f"c{number:02}" for number in range(1, 33)]
 
@@ -37,10 +36,10 @@ def test_every_case_has_a_row() -> None:
 def test_its_tests_are_there_and_go_through_the_paths_it_names(case: str, row: tuple[str, str]) -> None:
     paths, shown = row
     named = re.findall(r"`(test_\w+)`", shown)
-    assert set(named) <= set(TESTS)
+    assert set(named) <= set(collect_fixtures())
     assert [name for name in named if name.startswith(f"test_{case}_")]
     if re.fullmatch(r"\d+(, \d+)?", paths):
-        by = {PATHS[fixture] for name in named for fixture in TESTS[name] if fixture in PATHS}
+        by = {PATHS[fixture] for name in named for fixture in collect_fixtures()[name] if fixture in PATHS}
         said = {int(number) for number in paths.split(", ")}
         assert said <= by
         assert max(by) == max(said)
