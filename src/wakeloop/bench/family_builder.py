@@ -35,7 +35,7 @@ _WORDS = [
 _MOST_SPOILS = 3
 RULE = re.compile(":?-+:?")  # a cell of the line below the head of a Markdown table
 
-Comparison = Literal["text", "table", "lines", "rows", "json", "program"]
+Comparison = Literal["text", "table", "rows", "json", "program"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Expected:
     """What a file should contain, and how it is compared.
 
     `text`: the same lines, apart from white space at their ends; `table`: a Markdown table of the same cells;
-    `lines`: the same lines in any order; `rows`: the same, below the same head; `json`: the same value;
-    `program`: Python whose functions return the right answers for the `cases`.
+    `rows`: the same lines in any order below the same head; `json`: the same value; `program`: Python whose
+    functions return the right answers for the `cases`.
     """
 
     text: str
@@ -262,7 +262,7 @@ def _comparable(text: str, like: Comparison) -> object:
         return [*map(_table_cells, lines)]
     if like == "rows":
         return [*lines[:1], *sorted(lines[1:])]
-    return sorted(lines) if like == "lines" else lines
+    return lines
 
 
 def _table_cells(line: str) -> list[str]:

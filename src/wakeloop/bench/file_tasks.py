@@ -60,20 +60,6 @@ def switch_lamps(_rng: Random, name: str) -> Part:
 
 
 @single_parts(
-    "Fill the template letter.txt for every file people/NAME.txt: write letters/NAME.txt, with PERSON and"
-    " CITY replaced by what the file says.",
-    "the letter to {}",
-    files={"letter.txt": "Dear PERSON,\nwe shall visit CITY soon.\nGreetings\n"},
-)
-def fill_template(rng: Random, name: str) -> Part:
-    """Fill a template once for each person."""
-    who, city = rng.choice(PEOPLE), rng.choice(NOUNS).title()
-    letter = f"Dear {who},\nwe shall visit {city} soon.\nGreetings\n"
-    source = join_lines(f"person: {who}", f"city: {city}")
-    return Part({f"people/{name}.txt": source}, {f"letters/{name}.txt": Expected(letter)})
-
-
-@single_parts(
     "Rename every file in reports/ after the date in its first line: reports/NAME.txt becomes "
     "reports/YYYY-MM-DD-NAME.txt. Its text stays as it is.",
     "rename {}",
@@ -163,53 +149,6 @@ def count_lines(rng: Random, name: str) -> Part:
 
 
 @single_parts(
-    "For every texts/NAME.txt write hits/NAME.txt: how often the word `anchor` stands in it, as a number "
-    "alone.",
-    "count the anchors of {}",
-)
-def count_word(rng: Random, name: str) -> Part:
-    """Count a word in each text."""
-    text = join_lines(*random_lines(rng, 4, 8), "anchor")
-    return Part(
-        {f"texts/{name}.txt": text}, {f"hits/{name}.txt": Expected(str(text.split().count("anchor")))}
-    )
-
-
-@single_parts(
-    "Find the longest line of every texts/NAME.txt and write it alone into longest/NAME.txt.", "longest of {}"
-)
-def longest_line(rng: Random, name: str) -> Part:
-    """Find the longest line of each text."""
-    found = [*random_lines(rng), random_sentence(rng, 12)]
-    rng.shuffle(found)
-    return Part(
-        {f"texts/{name}.txt": join_lines(*found)}, {f"longest/{name}.txt": Expected(max(found, key=len))}
-    )
-
-
-@single_parts("Sort the lines of every file in lists/ by the alphabet, in place.", "sort the lines of {}")
-def sort_lines(rng: Random, name: str) -> Part:
-    """Sort the lines of each list."""
-    found = [*sorted(rng.sample(NOUNS, 5)), "aardvark"]
-    return Part(
-        {f"lists/{name}.txt": join_lines(*found)}, {f"lists/{name}.txt": Expected(join_lines(*sorted(found)))}
-    )
-
-
-@single_parts(
-    "Every file in lists/ has lines that stand twice. Keep the first of each and the order, in place.",
-    "take repeats out of {}",
-)
-def drop_repeats(rng: Random, name: str) -> Part:
-    """Remove repeated lines from each list."""
-    found = [*rng.sample(NOUNS, 5)]
-    repeated = [*found, *rng.sample(found, 2)]
-    return Part(
-        {f"lists/{name}.txt": join_lines(*repeated)}, {f"lists/{name}.txt": Expected(join_lines(*found))}
-    )
-
-
-@single_parts(
     "The product is now called Beacon. Replace the word Lantern in every file in pages/.", "rename it in {}"
 )
 def replace_word(rng: Random, name: str) -> Part:
@@ -224,41 +163,6 @@ def replace_word(rng: Random, name: str) -> Part:
 
 
 @single_parts(
-    "Delete the lines that begin with # from every file in configs/, in place.", "take comments out of {}"
-)
-def strip_comments(rng: Random, name: str) -> Part:
-    """Remove the comments from each configuration."""
-    kept = [f"{noun} = {rng.randint(1, 99)}" for noun in rng.sample(NOUNS, 4)]
-    text = join_lines("# " + random_sentence(rng), *kept[:2], "# old", *kept[2:])
-    return Part({f"configs/{name}.conf": text}, {f"configs/{name}.conf": Expected(join_lines(*kept))})
-
-
-@single_parts(
-    "Number the lines of every file in steps/, in place: `1. first line`, `2. second line` …", "number {}"
-)
-def number_lines(rng: Random, name: str) -> Part:
-    """Number the lines of each file."""
-    found = random_lines(rng)
-    numbered = [*map("{}. {}".format, range(1, len(found) + 1), found)]
-    return Part(
-        {f"steps/{name}.txt": join_lines(*found)}, {f"steps/{name}.txt": Expected(join_lines(*numbered))}
-    )
-
-
-@single_parts(
-    "Write the dates in every file in diary/ as YYYY-MM-DD instead of DD/MM/YYYY, in place.", "dates of {}"
-)
-def iso_dates(rng: Random, name: str) -> Part:
-    """Rewrite dates with the year first."""
-    old = new = ""
-    for _ in range(3):
-        year, month, day = random_date(rng)
-        old += f"{day:02}/{month:02}/{year:04} seen\n"
-        new += f"{year:04}-{month:02}-{day:02} seen\n"
-    return Part({f"diary/{name}.txt": old}, {f"diary/{name}.txt": Expected(new)})
-
-
-@single_parts(
     "Add the line `See also: index.md` at the end of every file in docs/.",
     "link {}",
     files={"index.md": "# Index\n"},
@@ -268,21 +172,6 @@ def link_index(rng: Random, name: str) -> Part:
     path, text = f"docs/{name}.md", join_lines(f"# {name}", *random_lines(rng))
     line = join_lines("See also: index.md")
     return Part({path: text}, {path: Expected(text + line)}, (append_call(path, line),))
-
-
-@single_parts(
-    "Collect the addresses (with an @) of every mails/NAME.txt in addresses/NAME.txt, one a line, in any "
-    "order.",
-    "addresses of {}",
-)
-def collect_addresses(rng: Random, name: str) -> Part:
-    """Collect the addresses in each mail."""
-    found = [f"{person.lower()}@{rng.choice(NOUNS)}.example" for person in rng.sample(PEOPLE, 3)]
-    lines = [random_sentence(rng)]
-    for address in found:
-        lines.append(f"{random_sentence(rng, 2)} {address} {random_sentence(rng, 2)}")
-    text = join_lines(*lines)
-    return Part({f"mails/{name}.txt": text}, {f"addresses/{name}.txt": Expected(join_lines(*found), "lines")})
 
 
 @single_parts("Raise the last number of every version in packages/NAME/VERSION by one, in place.", "raise {}")
