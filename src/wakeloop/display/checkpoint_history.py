@@ -2,21 +2,19 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.graph.state import CompiledStateGraph
 
 from wakeloop.errors import ArgumentError, DamagedError
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
-LAST_ID = str(UUID(int=2**128 - 1))
-MAX_DAMAGED = 32  # rows that cannot be read; after so many, older ones are not searched for
-MIN_ID_STEP = 2**64  # the least difference of ids made at two moments; the low half is not time
 # Where these are stored, they are whole values and not changes.
 SNAPSHOT_CHANNELS = frozenset(("messages", "todos"))
 
@@ -51,15 +49,11 @@ class NestedGraph:
 
 @dataclass(frozen=True)
 class ThreadHistory:
-    """A thread from its first checkpoint to its newest.
-
-    `other_branches` counts the checkpoints on other branches; `damaged` says that some could not be read.
-    """
+    """A thread from its first checkpoint to its newest; `damaged` says that some could not be read."""
 
     thread: str
     steps: Sequence[Step]
     nested: Sequence[NestedGraph] = ()
-    other_branches: int = 0
     damaged: bool = False
 
 
@@ -67,7 +61,7 @@ def read_history(graph: Graph, config: RunnableConfig) -> ThreadHistory:
     """Read the checkpoints of a thread with one listing of its saver.
 
     `get_state_history` would rebuild the state at each checkpoint, which takes time quadratic in the length
-    of the conversation. Rows that cannot be read are left out, and after the 32nd of them all older rows.
+    of the conversation. Rows that cannot be read are left out.
 
     Raises:
         ArgumentError: The graph keeps no threads, or the config does not name an existing one.
@@ -92,91 +86,60 @@ def read_history_at(saver: BaseCheckpointSaver[Any], configurable: Mapping[str, 
     if newest not in mine:
         raise ArgumentError(f"Thread {thread!r} does not exist, or it lacks this checkpoint.")
     path = _follow_parents(mine, newest)
-    return ThreadHistory(
-        thread, _build_steps(path), _find_nested(rows, namespace), len(mine) - len(path), damaged
-    )
+    return ThreadHistory(thread, _build_steps(path), _find_nested(rows, namespace), damaged)
+
+
+class Unreadable(dict[str, Any]):
+    """Stands for a value that cannot be decoded. Savers may look for keys in it."""
+
+    def __missing__(self, key: str) -> "Unreadable":
+        return Unreadable()
+
+
+class TolerantSerializer:
+    """Reads damaged values as `Unreadable`: savers raise for a whole listing because of one."""
+
+    def __init__(self, serializer: SerializerProtocol) -> None:
+        self.serializer = serializer
+        self.dumps_typed = serializer.dumps_typed
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Return a stored value, or `Unreadable`."""
+        try:
+            return self.serializer.loads_typed(data)
+        except Exception:  # noqa: BLE001 - a damaged value may raise anything
+            return Unreadable()
 
 
 def _read_rows(saver: BaseCheckpointSaver[Any], thread: str) -> tuple[list[CheckpointTuple], bool]:
     """Return the rows that can be read, of every namespace, and whether there are others.
 
-    All are listed at once. A saver may raise for the whole listing because of one damaged row, so after an
-    error rows are listed one by one, then in growing batches.
+    A row whose own columns are damaged ends the listing: only newer ones are returned then.
     """
-    config: RunnableConfig = {"configurable": {"thread_id": thread}}
+    tolerant = copy(saver)
+    tolerant.serde = TolerantSerializer(saver.serde)
     rows: list[CheckpointTuple] = []
-    before, batch = LAST_ID, 0  # rows per listing; 0 means all
-    damaged = 0
-    fault: Exception | None = None
-    while damaged < MAX_DAMAGED:
-        known = len(rows)
-        try:
-            for row in saver.list(
-                config, before=_checkpoint_config(before) if fault else None, limit=batch or None
-            ):
-                _check_row(row)
-                rows.append(row)
-                before = min(before, _get_id(row))
-            if not batch or len(rows) == known:
-                break
-            batch *= 2
-        except Exception as error:  # noqa: BLE001 - a damaged row may raise anything; the others are shown
-            fault, alone, batch = error, batch == 1, 1
-            if alone:
-                damaged += 1
-                before = _find_damaged_row(saver, config, before, rows) or ""
-                if not before:
-                    break
-    if fault is not None and not rows:
-        raise DamagedError("none of its rows can be read") from fault
-    return rows, fault is not None
-
-
-def _check_row(row: CheckpointTuple) -> None:
-    """Raise if a row was read but lacks what every row has."""
-    _get_time(row), _get_source(row), row.checkpoint["channel_values"].keys()
-
-
-def _find_damaged_row(
-    saver: BaseCheckpointSaver[Any], config: RunnableConfig, before: str, rows: Sequence[CheckpointTuple]
-) -> str | None:
-    """Return an id just before the next older row, which cannot be read; None if no row is left.
-
-    Savers do not report its id. But ids are numbers in the order of the rows, so this searches: in growing
-    steps back to an id before which rows can be read again, then by bisection for the last such id. The
-    parent of the row that was read last is a good first guess.
-    """
-
-    def is_read(number: int) -> bool:
-        try:
-            for row in saver.list(config, before=_checkpoint_config(str(UUID(int=number))), limit=1):
-                _check_row(row)
-        except Exception:  # noqa: BLE001 - a damaged row may raise anything
-            return False
-        return True
-
+    damaged = False
     try:
-        above = known = UUID(before).int
-        if rows and _get_id(rows[-1]) == before and (parent := rows[-1].parent_config):
-            known = UUID(parent["configurable"]["checkpoint_id"]).int
-    except ValueError:  # the caller made the ids
-        return None
-    below, step = above, max(above - known, MIN_ID_STEP)
-    while not is_read(below := max(0, above - step)):
-        if below == 0:
-            return None
-        step *= 2
-    while above - below > MIN_ID_STEP:
-        middle = (above + below) // 2
-        if is_read(middle):
-            below = middle
-        else:
-            above = middle
-    return str(UUID(int=below))
+        for row in tolerant.list({"configurable": {"thread_id": thread}}):
+            if _is_whole(row):
+                rows.append(row)
+            else:
+                damaged = True
+    except Exception:  # noqa: BLE001 - a damaged row may raise anything; the others are shown
+        damaged = True
+    return rows, damaged
 
 
-def _checkpoint_config(checkpoint: str) -> RunnableConfig:
-    return {"configurable": {"checkpoint_id": checkpoint}}
+def _is_whole(row: CheckpointTuple) -> bool:
+    """Tell whether a row has what every row has, and all of its values can be read."""
+    try:
+        _get_time(row), _get_source(row)
+        values = [*row.checkpoint["channel_values"].values()]
+    except Exception:  # noqa: BLE001 - a damaged row may raise anything
+        return False
+    values += [value for *_, value in row.pending_writes or ()]
+    return not any(isinstance(value, Unreadable) for value in values)
 
 
 def _follow_parents(rows: Mapping[str, CheckpointTuple], newest: str) -> list[tuple[CheckpointTuple, bool]]:
