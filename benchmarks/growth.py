@@ -128,8 +128,8 @@ def characters(n: int) -> Measured:
 @contextmanager
 def threads_in_a_database(n: int) -> Measured:
     """`wakeloop threads` on a database with n threads."""
+    from wakeloop.cli.list_threads import list_threads
     from wakeloop.cli.store import DatabaseFile, open_to_write
-    from wakeloop.cli.thread_list import list_threads
 
     with new_file() as file:
         database = DatabaseFile(file, named=True)

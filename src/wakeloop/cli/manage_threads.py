@@ -10,8 +10,8 @@ from wakeloop.cli.final_state import final_state, resume_command, to_json_line
 from wakeloop.cli.show import message_as_json
 from wakeloop.cli.store import DatabaseFile, open_to_read, open_to_write
 from wakeloop.cli.stored_state import read_state
-from wakeloop.cli.thread_list import format_time, summarize_thread
 from wakeloop.cli.thread_lookup import check_thread_id, find_thread
+from wakeloop.cli.thread_rows import format_time, summarize_thread
 from wakeloop.display.formatting import MARKS, format_ending, format_progress
 from wakeloop.display.terminal_text import clean_line, strip_controls
 from wakeloop.text.secrets import redact_json

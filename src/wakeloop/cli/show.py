@@ -11,8 +11,8 @@ from wakeloop.cli.final_state import final_state, sum_usage, to_json_line
 from wakeloop.cli.questions import find_questions
 from wakeloop.cli.store import DatabaseFile, ThreadRecord, open_to_read
 from wakeloop.cli.stored_state import StoredState, read_state
-from wakeloop.cli.thread_list import format_time, summarize_thread
 from wakeloop.cli.thread_lookup import require_thread
+from wakeloop.cli.thread_rows import format_time, summarize_thread
 from wakeloop.display import formatting
 from wakeloop.display.terminal_text import clean_line, indent_continuation, strip_controls
 from wakeloop.loop.silences import QUESTION_WAIT

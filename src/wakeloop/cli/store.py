@@ -14,7 +14,6 @@ from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.failures import FAILED, USAGE, CommandError, format_disk_full, is_disk_full, usage_error
 from wakeloop.cli.locks import RUNNING_PREFIX, ThreadLock, open_lock_file
 from wakeloop.loop.inbox import name_thread
-from wakeloop.loop.ledger import read_notes
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.database_errors import describe_database_error
 
@@ -143,6 +142,8 @@ class Store:
         """Count the entries that a person has sent to a thread, and that its `values` do not have yet."""
         if self.connection is None or STEERING_TABLE not in table_names(self.connection):
             return 0
+        from wakeloop.loop.ledger import read_notes
+
         taken = read_notes(values).get("steered", ())
         rows = self.connection.execute(SELECT_ENTRIES, (name_entries(thread),)).fetchall()
         return sum(key not in taken for (key,) in rows)

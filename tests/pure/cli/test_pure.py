@@ -18,8 +18,8 @@ from wakeloop.cli.sessions.ps import format_status
 from wakeloop.cli.show import format_message, message_as_json
 from wakeloop.cli.store import DatabaseFile, ThreadRecord
 from wakeloop.cli.stored_state import StoredState
-from wakeloop.cli.thread_list import format_table, shorten_id, summarize_thread
 from wakeloop.cli.thread_lookup import match_prefix
+from wakeloop.cli.thread_rows import format_table, shorten_id, summarize_thread
 from wakeloop.display.formatting import (
     SENTENCES,
     format_elapsed,

@@ -13,10 +13,10 @@ import pytest
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
+from wakeloop.cli.list_threads import list_threads
 from wakeloop.cli.sessions.ps import list_sessions
 from wakeloop.cli.sessions.storage import SessionStorage
 from wakeloop.cli.store import DatabaseFile, open_to_write
-from wakeloop.cli.thread_list import list_threads
 from wakeloop.sessions.dbos import DbosHost
 from wakeloop.testing import ScriptedModel, calls, says
 

@@ -146,8 +146,8 @@ def threads(
     json: Json = False,
 ) -> None:
     """List threads, latest first."""
+    from wakeloop.cli.list_threads import list_threads
     from wakeloop.cli.store import DatabaseFile
-    from wakeloop.cli.thread_list import list_threads
 
     print_lines(list_threads(DatabaseFile.of(db), everything=everything, json=json), whole=json)
 

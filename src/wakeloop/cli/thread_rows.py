@@ -1,4 +1,4 @@
-"""The list of threads: one row each."""
+"""Rows of the list of threads."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,45 +9,21 @@ from langchain_core.messages import BaseMessage
 
 from wakeloop.cli.budget_hints import format_raise_hint
 from wakeloop.cli.failures import CommandError, redact
-from wakeloop.cli.final_state import to_json_line
-from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_read
+from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord
 from wakeloop.cli.stored_state import DAMAGED, StoredState, read_state
-from wakeloop.display.formatting import count_closed, count_failed_calls, format_failures, format_waiting
+from wakeloop.display.formatting import count_closed, count_failed_calls, format_failures
 from wakeloop.display.terminal_output import count_columns, cut_text, find_width, format_columns
 from wakeloop.display.terminal_text import clean_line
-from wakeloop.text.characters import pluralize, quote_path
 from wakeloop.text.marks import is_model_reply, is_user_message
 from wakeloop.thread.thread_status import read_session
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
-LISTED_THREADS = 20  # without --all
 COLUMNS = ("THREAD", "STATE", "OPEN", "REASON", "WAKES", "CHANGED", "TROUBLE", "REQUEST", "LAST MESSAGE")
 TEXT_COLUMNS = ("REQUEST", "LAST MESSAGE")  # shortened on a narrow terminal
 OPTIONAL_COLUMNS = ("WAKES", "REASON", "TROUBLE", "CHANGED")  # left out before that, in this order
 ID_SHARE, ID_LEAST = 4, 16  # an id gets a quarter of the terminal, or at least 16 columns
-
-
-def list_threads(database: DatabaseFile, *, everything: bool, json: bool) -> Iterator[str]:
-    """List the threads, the latest first."""
-    with open_to_read(database) as store:
-        known = store.threads()
-        shown = known if everything else known[:LISTED_THREADS]
-        rows = [thread_row(store, one, database) for one in shown]
-    if json:
-        yield to_json_line(rows)
-        return
-    if not rows:
-        yield f"No threads yet in {quote_path(database.path)}."
-        return
-    yield from format_table(rows, [clean_line(one.id) for one in known])
-    for row in rows:
-        if row["raise"]:
-            yield f"{row['thread']}: {row['raise']}"
-        yield from format_waiting(row)
-    if len(known) > len(shown):
-        yield f"… and {pluralize(len(known) - len(shown), 'older one')}: --all"
 
 
 def format_table(rows: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> Iterator[str]:
