@@ -7,10 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from wakeloop.bench.reference_tables import families_table, knobs_table
+from wakeloop.bench.families import FAMILIES
 from wakeloop.testing.knobs import Knobs
 
 PAGE = (Path(__file__).parents[3] / "docs" / "bench-tasks.md").read_text(encoding="utf-8")
+
+
+def families_table() -> str:
+    rows = ["| family | kind | what is to be done | parts |", "| --- | --- | --- | --- |"]
+    for name, family in FAMILIES.items():
+        lengths = ", ".join(map(str, family.lengths))
+        rows.append(f"| `{name}` | {family.kind} | {family.about} | {lengths} |")
+    return "\n".join(rows)
+
+
+def knobs_table() -> str:
+    rows = ["| knob | default | habit |", "| --- | --- | --- |"]
+    for name, field in Knobs.model_fields.items():
+        rows.append(f"| `{name}` | `{field.default!r}` | {' '.join((field.description or '').split())} |")
+    return "\n".join(rows)
+
+
 TABLES = {"families": families_table, "knobs": knobs_table}
 
 
