@@ -17,24 +17,13 @@ TaskKey = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Figures:
-    """The figures of some rows of one agent: shares from 0 to 1, the rest means per run."""
+    """The figures of some rows of one agent: shares from 0 to 1, the requests per run, the cost."""
 
     runs: int
     completed: Interval
-    share: float
-    listed: float
-    early: float
-    false_text: float
     false_signal: float
     damage: float
-    failed: float
-    stopped: float
     requests: float
-    input: float
-    cached: float
-    output: float
-    seconds: float
-    cost: float
     cost_completed: float
 
 
@@ -58,31 +47,26 @@ def is_hidden_failure(row: Row) -> bool:
     return bool(row["failed"]) and (row["end"] == "done" or bool(row["claims"]))
 
 
+def is_damaged(row: Row) -> bool:
+    """Return whether something was damaged after the job was done."""
+    return bool(row["damage"])
+
+
+def average(rows: Sequence[Row], figure: Figure) -> float:
+    """Return the mean of a figure over rows."""
+    return sum(map(figure, rows)) / len(rows) if rows else math.nan
+
+
 def compute_figures(rows: Sequence[Row], study: Study) -> Figures:
     """Return the figures of rows."""
     completed = sum(row["completed"] for row in rows)
     cost = sum(map(study.prices.cost, rows))
-
-    def mean(figure: Figure) -> float:
-        return sum(map(figure, rows)) / len(rows) if rows else math.nan
-
     return Figures(
         runs=len(rows),
         completed=wilson_interval(completed, len(rows)),
-        share=mean(lambda row: row["share"]),
-        listed=mean(lambda row: row["listed"] > 0),
-        early=mean(is_early_stop),
-        false_text=mean(is_false_claim),
-        false_signal=mean(is_false_signal),
-        damage=mean(lambda row: row["damage"] > 0),
-        failed=mean(is_hidden_failure),
-        stopped=mean(lambda row: row["end"] in ("ceiling", "error")),
-        requests=mean(lambda row: row["requests"]),
-        input=mean(lambda row: row["input"]),
-        cached=mean(lambda row: row["cached"]),
-        output=mean(lambda row: row["output"]),
-        seconds=mean(lambda row: row["seconds"]),
-        cost=mean(study.prices.cost),
+        false_signal=average(rows, is_false_signal),
+        damage=average(rows, is_damaged),
+        requests=average(rows, lambda row: row["requests"]),
         cost_completed=cost / completed if completed else math.inf,
     )
 
@@ -236,8 +220,7 @@ def find_losses(rows: Sequence[Row], study: Study) -> list[Loss]:
             difference = bootstrap_mean(paired_differences(ours, theirs, figure))
             is_loss = difference.high < 0 if sign > 0 else difference.low > 0
             if is_loss:
-                its = sum(map(figure, theirs)) / len(theirs)
-                own = sum(map(figure, ours)) / len(ours)
+                its, own = average(theirs, figure), average(ours, figure)
                 results = theirs[0]["results"]
                 loss = Loss(str(model), results, name, str(other), 0, its, own, difference)
                 found[model, size, name].append(loss)
@@ -251,7 +234,7 @@ def find_losses(rows: Sequence[Row], study: Study) -> list[Loss]:
 
 LOSS_FIGURES: dict[str, tuple[Figure, int]] = {
     "completed": (completion, 1),
-    "damage after completion": (lambda row: float(row["damage"] > 0), -1),
+    "damage after completion": (is_damaged, -1),
     "requests": (lambda row: float(row["requests"]), -1),
     "tokens in": (lambda row: float(row["input"]), -1),
 }

@@ -143,7 +143,7 @@ def render_section(result: Result, more: str = "") -> str:
             lengths=_titled(
                 "By length, and size of the tools' results", tables.tables_by_length(rows, study)
             ),
-            kinds=_titled("By kind of task", tables.table_by_kind(rows, study)),
+            kinds=_titled("By kind of task", tables.table_by_kind(rows)),
         )
         .strip()
     )

@@ -64,53 +64,53 @@ def format_points(share: float) -> str:
     return f"{100 * share:+.1f}"
 
 
-COLUMNS: dict[str, Callable[[Figures], str]] = {
-    "cost of a completed job": lambda f: format_number(f.cost_completed),
-    "completed [95 %]": lambda f: format_interval(f.completed),
-    "runs": lambda f: str(f.runs),
-    "checks": lambda f: format_percent(f.share),
-    "list": lambda f: format_percent(f.listed),
-    "early stop": lambda f: format_percent(f.early),
-    "false “done”: text": lambda f: format_percent(f.false_text),
-    "signal": lambda f: format_percent(f.false_signal),
-    "damage": lambda f: format_percent(f.damage),
-    "failed calls": lambda f: format_percent(f.failed),
-    "ceiling, error": lambda f: format_percent(f.stopped),
-    "requests": lambda f: format_number(f.requests),
-    "tokens in": lambda f: format_number(f.input),
-    "cached": lambda f: format_number(f.cached),
-    "out": lambda f: format_number(f.output),
-    "seconds": lambda f: f"{f.seconds:.2f}",
-    "cost of a run": lambda f: format_number(f.cost),
+AVERAGES: dict[str, tuple[of.Figure, Callable[[float], str]]] = {
+    "checks": (lambda row: row["share"], format_percent),
+    "list": (lambda row: row["listed"] > 0, format_percent),
+    "early stop": (of.is_early_stop, format_percent),
+    "false “done”: text": (of.is_false_claim, format_percent),
+    "signal": (of.is_false_signal, format_percent),
+    "damage": (of.is_damaged, format_percent),
+    "failed calls": (of.is_hidden_failure, format_percent),
+    "ceiling, error": (lambda row: row["end"] in ("ceiling", "error"), format_percent),
+    "requests": (lambda row: row["requests"], format_number),
+    "tokens in": (lambda row: row["input"], format_number),
+    "cached": (lambda row: row["cached"], format_number),
+    "out": (lambda row: row["output"], format_number),
+    "seconds": (lambda row: row["seconds"], "{:.2f}".format),
 }
 
 
 def agents_table(rows: Sequence[Row], study: Study) -> str:
     """Return a table for each model, with a line for each agent."""
+    head = ["agent", "cost of a completed job", "completed [95 %]", "runs", *AVERAGES, "cost of a run"]
     parts = []
     for (model,), group in group_rows(rows, "model").items():
         lines = []
         for (agent,), some in group_rows(group, "agent").items():
-            figures = of.compute_figures(some, study)
-            line = [f"`{agent}`"]
-            for show in COLUMNS.values():
-                line.append(show(figures))
-            lines.append(line)
-        parts.append(f"**`{model}`**\n\n" + markdown_table(["agent", *COLUMNS], lines))
+            found = of.compute_figures(some, study)
+            cost, completed = format_number(found.cost_completed), format_interval(found.completed)
+            line = [f"`{agent}`", cost, completed, str(found.runs)]
+            for figure, show in AVERAGES.values():
+                line.append(show(of.average(some, figure)))
+            lines.append([*line, format_number(of.average(some, study.prices.cost))])
+        parts.append(f"**`{model}`**\n\n" + markdown_table(head, lines))
     return "\n\n".join(parts)
 
 
-def table_by_model(rows: Sequence[Row], cell: Callable[[Sequence[Row], str], str]) -> str:
-    """Return a table with a line for each agent and a column for each model."""
-    models = group_names(rows, "model")
+def table_by(
+    rows: Sequence[Row], key: str, cell: Callable[[Sequence[Row], str], str], title: str = "`{}`"
+) -> str:
+    """Return a table with a line for each agent and a column for each value of a key."""
+    names = group_names(rows, key)
     lines = []
     for (agent,), some in group_rows(rows, "agent").items():
-        groups = group_rows(some, "model")
+        groups = group_rows(some, key)
         line = [f"`{agent}`"]
-        for model in models:
-            line.append(cell(groups.get((model,), ()), model))
+        for name in names:
+            line.append(cell(groups.get((name,), ()), name))
         lines.append(line)
-    return markdown_table(["agent", *map("`{}`".format, models)], lines)
+    return markdown_table(["agent", *map(title.format, names)], lines)
 
 
 def overview_table(rows: Sequence[Row], study: Study) -> str:
@@ -133,7 +133,7 @@ def overview_table(rows: Sequence[Row], study: Study) -> str:
             text += f", {format_percent(found.damage)} damaged"
         return text
 
-    return table_by_model(rows, cell)
+    return table_by(rows, "model", cell)
 
 
 def tables_by_size(rows: Sequence[Row], study: Study, show: Callable[[Sequence[Row], Study], str]) -> str:
@@ -235,7 +235,7 @@ def comparison_table(rows: Sequence[Row], study: Study) -> str:
     legend = ", ".join(f"{sign} {meaning}" for meaning, sign in SIGNS.items())
     others = [row for row in rows if row["agent"] != study.reference]
     caption = f"More {unit} than `{study.reference}`, with the 95 % interval; {legend}."
-    return f"{caption}\n\n{table_by_model(others, cell)}"
+    return f"{caption}\n\n{table_by(others, 'model', cell)}"
 
 
 def tables_by_length(rows: Sequence[Row], study: Study) -> str:
@@ -266,20 +266,15 @@ def _length_cell(some: Sequence[Row], study: Study) -> str:
     return f"{cost} · {format_percent(found.completed.value)} ({format_number(found.requests)})"
 
 
-def table_by_kind(rows: Sequence[Row], study: Study) -> str:
+def table_by_kind(rows: Sequence[Row]) -> str:
     """Return what each agent completes of each kind of task, over all models."""
-    kinds = group_names(rows, "kind")
-    if len(kinds) < 2:  # noqa: PLR2004 - nothing to compare
+    if len(group_names(rows, "kind")) < 2:  # noqa: PLR2004 - nothing to compare
         return ""
-    lines = []
-    for (agent,), some in group_rows(rows, "agent").items():
-        groups = group_rows(some, "kind")
-        line = [f"`{agent}`"]
-        for kind in kinds:
-            group = groups.get((kind,))
-            line.append(format_percent(of.compute_figures(group, study).completed.value) if group else "")
-        lines.append(line)
-    return markdown_table(["agent", *kinds], lines)
+
+    def cell(some: Sequence[Row], _kind: str) -> str:
+        return format_percent(of.average(some, of.completion))
+
+    return table_by(rows, "kind", cell, title="{}")
 
 
 def losses_table(rows: Sequence[Row], study: Study, *, every: bool = True) -> str:

@@ -11,11 +11,15 @@ import pytest
 from rows import STUDY, row
 
 from wakeloop.bench.figures import (
+    average,
     average_budgets,
     compare_agents,
     completed_within,
     compute_figures,
     find_losses,
+    is_early_stop,
+    is_false_claim,
+    is_hidden_failure,
     judge_difference,
     primary_outcome,
 )
@@ -39,16 +43,13 @@ def test_the_figures_of_an_agent() -> None:
     found = compute_figures(rows, STUDY)
     assert found.runs == 6
     assert found.completed.value == 2 / 6
-    assert found.share == pytest.approx(4 / 6)
-    assert found.listed == 1 / 6
-    assert found.early == 3 / 6
-    assert found.false_text == 2 / 6
+    assert average(rows, is_early_stop) == 3 / 6
+    assert average(rows, is_false_claim) == 2 / 6
     assert found.false_signal == 1 / 6
     assert found.damage == 1 / 6
-    assert found.failed == 2 / 6
-    assert found.stopped == 1 / 6
+    assert average(rows, is_hidden_failure) == 2 / 6
     assert found.requests == 17 / 6
-    assert found.cost == 600 + 40 + 8 * 50
+    assert average(rows, STUDY.prices.cost) == 600 + 40 + 8 * 50
     assert found.cost_completed == 3 * 1040
 
 
