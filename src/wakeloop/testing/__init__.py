@@ -4,8 +4,9 @@ Scripted and weak chat models, builders of replies, the walk of a run, and check
 needs langchain-core and langgraph only, so it serves any LangGraph agent. Names are imported on first use.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from wakeloop.platform.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from wakeloop.testing.knobs import Knobs
@@ -30,30 +31,15 @@ __all__ = [
     "wire_faults",
 ]
 
-# No file is named like a name it holds: importing such a file would put the module in the name's place.
-_FILE = {
-    "Knobs": "knobs",
-    "ScriptError": "scripted_model",
-    "ScriptedModel": "scripted_model",
-    "WeakModel": "weak_model",
-    "awalk": "walks",
-    "calls": "replies",
-    "malformed_call": "replies",
-    "prompt_faults": "prompt_check",
-    "says": "replies",
-    "walk": "walks",
-    "wire_faults": "wire_check",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name from its file, once."""
-    if name not in _FILE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_FILE[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "wakeloop.testing.knobs": ("Knobs",),
+        "wakeloop.testing.prompt_check": ("prompt_faults",),
+        "wakeloop.testing.replies": ("calls", "malformed_call", "says"),
+        "wakeloop.testing.scripted_model": ("ScriptedModel", "ScriptError"),
+        "wakeloop.testing.walks": ("awalk", "walk"),
+        "wakeloop.testing.weak_model": ("WeakModel",),
+        "wakeloop.testing.wire_check": ("wire_faults",),
+    },
+)
