@@ -90,7 +90,7 @@ def _play_task(cell: Cell, task: Task, study: Study, make: ModelMaker, timeout: 
         job = Job(task, folder, model, tools, config)
         agent = agent_named(cell.agent)
         if agent.peer:
-            agent.peer.begin()
+            peers.process_of(agent.peer)
         begun = time.monotonic()
         try:
             end, ending = run_to_end(

@@ -74,10 +74,6 @@ class Peer:
             raise BenchError(f"{self.pins[0]} cannot be installed: {last[0]}")
         made.touch()
 
-    def begin(self) -> None:
-        """Start its process, if it is not running."""
-        process_of(self)
-
     def play(
         self,
         name: str,
@@ -187,7 +183,7 @@ RUNNING: dict[Peer, PeerProcess] = {}  # shared by all cells of this process
 
 
 def process_of(peer: Peer) -> PeerProcess:
-    """Return the running process of a peer."""
+    """Return the running process of a peer, which is started if need be."""
     if peer not in RUNNING:
         RUNNING[peer] = PeerProcess.start(peer)
     return RUNNING[peer]
