@@ -17,6 +17,7 @@ from wakeloop.routes import (
     after_todos,
     after_tools,
 )
+from wakeloop.state import TEXTLESS_CHANNELS
 
 AFTER_ROUND: dict[Hashable, str] = {
     "reminder due": "nag",
@@ -50,7 +51,7 @@ def draw_graph(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, A
     graph = SaverAwareGraph(
         schemas.state, schemas.context, input_schema=schemas.input, output_schema=schemas.output
     )
-    graph.compiles_to = CheckedGraph
+    graph.compiles_to, graph.textless = CheckedGraph, TEXTLESS_CHANNELS
     for name, node in nodes.items():
         graph.add_node(name, node, input_schema=schemas.state if name in CALL_NODES else schemas.nodes)
     graph.add_edge(START, "activate")

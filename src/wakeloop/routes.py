@@ -6,7 +6,7 @@ from typing import Any, Literal
 from langgraph.types import Send
 
 from wakeloop.loop.approval import runs_call
-from wakeloop.loop.ledger import read_notes
+from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.replies import find_external_calls, has_undecided_calls, is_put_together
 from wakeloop.model.tool_results import find_unanswered, last_calls
 from wakeloop.state import Notes, NotesAndReply, RoundNotes
@@ -49,30 +49,31 @@ def after_todos(state: RoundNotes) -> list[Send | str]:
     notes = read_notes(state)
     if notes.get("held"):
         return [*send_calls(notes["held"])]
-    words = [after_round(state)] if "plan" in notes else after_tools(state)
-    if notes.get("plan") == "judged" or "items to judge" in words:
+    undecided = "plan" not in notes and has_undecided_calls(notes, state.get("todo_decided") or ())
+    word = None if undecided else after_round(notes)
+    if notes.get("plan") == "judged" or word == "items to judge":
         return ["plan or items to judge"]
-    return [*words]
+    return [] if word is None else [word]
 
 
 def after_tools(state: RoundNotes) -> list[str]:
     """Continue with the turn, or leave that to the calls that a person still has to decide."""
-    undecided = has_undecided_calls(read_notes(state), state.get("todo_decided") or ())
-    return [] if undecided else [after_round(state)]
+    notes = read_notes(state)
+    undecided = has_undecided_calls(notes, state.get("todo_decided") or ())
+    return [] if undecided else [after_round(notes)]
 
 
 def after_review(state: RoundNotes) -> list[Send | str]:
     """Run the calls that a person approved, or continue."""
     approved = [call for call in state.get("todo_decided") or () if runs_call(call["decision"])]
-    return [Send("run_tools", call) for call in approved] or [after_round(state)]
+    return [Send("run_tools", call) for call in approved] or [after_round(read_notes(state))]
 
 
-def after_round(state: Notes) -> Literal["items to judge", "reminder due", "continue", "run ends"]:
+def after_round(notes: Ledger) -> Literal["items to judge", "reminder due", "continue", "run ends"]:
     """Put open items to the verifier where that is wanted, or continue with the turn.
 
     The notes are those of the reply, so every branch of a superstep says the same.
     """
-    notes = read_notes(state)  # stored, while a call of the round waited
     if "nag" not in notes or notes.get("end"):
         return "run ends"
     if notes.get("check"):

@@ -67,6 +67,10 @@ PRIVATE_CHANNELS = frozenset(
 """Channels that no tool may write."""
 
 
+TEXTLESS_CHANNELS = frozenset(("todo_ledger", "todo_decided"))
+"""Plain channels that only nodes write, and no string."""
+
+
 class Steps(TypedDict):
     """What nodes read besides the channels: the supersteps that the caller's limit leaves."""
 

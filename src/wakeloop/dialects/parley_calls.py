@@ -93,6 +93,8 @@ class UpdateSeveral(BaseModel):
     @classmethod
     def _accept_list_as_id(cls, given: dict[str, Any]) -> dict[str, Any]:
         key = given.get("id")
+        if key is None:
+            return given
         has_several = isinstance(key, list) or len(_read_numbers(key)) > 1
         if has_several and given.get("ids") is None:
             return {**given, "id": None, "ids": key}
@@ -100,7 +102,7 @@ class UpdateSeveral(BaseModel):
 
     @model_validator(mode="after")
     def _require_id(self) -> Self:
-        if not self.numbers:
+        if self.id is None and not self.ids:
             raise ValueError("send ids: the number of one item or several")
         if self.reason and "status" not in self.model_fields_set:
             raise ValueError("send the status that the reason is for")

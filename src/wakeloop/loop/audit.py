@@ -10,27 +10,20 @@ from wakeloop.settings import LoopSettings
 from wakeloop.todos.items import Todo
 
 
-def note_completed(
-    notes: Ledger, before: Sequence[Todo], after: Sequence[Todo], settings: LoopSettings, *, verified: bool
-) -> None:
-    """Note what a round completed, until it is known which of its other calls succeeded.
-
-    What a verifier accepts has been seen by it.
-    """
-    if settings.audit == "off" or verified:
-        return
+def note_completed(notes: Ledger, before: Sequence[Todo], after: Sequence[Todo]) -> None:
+    """Note what a round completed, until it is known which of its other calls succeeded."""
     was = _completed_ids(before)
     if new := [key for key in _completed_ids(after) if key not in was]:
         notes["completed"] = new
 
 
-def note_work(messages: Sequence[AnyMessage], notes: Ledger, settings: LoopSettings) -> None:
+def note_work(messages: Sequence[AnyMessage], notes: Ledger) -> None:
     """Count the last round: its successful calls outside the todo tools, against the items it completed.
 
     Calls may come before the round that completes their item, or in the same round. Those beyond what a round
     needs may be the work of the next item, unless they are older than this round.
     """
-    if settings.audit == "off" or "nag" not in notes:
+    if "nag" not in notes:
         return
     made = _count_successes(messages, notes.get("todo_calls", ()), notes.get("faults", {}))
     completed = notes.pop("completed", [])

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.progress import count_settled
 from wakeloop.settings import LoopSettings
-from wakeloop.todos.items import Todo
+from wakeloop.todos.items import Todo, count_open
 
 
 def note_list(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, begins: bool = False) -> None:
@@ -14,7 +13,7 @@ def note_list(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, b
     The first comes with the budget. Nothing is noted that no setting asks for.
     """
     if settings.earn_wakes:
-        now = count_settled(todos)
+        now = len(todos) - count_open(todos)
         began, most = notes.get("settled", [now, now] if begins else [0, 0])
         if now or most:
             notes["settled"] = [began, max(most, now)]

@@ -44,7 +44,7 @@ def count_idle_rounds(
     asked_for = ledger.get("plan") == "rejected" or "outdated" in ledger
     if not settings.max_idle_rounds or "nag" not in ledger or asked_for:
         return 0
-    made = find_last_round(activation_messages(messages))
+    made = find_last_round(reversed(messages))
     if not made:
         return 0
     todo, faults = set(ledger.get("todo_calls", ())), ledger.get("faults", {})

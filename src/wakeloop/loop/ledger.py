@@ -217,8 +217,14 @@ def keep_round(notes: Mapping[str, Any]) -> Ledger:
     return cast(Ledger, {key: value for key, value in notes.items() if key in ROUND_KEYS})
 
 
-def check_ledger(ledger: object) -> None:
-    """Refuse notes that the graph cannot have written itself. Raises `DamagedError`."""
+def read_notes(state: Mapping[str, Any]) -> Ledger:
+    """Return the notes of a state, to be read only; `{}` before the first.
+
+    Raises `DamagedError` for notes that the graph cannot have written itself.
+    """
+    ledger = state.get("todo_ledger")
+    if ledger is None:
+        return {}
     try:
         _CHECKED.validate_python(ledger)
     except ValidationError as error:
@@ -226,12 +232,4 @@ def check_ledger(ledger: object) -> None:
         if not where or not isinstance(ledger, dict):
             raise DamagedError(f"todo_ledger must be a mapping, not {shorten(repr(ledger))}") from None
         raise DamagedError(f"todo_ledger has {shorten(repr(ledger[where[0]]))} under {where[0]!r}") from None
-
-
-def read_notes(state: Mapping[str, Any]) -> Ledger:
-    """Return the notes of a state, to be read only; `{}` before the first. Raises `DamagedError`."""
-    ledger = state.get("todo_ledger")
-    if ledger is None:
-        return {}
-    check_ledger(ledger)
     return cast(Ledger, ledger)

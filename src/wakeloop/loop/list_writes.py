@@ -29,13 +29,12 @@ def _note_given_up(notes: Ledger, before: Board, outcome: Outcome) -> None:
     given_up: dict[str, GivenUp] = {}
     after = outcome.board
     for key in outcome.touched:
-        old, new = before.rows.find(key), after.rows.find(key)
-        if new is None or (old is not None and old["status"] == new["status"]):
-            continue
-        if new["status"] == "blocked":
-            given_up[str(key)] = "blocked"
-        elif new["status"] == "cancelled" and str(key) in after.refusals:
-            given_up[str(key)] = "cancelled"
+        new = after.rows.find(key)
+        status = None if new is None else new["status"]
+        if status == "blocked" or (status == "cancelled" and str(key) in after.refusals):
+            old = before.rows.find(key)
+            if old is None or old["status"] != status:
+                given_up[str(key)] = status
     if isinstance(outcome.operation, Replace):
         for key in _find_refused(before):
             if after.find(key) is None:

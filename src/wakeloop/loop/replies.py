@@ -26,6 +26,7 @@ RETRY_PROMPTS: Mapping[str, str] = MappingProxyType(
     }
 )
 NOT_STORED = frozenset(("empty", "silent", "unread"))
+OVER_WITH_REPLY = ROUND_KEYS | {"again", "ruling"}  # notes of the round before a reply, and of a retry
 NO_ANSWERS = frozenset(("promised", "printed", "faked", "copied"))
 
 
@@ -71,7 +72,7 @@ def note_reply(
 
     With `again` in `NOT_STORED` nothing of the reply is stored.
     """
-    new, bad = drop_round_notes(notes), notes.get("bad_replies", 0) + 1
+    new, bad = drop_keys(notes, OVER_WITH_REPLY), notes.get("bad_replies", 0) + 1
     if reply.refused:
         return note_refusal(new)
     if reply.unfit and not reply.text and not reply.calls:
@@ -124,11 +125,6 @@ def has_said_something(notes: Ledger) -> bool:
     return notes.get("spoke", False) or notes.get("wrote", False)
 
 
-def drop_round_notes(notes: Ledger) -> Ledger:
-    """Return the notes once a reply is there: the round before it, and the retry, are over."""
-    return drop_keys(notes, ROUND_KEYS | {"again", "ruling"})
-
-
 def find_external_calls(notes: Ledger, calls: Sequence[Any]) -> list[Any]:
     """Return a round's calls outside the todo tools, each with what is to be done with it.
 
@@ -169,7 +165,7 @@ def note_format_reply(
     notes: Ledger, problem: str | None, settings: LoopSettings, *, cut: bool, refused: bool
 ) -> Ledger:
     """Return the notes after a reply in the caller's format: sound, refused, or with a problem to retry."""
-    new = drop_round_notes(notes)
+    new = drop_keys(notes, OVER_WITH_REPLY)
     if refused:
         return note_refusal(new)
     if problem is None:

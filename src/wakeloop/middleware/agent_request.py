@@ -113,7 +113,7 @@ class AgentRequest:
             draft.apply({"todo_ledger": {**draft.ledger, "hooks": [before, read_step(self.config), between]}})
             return None
         if "nag" in draft.ledger:
-            word = after_round({"todo_ledger": draft.ledger})
+            word = after_round(draft.ledger)
             if word == "run ends":
                 return None
             if word == "reminder due":
@@ -150,7 +150,7 @@ class AgentRequest:
             return
         if not may_check_round(draft.ledger, settings, draft.state["todos"], reply):
             return
-        if after_round({"todo_ledger": draft.ledger}) != "run ends":
+        if after_round(draft.ledger) != "run ends":
             draft.apply((yield from ask_about_items(validate.check_open_items(draft.state), draft.state)))
 
     @property

@@ -117,7 +117,7 @@ class Turns:
             if "step" in played.get("todos", ()):  # a tool may write the list, too
                 draft.apply({"todo_ledger": {**draft.ledger, "base": list(draft.first["todos"])}})
             return draft.build_update()
-        if after_round({"todo_ledger": draft.ledger}) == "run ends":
+        if after_round(draft.ledger) == "run ends":
             return draft.build_update((yield from self.rule_turn(draft, config)))
         return draft.build_update("model")
 

@@ -137,11 +137,6 @@ class ModelBindings:
         """The model's context window, as its profile has it."""
         return read_profile_window(self.bare)
 
-    @property
-    def streaming(self) -> bool:
-        """Whether the model streams of its own accord."""
-        return self.may_stream and bool(self.bare.streaming)  # type: ignore[attr-defined]
-
     @computed_once
     def retries_unstreamed(self) -> bool:
         """Whether a stream that never began is requested again without streaming."""
@@ -153,7 +148,7 @@ class ModelBindings:
         """Return the watcher for a request; a run that `waits` parks where a limit refuses it."""
         return ReplyWatcher(
             config,
-            streaming=self.streaming,
+            streaming=self.may_stream and bool(self.bare.streaming),  # type: ignore[attr-defined]
             formats=asking == "format",
             retries_unstreamed=asking != "format" and self.retries_unstreamed,
             finishes=settings.finish_reason == "required",

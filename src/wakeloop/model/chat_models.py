@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -113,16 +114,16 @@ def to_prompt_value(model: Runnable[Any, Any], messages: list[AnyMessage]) -> An
     plain list.
     """
     bound = model
-    if isinstance(model, RunnableBinding) and _has_standard_invoke(model, RunnableBinding):
+    if isinstance(model, RunnableBinding) and _has_standard_invoke(type(model), RunnableBinding):
         bound = model.bound
-    if isinstance(bound, BaseChatModel) and _has_standard_invoke(bound, BaseChatModel):
+    if isinstance(bound, BaseChatModel) and _has_standard_invoke(type(bound), BaseChatModel):
         return ChatPromptValue.model_construct(messages=messages)
     return messages
 
 
-def _has_standard_invoke(runnable: Runnable[Any, Any], kind: Any) -> bool:
+@lru_cache(64)
+def _has_standard_invoke(made: Any, kind: Any) -> bool:
     """Tell whether a subclass of `kind` leaves `invoke` and `ainvoke` as they are."""
-    made = type(runnable)
     return bool(made.invoke == kind.invoke and made.ainvoke == kind.ainvoke)
 
 

@@ -129,15 +129,15 @@ class RedactingNode(Node):
         """The models whose secrets are taken out."""
         raise NotImplementedError
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's name
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002 - LangChain's name
         """Run in a synchronous graph."""
         with RedactingTracer(config, *self.models) as traced:
-            return super().invoke(input, traced, **kwargs)
+            return self(input, traced or {})
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
         """Run in an asynchronous graph."""
         with RedactingTracer(config, *self.models) as traced:
-            return await super().ainvoke(input, traced, **kwargs)
+            return await self.acall(input, traced or {})
 
 
 @computed_per_object

@@ -186,7 +186,9 @@ def _pair_calls(
                 key = new_call_id()
         args = broken_arguments.get((call["id"], call["name"]), call["args"])
         missing = args is None or (isinstance(args, str) and args.strip() in EMPTY_ARGUMENTS)
-        name = find_repeated_name(call["name"] or "", there)
+        name = call["name"] or ""
+        if name not in there:
+            name = find_repeated_name(name, there)
         if missing and bare(name):
             args = {}
         if not isinstance(args, dict):

@@ -137,10 +137,7 @@ class Request:
 
         If the changes are older than the graph's own last message, what that shows is not said again.
         """
-        unseen = self.ledger.get("unseen")
-        if unseen is None or not self.dialect.is_active(self.settings):
-            return
-        del self.ledger["unseen"]
+        unseen = self.ledger.pop("unseen")
         last = self.messages[-1].id if self.messages else None
         is_own = bool(self.messages) and kind_of(self.messages[-1]) in ("wake", "guard", "activate", "event")
         is_shown = is_older and is_own and self.ledger.get("shown") == last
@@ -324,8 +321,8 @@ class Request:
 
     def clear_history(self) -> Sequence[AnyMessage]:
         """Return the history as the model sees it, without the cleared parts."""
-        cleared = self.ledger.get("cleared")
-        return self.clearing.apply(self._history(), cleared) if cleared else self._history()
+        history, cleared = self._history(), self.ledger.get("cleared")
+        return self.clearing.apply(history, cleared) if cleared else history
 
     def announce_activation(self) -> str:
         """Return the words that ask for a reply where a history does not."""

@@ -64,17 +64,18 @@ def reported_usage(reply: AIMessage) -> Usage | None:
     return Usage(asked, min(cached, asked), output, model=_reported_name(reply))
 
 
+def record_usage(config: RunnableConfig, used: list[Usage]) -> RunnableConfig:
+    """Return a config under which the usage of models that a hook calls is added to `used`."""
+    return merge_configs(config, {"callbacks": [UsageRecorder(used)]})
+
+
 class UsageRecorder(BaseCallbackHandler):
-    """Records the usage of models that a hook calls: `hook.invoke(state, recorder.attach_to(config))`."""
+    """Adds what each reply reports to `used`."""
 
     run_inline = True
 
-    def __init__(self) -> None:
-        self.used: list[Usage] = []
-
-    def attach_to(self, config: RunnableConfig) -> RunnableConfig:
-        """Return a config under which this recorder listens."""
-        return merge_configs(config, {"callbacks": [self]})
+    def __init__(self, used: list[Usage]) -> None:
+        self.used = used
 
     def on_llm_end(self, response: LLMResult, **_: Any) -> None:
         """Record what a reply reports. A reply that reports nothing is not counted."""

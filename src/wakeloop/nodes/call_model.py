@@ -19,6 +19,7 @@ from wakeloop.model.invocation import ainvoke_model, invoke_model
 from wakeloop.model.redaction import RedactingNode
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.request import Systems
+from wakeloop.model.usage import record_usage
 from wakeloop.model.user_code import raised_as
 from wakeloop.platform.checkpointers import has_checkpointer
 from wakeloop.platform.computed_once import computed_once
@@ -75,7 +76,7 @@ class CallModel(RedactingNode):
             return update
         exchange.entries = read_store(exchange.plan_read())
         if self.hook is not None:
-            seen, listening = exchange.request.hook_state(), exchange.hook_usage.attach_to(config)
+            seen, listening = exchange.request.hook_state(), record_usage(config, exchange.hook_usage)
             with raised_as(HookError, "pre_model_hook", *self.models):
                 given = self.hook.invoke(seen, listening)
             exchange.request.apply_hook_result(given, self.channels)
@@ -93,7 +94,7 @@ class CallModel(RedactingNode):
             return update
         exchange.entries = await aread_store(exchange.plan_read())
         if self.hook is not None:
-            seen, listening = exchange.request.hook_state(), exchange.hook_usage.attach_to(config)
+            seen, listening = exchange.request.hook_state(), record_usage(config, exchange.hook_usage)
             with raised_as(HookError, "pre_model_hook", *self.models):
                 given = await self.hook.ainvoke(seen, listening)
             exchange.request.apply_hook_result(given, self.channels)
@@ -137,6 +138,6 @@ class CallModel(RedactingNode):
         """Note which calls of a reply a person decides, and whether open items are judged after them."""
         if self.verifies and may_check_round(ledger, exchange.settings, exchange.todos, reply):
             ledger["check"] = True
-        if found := self.reviews.find_reviews(reply.tool_calls, ledger):
+        if self.reviews.by_tool and (found := self.reviews.find_reviews(reply.tool_calls, ledger)):
             ledger["reviews"] = found
             note_free_call(ledger)

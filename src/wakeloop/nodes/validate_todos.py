@@ -216,7 +216,8 @@ class ValidateTodos(ToolAnsweringNode):
             ledger["refusals"] = prune_refusals(after)
         outcomes = self.mark_rejected(judged, settings)
         self.note_outcomes(ledger, before, outcomes, played.made)
-        note_completed(ledger, before.todos, after.todos, settings, verified=self.verifier.verify is not None)
+        if settings.audit != "off" and self.verifier.verify is None:  # a verifier sees what it accepts
+            note_completed(ledger, before.todos, after.todos)
         results = self.render_results(played, outcomes, ledger)
         self.update_unseen(ledger, before, judged, outcomes, results)
         if results and settings.max_idle_rounds:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 from weakref import ref
@@ -46,6 +47,7 @@ class computed_per_object(Generic[T]):  # noqa: N801 - a decorator
             return found[1]
         value, key = self.compute(given), id(given)
         with suppress(TypeError):  # what cannot be held weakly is computed each time
-            # the entry goes before the object's memory, and so its id, can be another's
-            self.known[key] = ref(given, lambda _: self.known.pop(key, None)), value
+            # the entry goes before the object's memory, and so its id, can be another's; `pop` is called with
+            # the reference, too, which it takes for the value of an entry that is not there
+            self.known[key] = ref(given, partial(self.known.pop, key)), value
         return value

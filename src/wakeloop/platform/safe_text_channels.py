@@ -1,6 +1,6 @@
 """Channels whose strings every saver can store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from langgraph.channels import BinaryOperatorAggregate, LastValue
@@ -34,12 +34,16 @@ class SafeTextReducerChannel(BinaryOperatorAggregate[Any]):
         return changed
 
 
-def use_safe_text_channels(channels: Iterable[object]) -> None:
+def use_safe_text_channels(channels: Mapping[str, object], textless: Collection[str]) -> None:
     """Make the plain channels of a graph, including a caller's own, store strings that every saver accepts.
 
     A write is stored before its value. If the value were refused then, every later attempt would raise.
+    Channels that are `textless` never hold a string. They stay as they are: each of them is updated four
+    times a round.
     """
-    for channel in channels:
+    for name, channel in channels.items():
+        if name in textless:
+            continue
         if type(channel) is LastValue:
             channel.__class__ = SafeTextChannel
         elif type(channel) is BinaryOperatorAggregate:

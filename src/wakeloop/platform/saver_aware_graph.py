@@ -4,7 +4,7 @@ LangGraph does not pass the saver to nodes. A config bound to the compiled graph
 every snapshot that is read by the id of its checkpoint.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -21,10 +21,11 @@ from wakeloop.platform.safe_text_channels import use_safe_text_channels
 class SaverAwareGraph(StateGraph[Any, Any, Any, Any]):
     """A `StateGraph` each of whose compilations has its own nodes, with that compilation's saver.
 
-    It compiles to the class `compiles_to`.
+    It compiles to the class `compiles_to`. Channels that are `textless` never hold a string.
     """
 
     compiles_to: type[CompiledStateGraph[Any, Any, Any, Any]] = CompiledStateGraph
+    textless: Collection[str] = ()
 
     def compile(self, checkpointer: Any = None, **kwargs: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
         """Compile, with the arguments of `StateGraph`."""
@@ -39,7 +40,7 @@ class SaverAwareGraph(StateGraph[Any, Any, Any, Any]):
                 own.nodes[name] = replace(spec, runnable=replace(runnable, saver=checkpointer, **more))
         compiled = StateGraph.compile(own, checkpointer, **kwargs)
         compiled.__class__ = self.compiles_to
-        use_safe_text_channels(compiled.channels.values())
+        use_safe_text_channels(compiled.channels, self.textless)
         self.compiled = own.compiled
         return compiled
 

@@ -17,16 +17,16 @@ class ToolAnsweringNode(Node):
         """Return the calls that the node answers."""
         raise NotImplementedError
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's name
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002 - LangChain's name
         """Run in a synchronous graph."""
         if config is None or has_no_listeners(config):
-            return super().invoke(input, config, **kwargs)
+            return self(input, config or {})
         callbacks: Any = config["callbacks"]
         runs = []
         for call in self.calls_to_answer(input):
             runs.append((call, callbacks.on_tool_start(*_run_start(call), **_run_details(call))))
         try:
-            update = super().invoke(input, config, **kwargs)
+            update = self(input, config)
         except BaseException as error:
             for call, run in runs:
                 run.on_tool_error(error, tool_call_id=call["id"])
@@ -35,16 +35,16 @@ class ToolAnsweringNode(Node):
             run.on_tool_end(_find_result(update, call), name=call["name"])
         return update
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
         """Run in an asynchronous graph."""
         if config is None or has_no_listeners(config):
-            return await super().ainvoke(input, config, **kwargs)
+            return await self.acall(input, config or {})
         callbacks: Any = config["callbacks"]
         runs = []
         for call in self.calls_to_answer(input):
             runs.append((call, await callbacks.on_tool_start(*_run_start(call), **_run_details(call))))
         try:
-            update = await super().ainvoke(input, config, **kwargs)
+            update = await self.acall(input, config)
         except BaseException as error:
             for call, run in runs:
                 await run.on_tool_error(error, tool_call_id=call["id"])

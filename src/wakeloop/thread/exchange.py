@@ -16,12 +16,13 @@ from wakeloop.loop.idle_rounds import count_idle_rounds, end_if_looping
 from wakeloop.loop.ledger import ROUND_KEYS, drop_keys
 from wakeloop.loop.list_changes import PROGRAM, note_unnoticed, note_vocabulary, note_whole_list
 from wakeloop.loop.overrides import settings_in_force
+from wakeloop.loop.prices import Usage
 from wakeloop.loop.progress import note_progress
 from wakeloop.loop.pushes import asks_for_call, note_calls
 from wakeloop.loop.replies import (
     NO_ANSWERS,
     NOT_STORED,
-    drop_round_notes,
+    OVER_WITH_REPLY,
     note_format_reply,
     note_refusal,
     note_reply,
@@ -35,7 +36,7 @@ from wakeloop.model.reply import Reply, drop_calls, read_reply, with_speaker
 from wakeloop.model.reply_watcher import ReplyWatcher, require_ai_message
 from wakeloop.model.request import Request, Systems
 from wakeloop.model.structured_output import read_structured_reply
-from wakeloop.model.usage import UsageRecorder, measure_usage
+from wakeloop.model.usage import measure_usage
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.settings import LoopSettings
@@ -98,7 +99,7 @@ class Exchange:
         self.messages: list[AnyMessage] = state["messages"]
         self.todos = state["todos"]
         self.update: dict[str, Any] = {}
-        self.hook_usage = UsageRecorder()
+        self.hook_usage: list[Usage] = []  # of the models that the hook asks
         self.asking = self.ledger.get("asking")
         self.active = context.dialect.is_active(self.settings)
         self.asks_for_call = self.asking is None and asks_for_call(self.ledger)
@@ -149,14 +150,17 @@ class Exchange:
             self.todos = self.update["todos"]["all"]
         note_list(self.ledger, self.todos, self.settings)
         note_progress(self.messages, self.ledger, self.context.dialect.tool_names)
-        note_work(self.messages, self.ledger, self.settings)
+        if self.settings.audit != "off":
+            note_work(self.messages, self.ledger)
         model = RequestedModel(self.context.model_name, self.context.window, self.context.tools)
         request = Request(self.state, self.todos, self.ledger, self.settings, self.context.dialect, model)
         if self.entries:
             self.add_steered_words(request)
-        # a nudge that was written after the changes shows them
-        request.say_changes(is_older=written is None and self.ledger.get("unseen") == noted)
-        request.add_reminder(self.idle)
+        if "unseen" in self.ledger and self.active:
+            # a nudge that was written after the changes shows them
+            request.say_changes(is_older=written is None and self.ledger["unseen"] == noted)
+        if self.idle:
+            request.add_reminder(self.idle)
         return request
 
     def add_steered_words(self, request: Request) -> None:
@@ -230,7 +234,7 @@ class Exchange:
         if self.asking == "format":
             self.store_structured(lost or raw, watcher)
         elif lost is not None and self.asking != "report":
-            self.ledger = note_unreadable_reply(drop_round_notes(self.ledger), self.settings)
+            self.ledger = note_unreadable_reply(drop_keys(self.ledger, OVER_WITH_REPLY), self.settings)
         else:
             self.store_reply(raw if lost is None else AIMessage(""), watcher, may_call=may_call)
         if watcher.choice_refused:
@@ -240,7 +244,7 @@ class Exchange:
             self.request.note_usage(self.ledger, used.input)
         seconds = self.context.clock() - self.began
         paid = add_request(
-            self.ledger, [used, *self.hook_usage.used], seconds, self.settings, self.context.model_name
+            self.ledger, [used, *self.hook_usage], seconds, self.settings, self.context.model_name
         )
         emit_event(build_spent_event(self.ledger, self.settings, paid), self.ledger)
         if self.request.writes:
@@ -307,7 +311,7 @@ class Exchange:
         asked = message if may_call else drop_calls(message, placeholder)
         reply = self.read_reply(asked, watcher, may_call=may_call)
         if self.asking in ("explain", "report"):
-            self.ledger = drop_round_notes(self.ledger)
+            self.ledger = drop_keys(self.ledger, OVER_WITH_REPLY)
             if reply.refused:
                 self.ledger = note_refusal(self.ledger)
         else:

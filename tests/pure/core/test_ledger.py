@@ -11,7 +11,6 @@ from wakeloop.loop.ledger import (
     RUN_KEYS,
     THREAD_KEYS,
     Ledger,
-    check_ledger,
     keys_living,
     read_notes,
 )
@@ -206,17 +205,17 @@ def test_what_is_dropped_when() -> None:
 def test_every_key_and_every_wrong_type(key: str) -> None:
     taken = [RIGHT[key], *TAKES.get(key, SAME_KIND[type(RIGHT[key])])]
     for value in taken:
-        check_ledger({key: value})
+        read_notes({"todo_ledger": {key: value}})
     for value in WRONG:
         if not any(type(value) is type(one) and value == one for one in taken):
             with pytest.raises(DamagedError, match=rf"todo_ledger has .+ under '{key}'"):
-                check_ledger({key: value})
+                read_notes({"todo_ledger": {key: value}})
 
 
 @pytest.mark.parametrize("ledger", [[1], "x", 5, [["a", 1]], True])
 def test_what_is_no_mapping(ledger: Any) -> None:
     with pytest.raises(DamagedError, match="todo_ledger must be a mapping"):
-        check_ledger(ledger)
+        read_notes({"todo_ledger": ledger})
 
 
 def test_a_state_without_notes() -> None:
@@ -240,4 +239,4 @@ def test_a_state_without_notes() -> None:
 )
 def test_what_is_spent_is_a_list_of_whole_numbers(spent: list[Any], fits: bool) -> None:
     with nullcontext() if fits else pytest.raises(DamagedError, match="under 'spent'"):
-        check_ledger({"spent": spent})
+        read_notes({"todo_ledger": {"spent": spent}})

@@ -11,7 +11,6 @@ from wakeloop.loop.activation import begin_activation, begin_wake, continue_acti
 from wakeloop.loop.case import Costs
 from wakeloop.loop.progress import count_settled, fingerprint_call, judge_wake, note_progress
 from wakeloop.loop.replies import (
-    drop_round_notes,
     find_external_calls,
     is_malformed,
     note_format_reply,
@@ -287,9 +286,6 @@ def test_a_format_is_asked_again() -> None:
     assert (
         note_retry({"bad_replies": 4}, "format: x", "malformed_calls", settings())["end"] == "malformed_calls"
     )
-    assert drop_round_notes({"again": "x", "ruling": "format", "nag": True, "asking": "format"}) == {
-        "asking": "format"
-    }
 
 
 # -- an activation ---------------------------------------------------------------------------------------

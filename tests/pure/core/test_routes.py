@@ -40,7 +40,7 @@ def test_after_activate(notes: Any, word: str) -> None:
     ],
 )
 def test_after_a_round(notes: Any, word: str) -> None:
-    assert after_round(ledger(**notes)) == word
+    assert after_round(notes) == word
 
 
 @pytest.mark.parametrize("ruling", get_args(Ruling))
