@@ -1,8 +1,9 @@
 """What a reply means: a round, the end of a turn, or a retry."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Literal
 
 from wakeloop.loop.case import Costs, choose_costs
 from wakeloop.loop.goal import is_unmet
@@ -30,33 +31,36 @@ OVER_WITH_REPLY = ROUND_KEYS | {"again", "ruling"}  # notes of the round before 
 NO_ANSWERS = frozenset(("promised", "printed", "faked", "copied"))
 
 
-class ReplyFacts(Protocol):
+ReplyKind = Literal["answer", "empty", "promised", "printed", "faked", "copied"]
+"""What a reply without calls is.
+
+- `promised`: the stop sign says that a call follows
+- `printed`: it ends with a call as plain text
+- `faked`: it is a tool's result in a wrapper; `copied`: it is an earlier result of a todo tool
+- `empty`: nothing, thoughts only, or one of the package's own fillers
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyFacts:
     """What a reply alone shows.
 
-    `kind` says what a reply without calls is (rule 22). `todo_calls` holds the ids of its todo calls,
-    `faults` the error results of calls that will not run;
-    `wrote` is true if a todo call that writes is among them, well-formed or not. A `refused` reply ends
-    the run; an `unfit` one held a call that the provider could not read.
+    `text` is without thoughts, and "" if it is one of the package's fillers; `kind` says what a reply that
+    makes no call is (rule 22). `calls` is the number of its calls, faulty ones included; `todo_calls` are the
+    ids of those to todo tools, and `wrote` says whether one of them writes, valid or not. `faults` are the
+    error results of calls that will not run, by call id. A `refused` reply ends the run, and keeps only its
+    text; in an `unfit` one the provider could not parse a call.
     """
 
-    @property
-    def text(self) -> str: ...  # noqa: D102
-    @property
-    def calls(self) -> int: ...  # noqa: D102
-    @property
-    def cut(self) -> bool: ...  # noqa: D102
-    @property
-    def refused(self) -> bool: ...  # noqa: D102
-    @property
-    def unfit(self) -> bool: ...  # noqa: D102
-    @property
-    def kind(self) -> str: ...  # noqa: D102
-    @property
-    def wrote(self) -> bool: ...  # noqa: D102
-    @property
-    def todo_calls(self) -> Sequence[str]: ...  # noqa: D102
-    @property
-    def faults(self) -> Mapping[str, str]: ...  # noqa: D102
+    text: str = ""
+    cut: bool = False
+    refused: bool = False
+    unfit: bool = False
+    kind: ReplyKind = "answer"
+    wrote: bool = False
+    calls: int = 0
+    todo_calls: tuple[str, ...] = ()
+    faults: Mapping[str, str] = field(default_factory=dict)
 
 
 def note_reply(

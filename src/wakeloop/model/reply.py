@@ -1,7 +1,7 @@
 """Reads a reply: sound ids, faulty calls, cut or refused."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -9,8 +9,9 @@ from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 
 from wakeloop.checks.tools import has_no_required_arguments
 from wakeloop.dialects.base import Dialect, InvalidArguments
+from wakeloop.loop.replies import ReplyFacts
 from wakeloop.model.finish_reasons import promises_call, refusal_text, reply_problem
-from wakeloop.model.reply_kinds import ReplyEnd, ReplyKind, classify_reply
+from wakeloop.model.reply_kinds import ReplyEnd, classify_reply
 from wakeloop.model.reply_watcher import BrokenArguments
 from wakeloop.model.storable_values import make_storable, storable_fields, storage_problem
 from wakeloop.model.tool_calls import (
@@ -31,27 +32,11 @@ from wakeloop.todos.items import MAX_REFUSAL_LENGTH, OperationRefused
 EMPTY_ARGUMENTS = frozenset(("", "null", '""', "None", "undefined"))  # as servers send them for no arguments
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A reply ready to be stored, and what it shows by itself.
-
-    `text` is without thoughts, and "" if it is one of the package's fillers; `kind` says what a reply that
-    makes no call is. `calls` is the number of its calls, faulty ones included; `todo_calls` are the ids of
-    those to todo tools, and `wrote` says whether one of them writes, valid or not. `faults` are the error
-    results of calls that will not run, by call id. A `refused` reply keeps only its text; in an `unfit` one
-    the provider could not parse a call.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply(ReplyFacts):
+    """A reply ready to be stored, and what it shows by itself."""
 
     message: AIMessage
-    text: str
-    cut: bool = False
-    refused: bool = False
-    unfit: bool = False
-    kind: ReplyKind = "answer"
-    wrote: bool = False
-    calls: int = 0
-    todo_calls: tuple[str, ...] = ()
-    faults: dict[str, str] = field(default_factory=dict)
 
 
 def read_reply(
@@ -137,7 +122,7 @@ def _read_refusal(raw: AIMessage, known: Callable[[str], bool], no_text: str) ->
     """Keep the text of a refused reply, without calls, thoughts and blocks."""
     text = fix_surrogates("\n\n".join(filter(None, (text_of(raw), refusal_text(raw)))))
     message = raw.model_copy(update={"content": text or no_text})
-    return Reply(_make_stored_message(message, [], known), text, refused=True)
+    return Reply(message=_make_stored_message(message, [], known), text=text, refused=True)
 
 
 def _make_printed_calls(raw: AIMessage, end: ReplyEnd) -> AIMessage:

@@ -6,24 +6,15 @@
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from langchain_core.messages import AIMessage
 
+from wakeloop.loop.replies import ReplyKind
 from wakeloop.model.finish_reasons import promises_call
 from wakeloop.model.printed_calls import PrintedCall, find_printed_calls
 from wakeloop.prompts import FILLERS, RESULTS, fill_prompt
 from wakeloop.text.marks import AUTOMATIC, text_of
 from wakeloop.text.thoughts import FENCE, strip_end_marks, strip_thoughts
-
-ReplyKind = Literal["answer", "empty", "promised", "printed", "faked", "copied"]
-"""What a reply without calls is.
-
-- `promised`: the stop sign says that a call follows
-- `printed`: it ends with a call as plain text
-- `faked`: it is a tool's result in a wrapper; `copied`: it is an earlier result of a todo tool
-- `empty`: nothing, thoughts only, or one of the package's own fillers
-"""
 
 _OLD_FILLERS = frozenset(("(no text)", "(the run was cut short here.)"))  # in threads of older builds
 _LONGEST_FILLER = 300  # characters

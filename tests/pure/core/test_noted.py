@@ -1,6 +1,5 @@
 """What a reply means for the loop, what an activation begins with, what an end leaves: plain values."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from wakeloop.loop.activation import begin_activation, begin_wake, continue_acti
 from wakeloop.loop.case import Costs
 from wakeloop.loop.progress import count_settled, fingerprint_call, judge_wake, note_progress
 from wakeloop.loop.replies import (
+    ReplyFacts,
     find_external_calls,
     is_malformed,
     note_format_reply,
@@ -23,36 +23,17 @@ from wakeloop.loop.spending import report_spent
 from wakeloop.loop.waits import find_waiting_party
 from wakeloop.testing import calls
 
-
-@dataclass
-class Said:
-    """A reply as the loop sees it."""
-
-    text: str = ""
-    calls: int = 0
-    cut: bool = False
-    refused: bool = False
-    unfit: bool = False
-    wrote: bool = False
-    todo_calls: tuple[str, ...] = ()
-    faults: dict[str, str] = field(default_factory=dict)
-    no_answer: str = ""
-
-    @property
-    def kind(self) -> str:
-        return self.no_answer or ("answer" if self.text else "empty")
-
-
-TEXT, EMPTY, CUT = Said("x"), Said(), Said("x", cut=True)
-PRINTED, COPIED = Said("look({})", no_answer="printed"), Said("Stored.", no_answer="copied")
-CALL, WRITE = Said(calls=1), Said(calls=1, wrote=True, todo_calls=("1",))
-BAD = Said(calls=1, faults={"1": "Error"})
-CUT_CALL = Said(calls=1, cut=True, faults={"1": "Error"})
+TEXT, EMPTY, CUT = ReplyFacts(text="x"), ReplyFacts(kind="empty"), ReplyFacts(text="x", cut=True)
+PRINTED = ReplyFacts(text="look({})", kind="printed")
+COPIED = ReplyFacts(text="Stored.", kind="copied")
+CALL, WRITE = ReplyFacts(calls=1), ReplyFacts(calls=1, wrote=True, todo_calls=("1",))
+BAD = ReplyFacts(calls=1, faults={"1": "Error"})
+CUT_CALL = ReplyFacts(calls=1, cut=True, faults={"1": "Error"})
 LAST = {"bad_replies": 4}  # four are asked again
 
 
 def after(
-    notes: Any, reply: Said, *, open_count: int = 1, steps_left: int = 99, **more: Any
+    notes: Any, reply: ReplyFacts, *, open_count: int = 1, steps_left: int = 99, **more: Any
 ) -> dict[str, Any]:
     return dict(note_reply(notes, reply, settings(**more), open_count=open_count, steps_left=steps_left))
 
@@ -92,13 +73,13 @@ def after(
         ({}, CUT, 1, {"bad_replies": 1, "again": "cut"}),
         ({"bad_replies": 1}, CUT, 0, {"bad_replies": 2, "again": "cut"}),
         (LAST, CUT, 1, {"bad_replies": 5, "again": "cut", "end": "truncated"}),
-        ({}, Said(cut=True), 0, {"bad_replies": 1, "again": "cut"}),
+        ({}, ReplyFacts(cut=True), 0, {"bad_replies": 1, "again": "cut"}),
         # a refusal, whatever is open; a reply whose call the provider could not read
-        (LAST, Said("No.", refused=True), 1, {"bad_replies": 4, "end": "refused"}),
-        ({"again": "cut"}, Said(refused=True), 0, {"end": "refused"}),
-        ({}, Said(unfit=True), 1, {"bad_replies": 1, "again": "unread"}),
-        (LAST, Said(unfit=True), 0, {"bad_replies": 5, "again": "unread", "end": "malformed_calls"}),
-        ({}, Said("x", unfit=True), 1, {"spoke": True}),
+        (LAST, ReplyFacts(text="No.", refused=True), 1, {"bad_replies": 4, "end": "refused"}),
+        ({"again": "cut"}, ReplyFacts(refused=True), 0, {"end": "refused"}),
+        ({}, ReplyFacts(unfit=True), 1, {"bad_replies": 1, "again": "unread"}),
+        (LAST, ReplyFacts(unfit=True), 0, {"bad_replies": 5, "again": "unread", "end": "malformed_calls"}),
+        ({}, ReplyFacts(text="x", unfit=True), 1, {"spoke": True}),
         # a round
         ({}, CALL, 1, {"todo_stale_iterations": 1, "nag": False}),
         ({"bad_replies": 2}, CALL, 0, {"todo_stale_iterations": 0, "nag": False}),
@@ -144,13 +125,13 @@ def after(
         ),
         (
             {"bad_replies": 1},
-            Said(calls=2, faults={"1": "Error"}),
+            ReplyFacts(calls=2, faults={"1": "Error"}),
             0,
             {"faults": {"1": "Error"}, "todo_stale_iterations": 0, "nag": False},
         ),
     ],
 )
-def test_what_a_reply_is_noted_as(notes: Any, reply: Said, open_count: int, new: Any) -> None:
+def test_what_a_reply_is_noted_as(notes: Any, reply: ReplyFacts, open_count: int, new: Any) -> None:
     before = {**notes}
     assert after(notes, reply, open_count=open_count) == new
     assert notes == before
@@ -194,7 +175,7 @@ def test_writes_are_counted() -> None:
     ],
 )
 def test_a_write_notes_that_a_plan_may_need_approval(
-    notes: Any, reply: Said, approve: str, plan: Any
+    notes: Any, reply: ReplyFacts, approve: str, plan: Any
 ) -> None:
     assert after(notes, reply, approve_plan=approve).get("plan") == plan
 
@@ -207,12 +188,14 @@ def test_a_write_notes_that_a_plan_may_need_approval(
         ({}, WRITE, "ask", None),
         ({}, BAD, "ask", None),
         ({}, CUT_CALL, "ask", None),
-        ({}, Said(calls=1, cut=True), "ask", None),
-        ({}, Said(calls=2, faults={"1": "Error"}), "ask", "ran"),
+        ({}, ReplyFacts(calls=1, cut=True), "ask", None),
+        ({}, ReplyFacts(calls=2, faults={"1": "Error"}), "ask", "ran"),
         ({"unlisted": "asked"}, CALL, "ask", "asked"),
     ],
 )
-def test_a_sound_call_without_a_list_is_noted(notes: Any, reply: Said, setting: str, unlisted: Any) -> None:
+def test_a_sound_call_without_a_list_is_noted(
+    notes: Any, reply: ReplyFacts, setting: str, unlisted: Any
+) -> None:
     assert after(notes, reply, on_no_list=setting).get("unlisted") == unlisted
 
 
@@ -263,8 +246,8 @@ def test_a_reply_is_malformed_where_every_call_is() -> None:
         EMPTY,
         CALL,
         BAD,
-        Said(calls=2, faults={"1": "x"}),
-        Said(calls=2, faults={"1": "x", "2": "y"}),
+        ReplyFacts(calls=2, faults={"1": "x"}),
+        ReplyFacts(calls=2, faults={"1": "x", "2": "y"}),
     )
     assert [is_malformed(one) for one in said] == [False, False, False, True, False, True]
 
