@@ -1,13 +1,7 @@
-"""An agent's request context, and its answers in a format."""
+"""A request through an agent's own model node."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from time import monotonic
 from typing import Any
 
-from langchain_core.messages import SystemMessage
-
-from wakeloop.dialects.base import Dialect
 from wakeloop.loop.case import Costs
 from wakeloop.loop.list_changes import PROGRAM
 from wakeloop.loop.progress import find_last_round
@@ -15,30 +9,11 @@ from wakeloop.loop.replies import note_format_reply
 from wakeloop.model.finish_reasons import reply_problem
 from wakeloop.model.reply import drop_calls
 from wakeloop.model.reply_watcher import ReplyWatcher
-from wakeloop.model.request import Systems
-from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
 from wakeloop.text.marks import make_mark, new_id
 from wakeloop.thread.exchange import Exchange
 
 JUDGED_LATER = Costs(round=0)  # a round is judged after the reply, when the hooks before it are known
-
-
-@dataclass(frozen=True)
-class AgentRequestContext:
-    """The context of one request by an agent's own model: its tools and its prompt."""
-
-    dialect: Dialect
-    settings: LoopSettings
-    tools: Mapping[str, Any]
-    prompt: SystemMessage | None
-    systems: Systems
-    model_name: str
-    window: int | None = None
-    speaker: str | None = None  # the agent names its replies itself
-    costs: Costs | None = JUDGED_LATER
-    reviews_together: bool = False
-    clock: Callable[[], float] = monotonic
 
 
 class AgentExchange(Exchange):

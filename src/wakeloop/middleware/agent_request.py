@@ -30,7 +30,7 @@ from wakeloop.loop.progress import find_last_round
 from wakeloop.loop.pushes import note_free_call, note_steps
 from wakeloop.loop.round_checks import may_check_round
 from wakeloop.loop.ruling import rule
-from wakeloop.middleware.agent_exchange import AgentExchange, AgentRequestContext
+from wakeloop.middleware.agent_exchange import JUDGED_LATER, AgentExchange
 from wakeloop.middleware.agent_tools import check_tools, order_results
 from wakeloop.middleware.draft import Draft, assign_ids, replace_history
 from wakeloop.middleware.turns import Turns
@@ -60,6 +60,7 @@ from wakeloop.text.marks import (
     new_id,
     split_result_text,
 )
+from wakeloop.thread.exchange import RequestContext
 from wakeloop.thread.judges import Play, ask_about_items
 from wakeloop.thread.steering import query_store
 from wakeloop.thread.tool_reviews import ToolReviews, find_asking_tools
@@ -76,7 +77,7 @@ class AgentRequest:
     config: RunnableConfig
     systems: Systems
     draft: Draft = field(init=False)
-    context: AgentRequestContext = field(init=False)
+    context: RequestContext = field(init=False)
     exchange: AgentExchange = field(init=False)
     tools: ToolSelection = field(init=False)
     response: ModelResponse[Any] = field(default_factory=lambda: ModelResponse([]))
@@ -118,7 +119,7 @@ class AgentRequest:
                 return None
             if word == "reminder due":
                 draft.apply(self.nag(draft.state, self.config))
-        context = AgentRequestContext(
+        context = RequestContext(
             self.dialect,
             self.turns.settings,
             {get_tool_name(tool): tool for tool in request.tools},
@@ -126,6 +127,7 @@ class AgentRequest:
             self.systems,
             model_name_of(request.model),
             read_profile_window(request.model),
+            costs=JUDGED_LATER,
         )
         self.context = context
         self.exchange = AgentExchange(draft.state, context)

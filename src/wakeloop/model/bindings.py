@@ -127,12 +127,12 @@ class ModelBindings:
         """Whether the model has a `streaming` field; a pydantic model needs 8 µs to say that it has none."""
         return hasattr(self.bare, "streaming")
 
-    @computed_once
+    @property
     def name(self) -> str:
         """The model's name, as its client has it."""
         return model_name_of(self.bare)
 
-    @computed_once
+    @property
     def window(self) -> int | None:
         """The model's context window, as its profile has it."""
         return read_profile_window(self.bare)

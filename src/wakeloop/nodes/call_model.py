@@ -10,7 +10,6 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import HookError
-from wakeloop.loop.case import Costs
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.pushes import note_free_call, note_steps
 from wakeloop.loop.round_checks import may_check_round
@@ -26,7 +25,7 @@ from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.runnables import read_step
 from wakeloop.settings import LoopSettings
 from wakeloop.thread.concurrent_runs import find_current_checkpoint
-from wakeloop.thread.exchange import Exchange
+from wakeloop.thread.exchange import Exchange, RequestContext
 from wakeloop.thread.steering import aread_store, read_store
 from wakeloop.thread.tool_reviews import ToolReviews
 
@@ -45,7 +44,6 @@ class CallModel(RedactingNode):
     speaker: str | None = None  # the name that replies carry
     systems: Systems = field(default_factory=dict)
     clock: Callable[[], float] = monotonic
-    costs: Costs | None = None
     reviews: ToolReviews = field(default_factory=ToolReviews)  # the tools whose calls a person decides
     verifies: bool = False  # a verifier is given
 
@@ -55,23 +53,24 @@ class CallModel(RedactingNode):
         return self.bindings.bare, self.bindings.without_todos, self.bindings.full
 
     @computed_once
-    def reviews_together(self) -> bool:
-        """Whether a person may decide calls together, which takes a superstep more."""
-        return self.reviews.are_together
-
-    @computed_once
-    def model_name(self) -> str:
-        """The model's name as its client has it."""
-        return self.bindings.name
-
-    @computed_once
-    def window(self) -> int | None:
-        """The model's context window, as its profile has it."""
-        return self.bindings.window
+    def context(self) -> RequestContext:
+        """What every request needs."""
+        return RequestContext(
+            self.dialect,
+            self.settings,
+            self.tools,
+            self.prompt,
+            self.systems,
+            self.bindings.name,
+            self.bindings.window,
+            self.speaker,
+            reviews_together=self.reviews.are_together,
+            clock=self.clock,
+        )
 
     def __call__(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the reply as an update; what the model raises reaches the caller."""
-        exchange = Exchange(state, self)
+        exchange = Exchange(state, self.context)
         if (update := exchange.end_without_request()) is not None:
             return update
         exchange.entries = read_store(exchange.plan_read())
@@ -89,7 +88,7 @@ class CallModel(RedactingNode):
 
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; the model and the hook are awaited."""
-        exchange = Exchange(state, self)
+        exchange = Exchange(state, self.context)
         if (update := exchange.end_without_request()) is not None:
             return update
         exchange.entries = await aread_store(exchange.plan_read())

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -60,31 +62,21 @@ from wakeloop.todos.stamps import stamp_of
 MOST_REFUSALS = 3  # for length, in a row
 
 
-class RequestContext(Protocol):
-    """The parts of a node that a request uses: dialect, settings, tools, prompt, model and its window."""
+@dataclass(frozen=True)
+class RequestContext:
+    """What a request needs besides the state. Without `costs` they are the graph's own."""
 
-    @property
-    def dialect(self) -> Dialect: ...  # noqa: D102
-    @property
-    def settings(self) -> LoopSettings: ...  # noqa: D102
-    @property
-    def tools(self) -> Mapping[str, Any]: ...  # noqa: D102
-    @property
-    def prompt(self) -> SystemMessage | None: ...  # noqa: D102
-    @property
-    def systems(self) -> Systems: ...  # noqa: D102
-    @property
-    def model_name(self) -> str: ...  # noqa: D102
-    @property
-    def window(self) -> int | None: ...  # noqa: D102
-    @property
-    def speaker(self) -> str | None: ...  # noqa: D102
-    @property
-    def costs(self) -> Costs | None: ...  # noqa: D102
-    @property
-    def reviews_together(self) -> bool: ...  # noqa: D102
-    @property
-    def clock(self) -> Callable[[], float]: ...  # noqa: D102
+    dialect: Dialect
+    settings: LoopSettings
+    tools: Mapping[str, Any]
+    prompt: SystemMessage | None
+    systems: Systems
+    model_name: str
+    window: int | None
+    speaker: str | None = None  # the name that replies carry
+    costs: Costs | None = None
+    reviews_together: bool = False  # a person may decide calls together, which takes a superstep more
+    clock: Callable[[], float] = monotonic
 
 
 class Exchange:
