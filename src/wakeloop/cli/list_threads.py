@@ -18,14 +18,13 @@ def list_threads(database: DatabaseFile, *, everything: bool, json: bool) -> Ite
         from wakeloop.cli.final_state import to_json_line
         from wakeloop.cli.thread_rows import format_table, thread_row
         from wakeloop.display.formatting import format_waiting
-        from wakeloop.display.terminal_text import clean_line
 
         shown = known if everything else known[:LISTED_THREADS]
         rows = [thread_row(store, one, database) for one in shown]
     if json:
         yield to_json_line(rows)
         return
-    yield from format_table(rows, [clean_line(one.id) for one in known])
+    yield from format_table(rows)
     for row in rows:
         if row["raise"]:
             yield f"{row['thread']}: {row['raise']}"

@@ -11,7 +11,6 @@ from wakeloop.display.terminal_text import clean_line
 from wakeloop.text.characters import is_visible
 
 ABBREVIATED_ID = re.compile(r"(t|demo)-[0-9a-f]{1,7}")  # the start of an id from `new_thread_id`
-ELLIPSIS = "…"  # replaces the part of an id that a table cut
 MAX_LISTED = 5  # threads in a sentence
 THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 
@@ -71,12 +70,8 @@ def find_by_prefix(store: Store, prefix: str) -> ThreadRecord | None:
 
 
 def match_prefix(prefix: str, names: Iterable[str], what: str) -> str | None:
-    """Return the only name that starts like this, or that a table cut like this ("ab…yz").
-
-    Raises `CommandError` if several names match.
-    """
-    head, _, tail = prefix.partition(ELLIPSIS)
-    found = [name for name in names if head and name.startswith(head) and name.endswith(tail)]
+    """Return the only name that starts like this. Raises `CommandError` if several names match."""
+    found = [name for name in names if prefix and name.startswith(prefix)]
     if len(found) > 1:
         ids = ", ".join(map(clean_line, found[:MAX_LISTED]))
         if len(found) > MAX_LISTED:
@@ -88,8 +83,8 @@ def match_prefix(prefix: str, names: Iterable[str], what: str) -> str | None:
 def resolve_id(typed: str, names: Iterable[str], what: str) -> str:
     """Return the id of an existing or new thread or session.
 
-    Only ids that wakeloop made, or that a table cut, may be abbreviated. Any other may be the id of a new
-    one: a message to `user:1` must not reach `user:10`.
+    Only ids that wakeloop made may be abbreviated. Any other may be the id of a new one: a message to
+    `user:1` must not reach `user:10`.
     """
     names = list(names)
     if typed in names:
@@ -101,8 +96,8 @@ def resolve_id(typed: str, names: Iterable[str], what: str) -> str:
 
 
 def may_be_abbreviated(typed: str) -> bool:
-    """Whether it looks like the start of an id that wakeloop made, or like an id that a table cut."""
-    return bool(ABBREVIATED_ID.fullmatch(typed)) or ELLIPSIS in typed
+    """Whether it looks like the start of an id that wakeloop made."""
+    return ABBREVIATED_ID.fullmatch(typed) is not None
 
 
 def resolve_thread_option(database: DatabaseFile, thread: str | None) -> tuple[str, ThreadRecord | None]:

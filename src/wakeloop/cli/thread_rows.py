@@ -12,7 +12,7 @@ from wakeloop.cli.failures import CommandError, redact
 from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord
 from wakeloop.cli.stored_state import DAMAGED, StoredState, read_state
 from wakeloop.display.formatting import count_closed, count_failed_calls, format_failures
-from wakeloop.display.terminal_output import count_columns, cut_text, find_width, format_columns
+from wakeloop.display.terminal_output import cut_text, find_width, format_columns
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.text.marks import is_model_reply, is_user_message
 from wakeloop.thread.thread_status import read_session
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 COLUMNS = ("THREAD", "STATE", "OPEN", "REASON", "WAKES", "CHANGED", "TROUBLE", "REQUEST", "LAST MESSAGE")
 TEXT_COLUMNS = ("REQUEST", "LAST MESSAGE")  # shortened on a narrow terminal
 OPTIONAL_COLUMNS = ("WAKES", "REASON", "TROUBLE", "CHANGED")  # left out before that, in this order
-ID_SHARE, ID_LEAST = 4, 16  # an id gets a quarter of the terminal, or at least 16 columns
 
 
-def format_table(rows: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> Iterator[str]:
-    """Format threads as a table that fits the terminal; `ids` are those of all threads."""
-    width = find_width(sys.stdout)
-    cells = [format_cells(row, ids, width) for row in rows]
+def format_table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Format threads as a table that fits the terminal."""
+    cells = list(map(format_cells, rows))
     columns = [*COLUMNS]
     if not any(row["TROUBLE"] for row in cells):
         columns.remove("TROUBLE")
@@ -38,7 +36,7 @@ def format_table(rows: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> Itera
         lines.append([row[name] for name in columns])
     cuttable = [columns.index(name) for name in TEXT_COLUMNS]
     optional = [columns.index(name) for name in OPTIONAL_COLUMNS if name in columns]
-    return format_columns(lines, width, cuttable, optional)
+    return format_columns(lines, find_width(sys.stdout), cuttable, optional)
 
 
 def thread_row(store: Store, known: ThreadRecord, database: DatabaseFile) -> dict[str, Any]:
@@ -104,11 +102,10 @@ def last_message(messages: Sequence[BaseMessage]) -> str:
     return ""
 
 
-def format_cells(row: Mapping[str, Any], ids: Sequence[str], width: int | None) -> dict[str, str]:
+def format_cells(row: Mapping[str, Any]) -> dict[str, str]:
     """Return the cells of a thread by column."""
-    name = clean_line(row["thread"])
     return {
-        "THREAD": name if width is None else shorten_id(name, ids, max(width // ID_SHARE, ID_LEAST)),
+        "THREAD": clean_line(row["thread"]),
         "STATE": clean_line(f"{row['state']}, {row['sent']} sent" if row["sent"] else str(row["state"]), 20),
         "OPEN": f"{row['open']} of {row['total']}",
         "REASON": clean_line(str(row["reason"] or "-"), 20),
@@ -118,32 +115,6 @@ def format_cells(row: Mapping[str, Any], ids: Sequence[str], width: int | None) 
         "REQUEST": cut_text(clean_line(row["request"]), 32),
         "LAST MESSAGE": cut_text(clean_line(row["last"]), 40) or "-",
     }
-
-
-def shorten_id(name: str, names: Sequence[str], most: int) -> str:
-    """Shorten an id to `most` columns, but keep it unique.
-
-    Its beginning is enough if no other id starts like it. Else its beginning and its end are shown, with as
-    many columns as needed.
-    """
-    short = cut_text(name, most)
-    begins = short.removesuffix("…")
-    others = [other for other in names if other != name]
-    if short == name or not any(other.startswith(begins) for other in others):
-        return short
-    for wide in range(most, count_columns(name)):
-        head, tail = cut_text(name, wide - wide // 2).removesuffix("…"), cut_left(name, wide // 2)
-        others = [other for other in others if other.startswith(head) and other.endswith(tail)]
-        if not others:
-            return f"{head}…{tail}"
-    return name
-
-
-def cut_left(name: str, wide: int) -> str:
-    """Return the end of a name, at most `wide` columns."""
-    while count_columns(name) > wide:
-        name = name[1:]
-    return name
 
 
 def format_time(stamp: str | None) -> str:

@@ -18,8 +18,7 @@ from wakeloop.cli.sessions.ps import format_status
 from wakeloop.cli.show import format_message, message_as_json
 from wakeloop.cli.store import DatabaseFile, ThreadRecord
 from wakeloop.cli.stored_state import StoredState
-from wakeloop.cli.thread_lookup import match_prefix
-from wakeloop.cli.thread_rows import format_table, shorten_id, summarize_thread
+from wakeloop.cli.thread_rows import format_table, summarize_thread
 from wakeloop.display.formatting import (
     SENTENCES,
     format_elapsed,
@@ -27,7 +26,6 @@ from wakeloop.display.formatting import (
     format_interrupt,
     format_waiting,
 )
-from wakeloop.display.terminal_output import count_columns
 from wakeloop.display.terminal_text import clean_line, strip_controls
 from wakeloop.display.views import format_session
 from wakeloop.sessions import SessionStatus
@@ -89,34 +87,13 @@ def test_a_recipe_survives_and_keeps_no_password() -> None:
     ids=str,
 )
 def test_a_recipe_of_another_version_is_none(more: dict[str, Any]) -> None:
-    levels = [{"kind": "global", "source": "x", "values": {"max_items": 1}}]
+    levels = [Level("global", "x", {"max_items": 1})]
     spec = AgentSpec(model="m", demo=True, delay=0.5, mcp="x", levels=levels, settings={"max_items": 1})
     whole = json.loads(spec.to_json())
     read = AgentSpec.from_json(json.dumps(whole))
     assert read is not None
     assert json.loads(read.to_json()) == whole
     assert AgentSpec.from_json(json.dumps({**whole, **more})) is None
-
-
-ALIKE = [f"customer-{n}-{'x' * 20}{m}{'x' * 9}" for n in (1, 2) for m in ("", "a")]
-
-
-@pytest.mark.parametrize(
-    ("names", "wide"),
-    [
-        (["user:1", "user:10"], 7),
-        (ALIKE, 21),
-        (["語" * 9 + "字" * 9 + "b" * 9, "語" * 21], 19),
-        (["語" * 20, "語" * 21], 42),
-    ],
-    ids=["short", "alike", "wide", "wide and alike"],
-)
-def test_a_shortened_id_in_a_list_matches_one_thread(names: list[str], wide: int) -> None:
-    shown = [shorten_id(name, names, 20) for name in names]
-    assert [match_prefix(short, names, "threads") for short in shown if short not in names] == [
-        name for name in names if name not in shown
-    ]
-    assert (len({*shown}), max(map(count_columns, shown))) == (len(names), wide)
 
 
 def test_every_exception_is_a_sentence() -> None:
@@ -154,7 +131,7 @@ def test_a_session_that_no_run_wrote_can_be_shown(key: str) -> None:
         row = summarize_thread(
             ThreadRecord("t", None, "go"), StoredState(values), DatabaseFile.of(None), live=False
         )
-        lines = [*format_table([{**row, "sent": 0}], ["t"]), *format_waiting(row)]
+        lines = [*format_table([{**row, "sent": 0}]), *format_waiting(row)]
         assert all(map(str.isprintable, lines))
 
 

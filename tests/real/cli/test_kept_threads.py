@@ -191,7 +191,6 @@ def test_a_minted_id_may_be_cut_short_also_where_a_new_one_may_be_named(shell: S
         ("t-12345678", "t-12345678", ["t-12345678"]),
         ("new", "new", ["new"]),
         ("t-123", "t-12345678", ["t-123", None]),
-        ("t-1…8", "t-12345678", ["t-1…8", None]),
         ("t-9", "t-9", ["t-9", None]),
     ],
 )
@@ -234,8 +233,7 @@ def test_the_list_has_the_last_message_and_an_idle_chat_does_not_run(db: Path) -
     assert (row["state"], row["request"], row["last"]) == ("idle", "go t-1", "I stop")
 
 
-LONG = "report-of-a-customer-whose-name-is-long-"
-KEPT = ["t-12345678", "demo-12345678", LONG + "alpha", LONG + "beta-" + "x" * 50, "plan-" + "y" * 50]
+KEPT = ["t-12345678", "demo-12345678", "customer-4711"]
 REQUEST = "Say which of the files in this folder are unexpectedly long, 東京の資料も全部"
 
 
@@ -243,7 +241,7 @@ REQUEST = "Say which of the files in this folder are unexpectedly long, 東京�
 def test_a_thread_has_one_row_at_80_and_two_at_40(
     db: Path, monkeypatch: pytest.MonkeyPatch, width: int, rows: int
 ) -> None:
-    """Its state and what is open are there; what is shown of its name finds it."""
+    """Its state and what is open are there; its name finds it."""
     script = [
         calls(("todo_write", {"items": ["a", "b"]})),
         calls(("nothing", {})),

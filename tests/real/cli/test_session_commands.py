@@ -552,8 +552,8 @@ def test_an_id_may_be_cut_short_where_it_cannot_be_a_new_ones(world: World) -> N
         assert (code, err) == (0, "")
         return out.removeprefix("Sent to ").removesuffix(".\n")
 
-    names = ["t-12345678", "t-12399999", "user:10", "t-12345678", "user:1", "user:10", "t-12399999"]
-    assert [sent(name) for name in (*names[:3], "t-1234", "user:1", "user:1…0", "t-1…9")] == names
+    names = ["t-12345678", "t-12399999", "user:10", "t-12345678", "user:1"]
+    assert [sent(name) for name in (*names[:3], "t-1234", "user:1")] == names
     told = "wakeloop: 2 sessions start with 't-123': t-12345678, t-12399999. Type more of the id.\n"
     assert world.here("send", "t-123", "x") == (2, "", told)
     assert world.here("send", "user", "x", "--answers", "q")[2] == told.replace("t-123'", "user'").replace(

@@ -8,7 +8,7 @@ from wakeloop.cli.failures import usage_error
 from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.launch import check_text
 from wakeloop.cli.sessions.storage import SessionStorage, session_errors_as_usage
-from wakeloop.cli.thread_lookup import ELLIPSIS, check_thread_id, match_prefix
+from wakeloop.cli.thread_lookup import check_thread_id, match_prefix
 from wakeloop.display.terminal_output import find_width, format_columns
 from wakeloop.display.terminal_text import clean_line
 
@@ -38,7 +38,7 @@ def manage_schedules(
 
 
 def _add_schedule(storage: SessionStorage, thread: str, line: str, text: str, *, json: bool) -> str:
-    check_thread_id(thread.replace(ELLIPSIS, ""))
+    check_thread_id(thread)
     check_text(text, "The text is empty: write what the session should read.")
     with storage.open_client() as client:
         thread = storage.resolve_session_id(client, thread)

@@ -12,7 +12,7 @@ from wakeloop.cli.launch import check_text
 from wakeloop.cli.questions import find_questions
 from wakeloop.cli.sessions.ps import format_status
 from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage, session_errors_as_usage
-from wakeloop.cli.thread_lookup import ELLIPSIS, check_thread_id, match_prefix
+from wakeloop.cli.thread_lookup import check_thread_id, match_prefix
 from wakeloop.display.formatting import format_interrupt, format_trouble
 from wakeloop.display.terminal_output import write_text
 from wakeloop.display.terminal_text import clean_line, strip_controls
@@ -64,7 +64,7 @@ def send_event(
     """
     if now and (kind != "human" or key or answers is not None):
         raise usage_error("--now sends a person's words; leave out --kind, --id and --answers.")
-    check_thread_id(thread.replace(ELLIPSIS, ""))
+    check_thread_id(thread)
     if text or kind != "kick":
         check_text(text, "The text is empty: write what to send.")
     event = build_event(text, kind, key, answers)
