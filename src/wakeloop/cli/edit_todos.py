@@ -32,7 +32,7 @@ def edit_todos(database: DatabaseFile, typed: Sequence[str]) -> list[str]:
     which, word, words = parse_words(typed)
     action = parse_action(word)
     refuse_non_utf8(*words)
-    changes = build_changes(action, words)
+    changes = build_changes(action, words, "wakeloop todo THREAD")
     known = find_thread(database, which)
     thread = known.id
     if action is TodoAction.LIST:
@@ -64,15 +64,15 @@ def parse_action(word: str) -> TodoAction:
         raise usage_error(f"Unknown action {word!r}. Available: {', '.join(TodoAction)}.") from None
 
 
-def build_changes(action: TodoAction, words: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments of `update_todos` for a command line."""
+def build_changes(action: TodoAction, words: Sequence[str], command: str) -> dict[str, Any]:
+    """Return the arguments of `update_todos`; {} to show the list. `command` is what takes the action."""
     if action in (TodoAction.CLEAR, TodoAction.LIST):
         if words:
-            raise usage_error(f"wakeloop todo THREAD {action} takes no arguments, got {words[0]!r}.")
+            raise usage_error(f"{command} {action} takes no arguments, got {words[0]!r}.")
         return {"clear": True} if action is TodoAction.CLEAR else {}
     takes, least, parse = ACTION_ARGUMENTS[action]
     if len(words) < least:
-        raise usage_error(f"wakeloop todo THREAD {action} needs {takes}.")
+        raise usage_error(f"{command} {action} needs {takes}.")
     return {action.value: parse(words)}
 
 
@@ -82,7 +82,7 @@ def parse_id_and_text(words: Sequence[str]) -> dict[str, str]:
 
 
 ACTION_ARGUMENTS: dict[TodoAction, tuple[str, int, Callable[[Sequence[str]], Any]]] = {
-    TodoAction.ADD: ("the text of each item, in quotes", 1, list),
+    TodoAction.ADD: ("the text of each item", 1, list),
     TodoAction.BLOCK: ("an id and a reason", 2, parse_id_and_text),
     TodoAction.EDIT: ("an id and the new text", 2, parse_id_and_text),
     **dict.fromkeys(

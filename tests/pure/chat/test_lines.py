@@ -110,11 +110,11 @@ def test_edits_of_the_list(rest: str, edit: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("rest", "says"),
     [
-        ("fly", "Unknown action 'fly'. .todo takes add, done"),
-        ("add", ".todo add needs text"),
+        ("fly", "Unknown action 'fly'. Available: add, done"),
+        ("add", ".todo add needs the text of each item"),
         ("done", ".todo done needs the id of an item"),
         ("block 2", ".todo block needs an id and a reason."),
-        ("clear all", ".todo clear takes no argument, got 'all'."),
+        ("clear all", ".todo clear takes no arguments, got 'all'."),
     ],
 )
 def test_wrong_edits_are_refused_in_a_sentence(rest: str, says: str) -> None:

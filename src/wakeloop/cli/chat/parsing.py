@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from wakeloop.cli.edit_todos import ACTION_ARGUMENTS, TodoAction
+from wakeloop.cli.edit_todos import TodoAction, build_changes, parse_action
 from wakeloop.cli.failures import usage_error
 from wakeloop.text.characters import is_blank
 from wakeloop.text.wording import nearest
@@ -151,22 +151,11 @@ def parse_todo_edit(rest: str) -> dict[str, Any]:
     """Return the arguments of `update_todos` for `.todo ACTION …`; {} if it only shows the list."""
     word, *others = rest.split(maxsplit=1) or ["list"]
     text = others[0].strip() if others else ""
-    try:
-        action = TodoAction(word)
-    except ValueError:
-        raise usage_error(f"Unknown action {word!r}. .todo takes {', '.join(TodoAction)}.") from None
-    if action in (TodoAction.LIST, TodoAction.CLEAR):
-        if text:
-            raise usage_error(f".todo {action} takes no argument, got {text!r}.")
-        return {"clear": True} if action is TodoAction.CLEAR else {}
+    action = parse_action(word)
     if action is TodoAction.ADD:
         words = [line.strip() for line in strip_fence(text).splitlines() if line.strip()]
     elif action in (TodoAction.BLOCK, TodoAction.EDIT):
         words = text.split(maxsplit=1)
     else:
         words = text.split()
-    takes, least, arguments = ACTION_ARGUMENTS[action]
-    if len(words) < least:
-        takes = "text; each line becomes an item" if action is TodoAction.ADD else takes
-        raise usage_error(f".todo {action} needs {takes}.")
-    return {action.value: arguments(words)}
+    return build_changes(action, words, ".todo")
