@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import get_args
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -44,7 +43,7 @@ def candidates(words: Sequence[str], names: Callable[[], Names]) -> Iterable[str
         case [".todo", action, *more] if takes_id(action, len(more)):
             return names().ids
         case [command]:
-            return FIRST_ARGUMENTS.get(command, no_candidates)(names)
+            return first_arguments(names()).get(command, ())
     return []
 
 
@@ -61,24 +60,19 @@ def takes_id(action: str, before: int) -> bool:
     )
 
 
-def no_candidates(names: Callable[[], Names]) -> Iterable[str]:  # noqa: ARG001 - same signature as all
-    """Offer nothing."""
-    return ()
-
-
-FIRST_ARGUMENTS: Mapping[str, Callable[[Callable[[], Names]], Iterable[str]]] = MappingProxyType(
-    {
-        ".set": lambda names: KEYS,  # noqa: ARG005 - same signature as all
-        ".unset": lambda names: KEYS,  # noqa: ARG005
-        ".clear": lambda names: ("todo",),  # noqa: ARG005
-        ".exit": lambda names: LEAVABLE,  # noqa: ARG005
-        ".info": lambda names: TOPICS,  # noqa: ARG005
-        ".todo": lambda names: list(TodoAction),  # noqa: ARG005
-        ".role": lambda names: (*names().roles, "none"),
-        ".agent": lambda names: (*names().agents, "none"),
-        ".session": lambda names: names().threads,
+def first_arguments(names: Names) -> Mapping[str, Iterable[str]]:
+    """Return the first arguments of each command that takes words of a list."""
+    return {
+        ".set": KEYS,
+        ".unset": KEYS,
+        ".clear": ("todo",),
+        ".exit": LEAVABLE,
+        ".info": TOPICS,
+        ".todo": list(TodoAction),
+        ".role": (*names.roles, "none"),
+        ".agent": (*names.agents, "none"),
+        ".session": names.threads,
     }
-)
 
 
 def setting_values(given: str) -> list[str]:
