@@ -12,7 +12,6 @@ from wakeloop.cli.questions import find_questions
 from wakeloop.cli.store import DatabaseFile
 from wakeloop.display.formatting import (
     APPROVAL_HELP,
-    count_blocked,
     count_failed_calls,
     format_ending,
     format_interrupt,
@@ -25,7 +24,7 @@ from wakeloop.display.screen import Line
 from wakeloop.loop.gates import ExitCode, choose_exit_code
 from wakeloop.loop.waits import ENDED_BY_KICK
 from wakeloop.thread.thread_status import answer_of, read_session, session_of
-from wakeloop.todos.items import is_open
+from wakeloop.todos.items import count_items, is_open
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -116,7 +115,7 @@ def final_state(
         "messages": len(values.get("messages") or ()),
         "wakes": session["wakes"],
         "failed_calls": count_failed_calls(session),
-        "blocked": count_blocked(values.get("todos") or ()),
+        "blocked": count_items(values.get("todos") or ())["blocked"],
         "questions": [{"id": one.id, "value": one.value} for one in find_questions(snapshot)],
         "usage": dict(usage or sum_usage(values.get("messages") or ())),
         "error": error,

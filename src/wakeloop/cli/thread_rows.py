@@ -11,11 +11,12 @@ from wakeloop.cli.budget_hints import format_raise_hint
 from wakeloop.cli.failures import CommandError, redact
 from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord
 from wakeloop.cli.stored_state import DAMAGED, StoredState, read_state
-from wakeloop.display.formatting import count_closed, count_failed_calls, format_failures
+from wakeloop.display.formatting import count_failed_calls, format_failures
 from wakeloop.display.terminal_output import cut_text, find_width, format_columns
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.text.marks import is_model_reply, is_user_message
 from wakeloop.thread.thread_status import read_session
+from wakeloop.todos.items import count_closed
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot

@@ -10,7 +10,6 @@ from langchain_core.language_models import BaseChatModel
 from typing_extensions import TypedDict
 
 from wakeloop.agent import create_todo_agent
-from wakeloop.display import formatting
 from wakeloop.display.events import is_wakeloop_event
 from wakeloop.display.terminal_output import format_columns
 from wakeloop.display.terminal_text import clean_line
@@ -20,7 +19,7 @@ from wakeloop.settings import LoopSettings
 from wakeloop.text.plain_html import html_table
 from wakeloop.text.secrets import redact_text
 from wakeloop.thread.thread_status import session_of
-from wakeloop.todos.items import is_closed
+from wakeloop.todos.items import count_closed, count_items
 
 Model = str | BaseChatModel | Callable[[LoopSettings], BaseChatModel]
 WHITE = "#ffffff"
@@ -210,8 +209,8 @@ def _run_preset(name: str, agent: Any, given: Any, config: Any) -> Row:
     return {
         "preset": name,
         "items": len(todos),
-        "closed": sum(map(is_closed, todos)),
-        "blocked": formatting.count_blocked(todos),
+        "closed": count_closed(todos),
+        "blocked": count_items(todos)["blocked"],
         "requests": spent.get("requests", 0),
         "wakes": counts["wake"],
         "reminders": counts["nag"],

@@ -13,7 +13,7 @@ from wakeloop.stream import ActivationSpending
 from wakeloop.text.characters import escape_invisible, is_visible, pluralize
 from wakeloop.text.secrets import redact_json, redact_text
 from wakeloop.thread.thread_status import drop_misfits, has_only_talked
-from wakeloop.todos.items import Todo, count_items, is_closed, is_open
+from wakeloop.todos.items import Todo, count_items, is_open
 
 SENTENCES = {
     **{name: one.sentence for name, one in ENDINGS.items()},
@@ -104,16 +104,6 @@ def format_progress(todos: Sequence[Todo]) -> str:
     if counts["blocked"]:
         progress += f", {counts['blocked']} blocked"
     return progress
-
-
-def count_closed(todos: Sequence[Todo]) -> int:
-    """Count the closed items."""
-    return sum(map(is_closed, todos))
-
-
-def count_blocked(todos: Sequence[Todo]) -> int:
-    """Count the blocked items."""
-    return sum(todo["status"] == "blocked" for todo in todos)
 
 
 def format_list_line(todos: Sequence[Todo]) -> str:
