@@ -4,14 +4,17 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from functools import partial
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import TypeAdapter, ValidationError
 
 from wakeloop.cli.failures import usage_error
 from wakeloop.config import TOOLS
+from wakeloop.config.levels import Level
 from wakeloop.text.secret_formats import SECRET_NAME
 from wakeloop.text.secrets import redact_text
 from wakeloop.text.time_spans import read_span
@@ -52,7 +55,7 @@ class AgentSpec:
     delay: float = 0
     role: str = ""
     agent: str = ""
-    levels: Sequence[Mapping[str, Any]] = ()
+    levels: Sequence[Level] = ()
     switched_on: bool = False
     function_calling: bool = True
     verify: str = ""
@@ -63,33 +66,17 @@ class AgentSpec:
     trusted: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, text: str) -> "Self | None":
+    def from_json(cls, text: str) -> "AgentSpec | None":
         """Read a stored spec. Unknown keys (of newer versions) are ignored; a damaged spec gives None."""
-        known = {one.name for one in fields(cls)}
         try:
-            spec = cls(**{key: value for key, value in json.loads(text).items() if key in known})
-        except (ValueError, AttributeError, TypeError):
+            return _make_reader().validate_json(text, strict=True)
+        except ValidationError:
             return None
-        return spec if spec.is_sound else None
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether every value has the right type: another version may have stored something else."""
-        # JSON has no tuples, and a delay may be 1 or 1.5
-        wider: dict[type, Any] = {tuple: list | tuple, int: int | float, type(None): str | None}
-        for key, default in vars(AgentSpec()).items():
-            if not isinstance(getattr(self, key), wider.get(type(default), type(default))):
-                return False
-        levels: Sequence[Any] = self.levels  # read from a file, so anything
-        for level in levels:
-            if not isinstance(level, Mapping) or not isinstance(level.get("values"), Mapping):
-                return False
-        return all(isinstance(name, str) for name in self.tools)
 
     def to_json(self) -> str:
         """Return the spec as JSON to store, without user and password in URLs."""
-        levels = [{**level, "values": strip_base_url(level["values"])} for level in self.levels]
-        return json.dumps({**strip_base_url(asdict(self)), "levels": levels})
+        levels = [replace(level, values=strip_base_url(level.values)) for level in self.levels]
+        return json.dumps(strip_base_url(asdict(replace(self, levels=levels))))
 
     @property
     def role_and_agent(self) -> tuple[tuple[str, str], ...]:
@@ -110,6 +97,11 @@ class AgentSpec:
         if self.base_url:
             words += ["--base-url", strip_credentials(self.base_url)]
         return shlex.join(words)
+
+
+@cache
+def _make_reader() -> TypeAdapter[AgentSpec]:
+    return TypeAdapter(AgentSpec)
 
 
 def strip_credentials(url: str) -> str:
@@ -269,10 +261,7 @@ def parse_options(**typed: Any) -> dict[str, Any]:
 def refuse_non_utf8(*words: str) -> None:
     """Refuse lone surrogates: Python decodes input that is not UTF-8 to them, and no server accepts them."""
     for word in words:
-        try:
-            word.encode()
-        except UnicodeEncodeError:
-            raise usage_error(f"{word!r} is not valid UTF-8. Type it again.") from None
+        word.encode()  # `format_error` says what is wrong
 
 
 def is_openai(model: str) -> bool:

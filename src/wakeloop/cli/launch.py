@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from wakeloop.cli.agent_spec import AgentSpec, parse_wait, resolve_folder
+from wakeloop.cli.agent_spec import AgentSpec, parse_wait, refuse_non_utf8, resolve_folder
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.output_formats import OutputOptions
 from wakeloop.cli.run_spec import RunSpec
@@ -184,10 +184,7 @@ def check_text(text: str, empty: str) -> None:
     """Refuse an empty text (with the error `empty`), and text that is not UTF-8."""
     if not text.strip():
         raise usage_error(empty)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise usage_error("The text is not valid UTF-8. Type it again, or pass it on stdin.") from None
+    refuse_non_utf8(text)
 
 
 def read_stdin(source: TextIO | None = None) -> str:

@@ -52,7 +52,7 @@ def list_code_files(spec: AgentSpec) -> list[Path]:
 
 def list_configuration(spec: AgentSpec) -> list[Path]:
     """Return the configuration files that a thread was built from."""
-    sources = [Path(str(level.get("source", ""))) for level in spec.levels]
+    sources = [Path(level.source) for level in spec.levels]
     return [path for path in sources if path.is_absolute() and path.is_file()]
 
 
@@ -203,7 +203,7 @@ def confirm_files(
 
 
 def _ask_about(changed: Sequence[str], known: Fingerprints) -> bool:
-    if sys.stdin is None or sys.stdin.closed or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     for path in changed:
         for line in describe_change(path, known[path]):

@@ -19,6 +19,7 @@ from wakeloop.cli.show import format_message, message_as_json
 from wakeloop.cli.store import DatabaseFile, ThreadRecord
 from wakeloop.cli.stored_state import StoredState
 from wakeloop.cli.thread_rows import format_table, summarize_thread
+from wakeloop.config.levels import Level
 from wakeloop.display.formatting import (
     SENTENCES,
     format_elapsed,
