@@ -58,6 +58,6 @@ def is_stdout(file: Path) -> bool:
 
 def copy_owner_and_mode(old: os.stat_result, file: Path) -> None:
     """Give a file the owner and the mode of the file that it replaces, as far as allowed."""
-    with suppress(OSError, AttributeError):  # Windows has no owners
+    with suppress(OSError):
         os.chown(file, old.st_uid, old.st_gid)
     file.chmod(S_IMODE(old.st_mode))

@@ -1,7 +1,7 @@
 """File locks: which process holds a thread, and runs it."""
 
+import fcntl
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2s
 from typing import BinaryIO
-
-if sys.platform != "win32":
-    import fcntl
 
 RUNNING_PREFIX = "run "  # before a thread's name; no name contains a blank
 MUTEX = threading.Lock()  # guards opening, closing and asking a file
@@ -57,30 +54,25 @@ class LockFile:
 class ThreadLock:
     """A thread that this process has locked."""
 
-    locks: LockFile | None
+    locks: LockFile
     thread: str
 
     @contextmanager
     def mark_running(self) -> Iterator[None]:
         """Show other processes that the thread is running, not just held by an idle chat."""
-        if self.locks is not None:
-            self.locks.acquire(RUNNING_PREFIX + self.thread)
+        self.locks.acquire(RUNNING_PREFIX + self.thread)
         try:
             yield
         finally:
-            if self.locks is not None:
-                self.locks.release(RUNNING_PREFIX + self.thread)
+            self.locks.release(RUNNING_PREFIX + self.thread)
 
 
 OPEN_FILES: dict[str, LockFile] = {}
 
 
 @contextmanager
-def open_lock_file(path: str, mode: str) -> Iterator[LockFile | None]:
-    """Open a lock file, which its last user closes; yield None on Windows, which has no such locks."""
-    if sys.platform == "win32":
-        yield None
-        return
+def open_lock_file(path: str, mode: str) -> Iterator[LockFile]:
+    """Open a lock file, which its last user closes."""
     with MUTEX:
         if path not in OPEN_FILES:
             file = open(path, mode, opener=partial(os.open, mode=0o600))  # noqa: SIM115 - the last user closes it
@@ -98,8 +90,6 @@ def open_lock_file(path: str, mode: str) -> Iterator[LockFile | None]:
 
 def _lock_byte(file: BinaryIO, name: str, *, free: bool = False) -> bool:
     """Lock or free the byte of a name; return False if another process has it."""
-    if sys.platform == "win32":
-        return True
     byte = int.from_bytes(blake2s(name.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big")
     try:
         fcntl.lockf(file, fcntl.LOCK_UN if free else fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)

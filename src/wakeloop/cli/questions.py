@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import termios
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
@@ -46,7 +47,7 @@ def make_question_handler(
 
     def answer_interrupts(interrupts: Sequence["Interrupt"]) -> dict[str, Any] | None:
         """Return the answers by interrupt id; None if nobody can type or the input ends."""
-        if terminal is None or terminal.closed or not terminal.isatty():
+        if not terminal.isatty():
             return None
         answers: dict[str, Any] = {}
         for interrupt in interrupts:
@@ -188,30 +189,20 @@ def discard_typed_input(terminal: TextIO) -> None:
     """Discard keys that a terminal has received but nobody has read; leave other streams alone."""
     if not terminal.isatty():
         return
-    if sys.platform == "win32":
-        import msvcrt
-
-        while msvcrt.kbhit():
-            msvcrt.getwch()
-    else:
-        import termios
-
-        # an object that only claims to be a terminal has no queue, and a real one may be gone
-        with suppress(UnsupportedOperation, termios.error):
-            termios.tcflush(terminal.fileno(), termios.TCIFLUSH)
+    # an object that only claims to be a terminal has no queue, and a real one may be gone
+    with suppress(UnsupportedOperation, termios.error):
+        termios.tcflush(terminal.fileno(), termios.TCIFLUSH)
 
 
 @contextmanager
-def suppress_echo(terminal: TextIO | None, *, by_key: bool = False) -> Iterator[bool]:
+def suppress_echo(terminal: TextIO, *, by_key: bool = False) -> Iterator[bool]:
     """Keep typed text off the screen; it can still be read later, with `by_key` before the line ends.
 
-    Yield whether that worked: it does not on Windows, or while another program owns the terminal.
+    Yield whether that worked: it does not while another program owns the terminal.
     """
-    if sys.platform == "win32" or terminal is None or terminal.closed or not terminal.isatty():
+    if not terminal.isatty():
         yield False
         return
-    import termios
-
     try:
         descriptor = terminal.fileno()
         if os.tcgetpgrp(descriptor) != os.getpgrp():  # changing it from the background would stop us

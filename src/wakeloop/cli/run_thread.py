@@ -55,7 +55,7 @@ def run_thread(run: RunSpec) -> int:
 
 def build_and_run(run: RunSpec) -> int:
     """Build the agent of a thread and run it; the exit code."""
-    person = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+    person = sys.stdin.isatty()
     has_input = run.message is not None or run.asks_goal
     if run.resumes and not has_input and (code := report_at_rest(run, person=person)) is not None:
         return code

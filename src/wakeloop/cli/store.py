@@ -197,21 +197,20 @@ class Store:
     def hold(self, thread: str) -> Iterator[ThreadLock]:
         """Lock a thread against other processes; the lock ends with this process."""
         with open_lock_file(self.lock_file, "ab") as found:
-            if found is not None and not found.acquire(thread):
+            if not found.acquire(thread):
                 raise CommandError(
                     f"Another process is using the thread {thread!r}. Wait for it, or stop it."
                 )
             try:
                 yield ThreadLock(found, thread)
             finally:
-                if found is not None:
-                    found.release(thread)
+                found.release(thread)
 
     def is_held(self, thread: str) -> bool:
         """Whether another process has locked this thread."""
         try:
             with open_lock_file(self.lock_file, "r+b") as found:
-                return found is not None and found.is_locked_elsewhere(thread)
+                return found.is_locked_elsewhere(thread)
         except OSError:
             return False
 

@@ -3,7 +3,6 @@
 import select
 import signal
 import socket
-import sys
 import threading
 from io import UnsupportedOperation
 from typing import TextIO
@@ -15,7 +14,7 @@ def read_line(source: TextIO) -> str:
     Python's own read misses a signal that arrives just before it, or in another thread. At a terminal, this
     waits for a key or a signal, whichever comes first.
     """
-    if sys.platform != "win32" and source.isatty() and threading.current_thread() is threading.main_thread():
+    if source.isatty() and threading.current_thread() is threading.main_thread():
         try:
             descriptor = source.fileno()
         except UnsupportedOperation:  # not a real file, as in tests

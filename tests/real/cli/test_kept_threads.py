@@ -492,7 +492,6 @@ def test_the_output_is_written_on_and_not_replaced(db: Path, tmp_path: Path, com
     assert not (tmp_path / "-").exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
 def test_a_file_that_is_replaced_keeps_its_rights(db: Path, tmp_path: Path) -> None:
     keep(db, "t-1")
     page = tmp_path / ("🎉" * 60 + ".html")  # 245 bytes of 255
@@ -571,7 +570,6 @@ def fill() -> str:
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a limit of POSIX")
 def test_c82_a_disk_that_is_full_for_seconds_costs_no_call(shell: Shell, serve: Any) -> None:
     server = serve(Reply(calls=[("fill", {})]), BYE)
     (shell.folder / "filling.py").write_text(FILLS_THE_DISK)
@@ -592,7 +590,6 @@ for words in json.loads(sys.argv[1]):
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a limit of POSIX")
 def without_minute(look: list[Any]) -> list[Any]:
     """A command's exit code, output and errors, without the minute in which a page was made."""
     code, output, errors = look

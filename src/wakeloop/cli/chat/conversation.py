@@ -52,7 +52,7 @@ class Conversation:
     ask: bool = True
     external: ExternalTools = field(default_factory=ExternalTools)
     held_thread: ExitStack = field(default_factory=ExitStack)
-    hold_on_thread: ThreadLock = field(default_factory=partial(ThreadLock, None, ""))
+    hold_on_thread: ThreadLock = field(init=False)  # from `hold` on
     abandoned: bool = False
     view: View | None = None  # of the run under way
     wait: float = 0.0  # the longest time to wait for a limit
@@ -128,7 +128,7 @@ class Conversation:
 
     def hold(self, thread: str) -> None:
         """Lock a thread, then release the one before."""
-        if thread == self.hold_on_thread.thread:
+        if thread == self.thread:
             return
         with ExitStack() as taken:
             hand = taken.enter_context(self.store.hold(thread))

@@ -77,7 +77,7 @@ class TypeAhead:
 
     def discard(self) -> bool:
         """Discard the text typed ahead; return whether there was any."""
-        waits = bool(select([self.source.fileno()], [], [], 0)[0]) if sys.platform != "win32" else False
+        waits = bool(select([self.source.fileno()], [], [], 0)[0])
         dropped = bool(self.keys + get_typeahead(self.source)) or waits
         self.keys.clear()
         discard_typed_input(sys.stdin)

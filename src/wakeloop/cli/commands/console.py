@@ -1,6 +1,5 @@
 """Output of commands: lines, and one-sentence errors."""
 
-import io
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from wakeloop.cli.failures import FAILED, INTERRUPTED, CommandError, error_exit_code, format_error
+from wakeloop.cli.failures import FAILED, INTERRUPTED, error_exit_code, format_error
 from wakeloop.display.terminal_output import write_text
 
 STDERR = 2  # file descriptor
@@ -42,22 +41,6 @@ def report_errors() -> Iterator[None]:
         raise typer.Exit(error_exit_code(error)) from None
 
 
-class ClosedInput(io.TextIOBase):
-    """Standard input that was closed before the command started."""
-
-    def readable(self) -> bool:
-        """Return True: reading raises instead."""
-        return True
-
-    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]  # noqa: ARG002
-        """Raise `CommandError`."""
-        raise CommandError("Standard input is closed, so nothing can be read from it.")
-
-    def read(self, size: int | None = -1, /) -> str:  # noqa: ARG002 - the interface's
-        """Raise `CommandError`."""
-        return self.readline()
-
-
 def replace_closed_streams() -> None:
     """Replace closed standard streams, so that no database is opened under their file descriptors.
 
@@ -70,7 +53,7 @@ def replace_closed_streams() -> None:
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - stays open until exit
     if sys.stdin is None:
-        sys.stdin = ClosedInput()
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
         sys.exit("wakeloop: Standard output is closed, so nothing can be printed.")
 
