@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from wakeloop.cli.agent_spec import is_http_url
 from wakeloop.cli.failures import usage_error
@@ -15,12 +17,15 @@ from wakeloop.text.characters import quote_path
 from wakeloop.text.wording import suggest
 
 DEFAULT_FILE = ".mcp.json"  # where other tools look in the working folder
-STRING_KEYS = ("type", "command", "cwd", "url")
-LIST_KEYS = ("args",)
-MAPPING_KEYS = ("env", "headers")
-BOOLEAN_KEYS = ("disabled",)
-KEYS = (*STRING_KEYS, *LIST_KEYS, *MAPPING_KEYS, *BOOLEAN_KEYS)
-SERVER_FIELDS = ("command", "cwd", "url", *LIST_KEYS, *MAPPING_KEYS)  # of an McpServer
+Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+STRING, OBJECT = (Text, "a string"), (dict[str, Text], "an object of strings")
+KEYS: Mapping[str, tuple[Any, str]] = {  # the type of each value, and its name
+    **dict.fromkeys(("type", "command", "cwd", "url"), STRING),
+    "args": (list[Text], "a list of strings"),
+    **dict.fromkeys(("env", "headers"), OBJECT),
+    "disabled": (bool, "true or false"),
+}
+SERVER_FIELDS = ("command", "cwd", "url", "args", "env", "headers")  # of an McpServer
 COMMAND_KEYS, ADDRESS_KEYS = ("args", "env", "cwd"), ("headers",)
 HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp")
 PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
@@ -92,8 +97,11 @@ def check_server(given: Any, which: str) -> None:
     for key, value in given.items():
         if key not in KEYS:
             raise usage_error(f"{which} has an unknown key {key!r}. {suggest(key, KEYS)}")
-        if expected := find_expected_type(key, value):
-            raise usage_error(f"{which}: {key} must be {expected}.")
+        kind, expected = KEYS[key]
+        try:
+            TypeAdapter(kind).validate_python(value, strict=True)
+        except ValidationError:
+            raise usage_error(f"{which}: {key} must be {expected}.") from None
     kind = given.get("type", "http" if "url" in given else "stdio")
     if kind not in ("stdio", *HTTP_TYPES):
         raise usage_error(f"{which}: type must be stdio or http, got {kind!r}.")
@@ -105,24 +113,6 @@ def check_server(given: Any, which: str) -> None:
     for key in forbidden:
         if key in given:
             raise usage_error(f"{which} has a {needed}, so it cannot have {key!r}.")
-
-
-def find_expected_type(key: str, value: Any) -> str:
-    """Return what a key must hold if its value does not fit; "" if it does."""
-    if key in STRING_KEYS:
-        expected, fits = "a string", _is_string(value)
-    elif key in BOOLEAN_KEYS:
-        expected, fits = "true or false", isinstance(value, bool)
-    elif key in LIST_KEYS:
-        expected, fits = "a list of strings", isinstance(value, list) and all(map(_is_string, value))
-    else:
-        fits = isinstance(value, dict) and all(map(_is_string, value.values()))
-        expected = "an object of strings"
-    return "" if fits else expected
-
-
-def _is_string(value: Any) -> bool:
-    return isinstance(value, str) and "\0" not in value
 
 
 def expand_server(name: str, given: Mapping[str, Any], which: str) -> McpServer:
