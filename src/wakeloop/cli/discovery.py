@@ -3,12 +3,11 @@
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Timer
 from typing import Any
-from urllib.parse import urlsplit
 
 KEY_PROVIDERS = {  # environment variables, and LangChain's name for the provider
     "OPENAI_API_KEY": "openai",
@@ -42,7 +41,6 @@ NON_CHAT_MODEL = re.compile(
     r"embed|rerank|whisper|tts|speech|audio|image|dall-e|moderation|guard|vision-only"
 )
 MAX_BYTES = 1_000_000
-HTTP_OK = 200
 
 
 @dataclass(frozen=True)
@@ -126,31 +124,23 @@ def query_server(name: str, url: str) -> ModelServer | None:
 
     Only the address that the user gave gets the user's key.
     """
-    from http.client import HTTPConnection, HTTPException, HTTPSConnection
-    from socket import SHUT_RDWR
+    import httpx
 
-    parts, timer = urlsplit(url), None
-    connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     key = os.environ.get("OPENAI_API_KEY", "") if name == "OPENAI_BASE_URL" else ""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    deadline, body = time.monotonic() + TOTAL_TIMEOUT, b""
     try:
-        connection = connect(parts.netloc, timeout=CONNECT_TIMEOUT)
-    except HTTPException:  # a port that is not a number
+        with (
+            httpx.Client(headers=headers, timeout=CONNECT_TIMEOUT, trust_env=False) as client,
+            client.stream("GET", f"{url}/models") as response,
+        ):
+            for part in response.iter_bytes():
+                body += part
+                if time.monotonic() > deadline or len(body) > MAX_BYTES:
+                    return None
+        answer = json.loads(body) if response.is_success else None
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
         return None
-    try:
-        connection.connect()
-        # A server that drips bytes never runs into the socket's own timeout.
-        timer = Timer(TOTAL_TIMEOUT, connection.sock.shutdown, (SHUT_RDWR,))
-        timer.start()
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        connection.request("GET", f"{parts.path}/models", headers=headers)
-        response = connection.getresponse()
-        answer = json.loads(response.read(MAX_BYTES)) if response.status == HTTP_OK else None
-    except (OSError, HTTPException, ValueError, RecursionError):
-        return None
-    finally:
-        if timer is not None:
-            timer.cancel()
-        connection.close()
     models = parse_model_list(answer)
     return None if models is None else ModelServer(name, url, models)
 
