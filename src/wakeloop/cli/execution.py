@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
@@ -18,13 +18,18 @@ from langgraph.runtime import RunControl
 from langgraph.types import Interrupt, StateSnapshot
 
 from wakeloop.cli.questions import build_input, find_questions
-from wakeloop.display.screen import STREAM_MODES, Line, Screen
+from wakeloop.display.screen import STREAM_MODES, Line
 from wakeloop.thread.steering import find_next_input
+
+if TYPE_CHECKING:
+    from wakeloop.display.live_view import LiveView
+    from wakeloop.display.plain_view import PlainView
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Answers = dict[str, Any]
 Ask = Callable[[Sequence[Interrupt]], Answers | None]
 Wait = Callable[[StateSnapshot, Callable[[], object]], Any]
+View: TypeAlias = "LiveView | PlainView"
 
 GRACE_SECONDS = 1.0  # for the step to end after Ctrl-C
 THREAD_NAME = "wakeloop-run"  # of the operating system thread of a run
@@ -36,20 +41,6 @@ STOP_NOTES = {
     signal.SIGINT: "Stopping. Press Ctrl-C again to stop at once.",
     signal.SIGTERM: f"SIGTERM: stopping after this step, within {SIGTERM_SECONDS:.0f} seconds.",
 }
-
-
-class View(Protocol):
-    """Shows a run, as plain lines or in a region of the terminal."""
-
-    screen: Screen
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *error: object) -> None: ...
-    def feed(self, mode: str, data: Any) -> None:
-        """Take one part of the stream."""
-
-    def say(self, line: Line) -> None:
-        """Print a line that stays."""
 
 
 @dataclass(frozen=True)
