@@ -237,10 +237,6 @@ def open_to_read(database: DatabaseFile) -> Iterator[Store]:
         tables = check_tables(database, connection)
         if TABLE not in tables:  # the threads are from another LangGraph program
             connection.execute(f"CREATE TEMP TABLE {TABLE_DEFINITION}")
-        if "writes" in tables and "task_path" not in column_names(
-            connection, "writes"
-        ):  # written by an older LangGraph
-            connection.execute("CREATE TEMP VIEW writes AS SELECT *, '' AS task_path FROM main.writes")
         yield Store(database, connection if {"checkpoints", "writes"} <= tables else None)
 
 

@@ -172,14 +172,3 @@ def test_a_backup_reads_as_the_original(tmp_path: Path) -> None:
     ):
         assert looked(copy) == looked(database)
     assert copy.path.read_bytes() == before  # it is read only: not even the mode of its journal changes
-
-
-def test_a_backup_of_an_older_langgraphs_database_reads(tmp_path: Path) -> None:
-    """Its `writes` have no `task_path`, which a saver adds where it may write."""
-    database = filled(tmp_path / "threads.sqlite")
-    whole = [*list_threads(database, everything=True, json=True)]
-    with closing(sqlite3.connect(database.path)) as connection:
-        connection.execute("ALTER TABLE writes DROP COLUMN task_path")
-        connection.commit()
-    copy = copied(database, tmp_path / "copy.sqlite")
-    assert [*list_threads(copy, everything=True, json=True)] == whole
