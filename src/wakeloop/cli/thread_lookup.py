@@ -3,9 +3,8 @@
 import re
 import secrets
 from collections.abc import Iterable
-from contextlib import suppress
 
-from wakeloop.cli.failures import CommandError, usage_error
+from wakeloop.cli.failures import usage_error
 from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_read
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.text.characters import is_visible
@@ -18,36 +17,11 @@ THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 def find_thread(database: DatabaseFile, thread: str | None) -> ThreadRecord:
     """Find a thread, or the latest one, without creating a database."""
     with open_to_read(database) as store:
-        return find_latest_thread(store) if thread is None else require_thread(store, thread)
-
-
-def find_latest_thread(store: Store) -> ThreadRecord:
-    """Return the thread that changed last, except for finished demos: nobody resumes those."""
-    known = store.threads()
-    for record in known:
-        if not is_finished_demo(store, record):
-            return record
-    if not known:
-        return require_thread(store, None)
-    where = str(store.database.path)
-    raise usage_error(f"There are only finished demos in {where!r}; start a thread with wakeloop run.")
-
-
-def is_finished_demo(store: Store, known: ThreadRecord) -> bool:
-    """Whether a thread is a demo in which nothing is running, waiting or open."""
-    if known.spec is None or not known.spec.demo:
-        return False
-    from wakeloop.cli.stored_state import read_state
-    from wakeloop.thread.thread_status import read_session
-
-    with suppress(CommandError):
-        session = read_session(read_state(store.saver, known.id))
-        return session["state"] not in ("running", "waiting", "idle") and not session["open"]
-    return True
+        return require_thread(store, thread)
 
 
 def require_thread(store: Store, thread: str | None) -> ThreadRecord:
-    """Find a thread by its id or the start of its id; None means the latest one, demos included.
+    """Find a thread by its id or the start of its id; None means the latest one.
 
     Raises `CommandError` if no thread matches.
     """

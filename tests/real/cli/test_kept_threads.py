@@ -150,33 +150,6 @@ def test_a_chat_that_has_nothing_to_go_on_with_says_the_same(db: Path) -> None:
     assert (wakeloop("show", "t-1", "--json")[1], rows(db, "t-1")) == (before, count)
 
 
-def demo(db: Path, name: str, *script: Any) -> None:
-    """A demo's thread, ended or broken off."""
-    with open_to_write(DatabaseFile(db, named=True)) as store, suppress(KeyboardInterrupt):
-        store.remember(name, AgentSpec(root=str(db.parent), demo=True), "audit")
-        agent = create_todo_agent(ScriptedModel(list(script)), checkpointer=store.saver)
-        agent.invoke({"messages": [("user", "audit")]}, {"configurable": {"thread_id": name}})
-
-
-def test_a_demo_that_is_over_is_not_the_last_thread(db: Path) -> None:
-    demo(db, "demo-1", says("done"))
-    told = f"wakeloop: There are only finished demos in '{db}'; start a thread with wakeloop run.\n"
-    assert wakeloop("resume") == wakeloop("chat", "-c") == (2, "", told)
-    keep(db, "t-1", script=WORKED)
-    demo(db, "demo-2", says("done"))
-    assert wakeloop("resume")[1].splitlines()[-1] == nothing("t-1", db)
-    assert wakeloop("resume", "demo-2")[1].splitlines()[-1] == nothing("demo-2", db)
-    assert wakeloop("report", "-o", "-")[1].count("<code>demo-2</code>") == 1  # to look at, it is the last
-
-
-def test_a_demo_that_was_broken_off_is_gone_on_with(db: Path) -> None:
-    keep(db, "t-1")
-    demo(db, "demo-1", KeyboardInterrupt())
-    (db.parent / "a.py").write_text("x = 1\n")
-    code, out, _ = wakeloop("resume")
-    assert (code, out.splitlines()[0][:24]) == (0, "Continuing thread demo-1")
-
-
 def test_a_minted_id_may_be_cut_short_also_where_a_new_one_may_be_named(shell: Shell, serve: Any) -> None:
     server = serve(Reply("hello"))
     keep(shell.db, "t-12345678", "mine")
