@@ -240,24 +240,16 @@ def levels_from_spec(spec: AgentSpec) -> list[Level]:
 
 def apply_options(base: Iterable[Level], given: Mapping[str, Any]) -> list[Level]:
     """Return the base levels: earlier options, overridden by the ones given now."""
-    by_option = {level.source: level for level in base}
+    levels = list(base)
     for key, (name, option) in OPTIONS.items():
         if key in given:
-            by_option[option] = Level(BASE, option, {name: given[key]})
+            levels.append(Level(BASE, option, {name: given[key]}))
     if "preset" in given:
         preset(given["preset"])  # raises for an unknown one
-    setting_options = (SET_OPTION, *LIMIT_OPTIONS.values())
     for option, values in group_typed_settings(given).items():
-        # --set and a flag can name the same setting: the newest one wins, so drop it from the others
-        for other in setting_options:
-            if other in by_option:
-                rest = dict(by_option[other].values)
-                for key in values:
-                    rest.pop(key, None)
-                by_option[other] = replace(by_option[other], values=rest)
-        before = by_option.get(option, Level(BASE, option)).values
-        by_option[option] = Level(BASE, option, {**before, **values})
-    return sorted(by_option.values(), key=lambda level: level.source in setting_options)
+        levels.append(Level(BASE, option, values))
+    setting_options = (SET_OPTION, *LIMIT_OPTIONS.values())  # above a preset, whichever is newer
+    return sorted(levels, key=lambda level: level.source in setting_options)
 
 
 def group_typed_settings(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
