@@ -5,11 +5,6 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatResult
-from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
@@ -19,30 +14,10 @@ from wakeloop.cli.atomic_write import STDOUT, write_atomically
 from wakeloop.cli.execution import Graph
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.spec_builder import settings_from_spec
+from wakeloop.testing import ScriptedModel
 from wakeloop.text.drawing import draw_svg, draw_text, graph_edges
 
 SUFFIXES = (".svg", ".mmd", ".txt")
-
-
-class NoModel(BaseChatModel):
-    """A model for graphs that are read or drawn, but never run."""
-
-    @property
-    def _llm_type(self) -> str:
-        return "wakeloop-unasked"
-
-    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[Any, AIMessage]:  # noqa: ARG002 - the interface's
-        """Accept any tools."""
-        return self
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        raise NotImplementedError("This graph has no model and cannot run.")
 
 
 def build_offline_graph(
@@ -55,7 +30,9 @@ def build_offline_graph(
     To edit a list, pass the `spec` of its thread: the limits of the list come from there.
     """
     settings = settings_from_spec(spec).model_copy(update={"max_cost": None}) if spec else None
-    return create_todo_agent(NoModel(), settings=settings or "wakeloop", checkpointer=saver, store=store)
+    return create_todo_agent(
+        ScriptedModel(), settings=settings or "wakeloop", checkpointer=saver, store=store
+    )
 
 
 def render_graph(kind: str = ".mmd") -> str:
