@@ -33,14 +33,9 @@ from wakeloop.tools.user_questions import ask_user
 TODO_TOOLS = "the todo tools"
 SESSION_TOOLS = "the session tools"
 BUILTIN_TOOLS = "the built-in tools"
-# What the user can do when two tools share a name, by how the owner's label begins.
-# Any other owner is a module of the user's own.
-TOOL_CLASH_FIXES = {
-    TODO_TOOLS: "",
-    SESSION_TOOLS: "",
-    BUILTIN_TOOLS: "leave those out of --tools",
-    "the MCP server ": 'set "disabled": true for the server in its file',
-}
+TOOL_CLASH_FIX = (
+    'Rename your own, leave built-in ones out of --tools, or set "disabled": true for a server in its file.'
+)
 RETRY_COUNT_HEADER = "x-stainless-retry-count"  # the OpenAI client counts its own retries in it
 
 
@@ -104,19 +99,10 @@ def merge_tools(groups: Sequence[Group], todo_tools: Collection[str]) -> list[Ba
         for tool in tools:
             if (other := owners.get(tool.name)) is not None:
                 whose = f"both from {owner}" if other == owner else f"one from {other}, one from {owner}"
-                fixes = dict.fromkeys(filter(None, map(suggest_tool_fix, (other, owner))))
-                raise usage_error(f"Two tools are named {tool.name!r}, {whose}: {', or '.join(fixes)}.")
+                raise usage_error(f"Two tools are named {tool.name!r}, {whose}. {TOOL_CLASH_FIX}")
             owners[tool.name] = owner
             merged.append(tool)
     return merged
-
-
-def suggest_tool_fix(owner: str) -> str:
-    """Return what the user can do about a tool of this owner whose name is taken; "" for nothing."""
-    for label, fix in TOOL_CLASH_FIXES.items():
-        if owner.startswith(label):
-            return fix
-    return "rename yours"
 
 
 def make_model(spec: AgentSpec, stop: Event) -> BaseChatModel:
