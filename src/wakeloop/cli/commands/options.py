@@ -91,17 +91,6 @@ Root = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder that the tools may use. Default: the current folder."),
 ]
-Tools = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Tools: files, shell, or MODULE:NAME for your own. Default: files; 'none' disables it.",
-    ),
-]
-Mcp = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Start the MCP servers of a file like .mcp.json; 'none' disables it."),
-]
 Role = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Role from the configuration folder; 'none' disables it."),
@@ -109,40 +98,6 @@ Role = Annotated[
 Agent = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Agent file, which replaces all settings; 'none' disables it."),
-]
-MaxRequests = Annotated[
-    str | None,
-    typer.Option(metavar="N", help="Limit on model requests per message. Default: 500; 'none' disables it."),
-]
-MaxTokens = Annotated[
-    str | None,
-    typer.Option(metavar="N", help="Limit on tokens per message, input and output; 'none' disables it."),
-]
-MaxCost = Annotated[
-    str | None,
-    typer.Option(metavar="SUM", help="Limit on cost per message; prices come from the configuration."),
-]
-MaxSeconds = Annotated[
-    str | None,
-    typer.Option(metavar="N", help="Limit on seconds per message in models and tools; 'none' disables it."),
-]
-Verify = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COMMAND",
-        help="Check each item before it is completed: exit code 0 accepts it; 'none' disables it.",
-    ),
-]
-DoneWhen = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COMMAND",
-        help="Check the goal after each turn and continue until exit code 0; 'none' disables it.",
-    ),
-]
-DoneWhenSeconds = Annotated[
-    str | None,
-    typer.Option(metavar="N", help="Seconds that the command of --done-when may take. Default: 300."),
 ]
 Todos = Annotated[
     Path | None,
@@ -177,6 +132,11 @@ Session = Annotated[
     str, typer.Argument(metavar="THREAD", help="Session, as AGENT:NAME; NAME alone uses the agent main.")
 ]
 
+
+def _text_option(metavar: str, text: str) -> Any:
+    return Annotated[str | None, typer.Option(metavar=metavar, help=text)]
+
+
 AgentOptions = Mapping[str, Any]  # the options of an agent that were typed, parsed
 AGENT_OPTIONS = {
     "model": Model,
@@ -185,17 +145,25 @@ AGENT_OPTIONS = {
     "preset": Preset,
     "settings": Set,
     "root": Root,
-    "tools": Tools,
-    "mcp": Mcp,
+    "tools": _text_option(
+        "NAMES", "Tools: files, shell, or MODULE:NAME for your own. Default: files; 'none' disables it."
+    ),
+    "mcp": _text_option("FILE", "Start the MCP servers of a file like .mcp.json; 'none' disables it."),
     "role": Role,
     "agent": Agent,
-    "max_requests": MaxRequests,
-    "max_tokens": MaxTokens,
-    "max_cost": MaxCost,
-    "max_seconds": MaxSeconds,
-    "verify": Verify,
-    "done_when": DoneWhen,
-    "done_when_seconds": DoneWhenSeconds,
+    "max_requests": _text_option(
+        "N", "Limit on model requests per message. Default: 500; 'none' disables it."
+    ),
+    "max_tokens": _text_option("N", "Limit on tokens per message, input and output; 'none' disables it."),
+    "max_cost": _text_option("SUM", "Limit on cost per message; prices come from the configuration."),
+    "max_seconds": _text_option("N", "Limit on seconds per message in models and tools; 'none' disables it."),
+    "verify": _text_option(
+        "COMMAND", "Check each item before it is completed: exit code 0 accepts it; 'none' disables it."
+    ),
+    "done_when": _text_option(
+        "COMMAND", "Check the goal after each turn and continue until exit code 0; 'none' disables it."
+    ),
+    "done_when_seconds": _text_option("N", "Seconds that the command of --done-when may take. Default: 300."),
 }
 
 
