@@ -24,7 +24,6 @@ from wakeloop.bench.verdict import describe_verdict, format_cost
 from wakeloop.cli.execution import STOP_NOTES, handle_signals
 from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage_error
 from wakeloop.display.terminal_output import find_width, wrap_text
-from wakeloop.errors import BenchError
 from wakeloop.loop.prices import find_public_price
 from wakeloop.text.characters import pluralize
 
@@ -35,8 +34,7 @@ PRICE_KINDS = ("input", "cached", "output")
 
 def select_study(study: str, prices: str | None, base_url: str | None, **changes: Any) -> Study:
     """Load a study by name or file, and apply the options."""
-    with bench_errors_as_usage():
-        return _vary_study(load_study(study), parse_prices(prices), base_url, changes)
+    return _vary_study(load_study(study), parse_prices(prices), base_url, changes)
 
 
 def _vary_study(
@@ -86,19 +84,9 @@ def parse_prices(text: str | None) -> dict[str, float] | None:
         ) from None
 
 
-@contextmanager
-def bench_errors_as_usage() -> Iterator[None]:
-    """Turn errors of the bench into usage errors, since the command line causes them."""
-    try:
-        yield
-    except BenchError as error:
-        raise usage_error(str(error)) from None
-
-
 def format_estimate(study: Study, workers: int) -> Iterator[str]:
     """Yield what the study will take, as lines."""
-    with bench_errors_as_usage():
-        ahead = plan_study(study, offline=True)
+    ahead = plan_study(study, offline=True)
     found: Estimate = estimate_run(study, ahead, workers)
     cells = pluralize(found.cells, "cell")
     yield f"{cells}, with a model that never stops early (a weaker one takes more requests):"
@@ -120,8 +108,7 @@ def run_study(study: Study, out: Path, say: Callable[[str], None], **how: Any) -
     """Run a study into a folder, say how it went, and return the exit code. `how` goes to `play_study`."""
     with handle_signals(stop_study):
         try:
-            with bench_errors_as_usage():
-                plan_study(study)
+            plan_study(study)
             with progress_line(say) as shown:
                 done = play_study(study, out, told=say, shown=shown, **how)
         except (KeyboardInterrupt, SystemExit):
@@ -146,8 +133,7 @@ def confirm_start(study: Study, out: Path) -> bool:
     """Name `--estimate` before many cells are played, and ask at a terminal; not to continue a run."""
     if (out / JOURNAL).exists():
         return True
-    with bench_errors_as_usage():
-        count = len(plan_study(study))
+    count = len(plan_study(study))
     if count <= MANY_CELLS:
         return True
     note = f"{pluralize(count, 'cell')}. With --estimate this command says what they may cost."
@@ -195,8 +181,7 @@ def build_report(
     `plots` and `kept` are folders for the plots and the rows. With a folder `apart` each study has a page of
     its own there, and the page shows only the habits of the first study. Links are relative to their page.
     """
-    with bench_errors_as_usage():
-        results = [Result.load(folder) for folder in folders]
+    results = [Result.load(folder) for folder in folders]
     whole, summary = {}, ""
     for result in results:
         name = result.study.name.replace(" ", "-")
@@ -228,8 +213,7 @@ def _link_files(page: Path | None, plots: Sequence[Path], rows: Path | None) -> 
 
 def write_model_profile(folder: Path, file: Path) -> list[str]:
     """Write a profile of the models in a study's results; return what it says, as lines."""
-    with bench_errors_as_usage():
-        result = Result.load(folder)
+    result = Result.load(folder)
     profile = make_profile(result.rows, result.study)
     if not profile:
         raise usage_error(
