@@ -450,14 +450,13 @@ def test_a_file_without_room_is_not_left_in_half_and_what_was_there_stays(db: Pa
     assert {file.name: file.read_text() for file in folder.iterdir()} == {"page.html": "mine"}
 
 
-@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
 @pytest.mark.parametrize("command", ["export", "report"])
-def test_the_output_is_written_on_and_not_replaced(db: Path, tmp_path: Path, command: str, name: str) -> None:
+def test_the_output_is_written_on_and_not_replaced(db: Path, tmp_path: Path, command: str) -> None:
     keep(db, "t-1")
     kept = tmp_path / "kept"
     kept.write_text("before\n")
     with kept.open("a") as out:
-        ran = subprocess.run([*COMMAND, command, "-o", name], stdout=out, cwd=tmp_path, check=False)
+        ran = subprocess.run([*COMMAND, command, "-o", "-"], stdout=out, cwd=tmp_path, check=False)
     told = wakeloop(command, "-o", "-")[1]
     made = re.compile(r"Made [^<]+ from")  # a minute may pass
     assert (ran.returncode, made.sub("", kept.read_text())) == (0, f"before\n{made.sub('', told)}")
@@ -470,11 +469,8 @@ def test_a_file_that_is_replaced_keeps_its_rights(db: Path, tmp_path: Path) -> N
     page = tmp_path / ("🎉" * 60 + ".html")  # 245 bytes of 255
     page.write_text("mine")
     page.chmod(0o640)
-    owner = (1000, 1000) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
-    os.chown(page, *owner)
     assert wakeloop("report", "t-1", "-o", str(page), "--force")[0] == 0
-    found = page.stat()
-    assert (S_IMODE(found.st_mode), found.st_uid, found.st_gid) == (0o640, *owner)
+    assert S_IMODE(page.stat().st_mode) == 0o640
     assert page.read_text().startswith("<!doctype html>")
     assert wakeloop("export", "-o", "/dev/null")[::2] == (0, "")
 
@@ -585,7 +581,6 @@ def test_on_a_full_disk_a_thread_is_still_looked_at(db: Path) -> None:
 
 
 def test_a_terminal_that_is_closed_leaves_the_thread_whole(shell: Shell, serve: Any) -> None:
-    import os
     import pty
 
     asked: list[int] = []
