@@ -10,26 +10,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Interrupt, StateSnapshot
 
 from wakeloop.cli.questions import build_input, find_questions
+from wakeloop.display.live_view import LiveView
+from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import STREAM_MODES, Line
+from wakeloop.thread.edits import Graph
 from wakeloop.thread.steering import find_next_input
 
-if TYPE_CHECKING:
-    from wakeloop.display.live_view import LiveView
-    from wakeloop.display.plain_view import PlainView
-
-Graph = CompiledStateGraph[Any, Any, Any, Any]
 Answers = dict[str, Any]
 Ask = Callable[[Sequence[Interrupt]], Answers | None]
 Wait = Callable[[StateSnapshot, Callable[[], object]], Any]
-View: TypeAlias = "LiveView | PlainView"
+View = LiveView | PlainView
 
 GRACE_SECONDS = 1.0  # for the step to end after Ctrl-C
 THREAD_NAME = "wakeloop-run"  # of the operating system thread of a run

@@ -9,7 +9,7 @@ from typing import NoReturn
 from langgraph.types import StateSnapshot
 
 from wakeloop.cli.budget_hints import format_raise_hint
-from wakeloop.cli.execution import Graph, Outcome, View, is_run_alive
+from wakeloop.cli.execution import Outcome, View, is_run_alive
 from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import FAILED, error_exit_code, format_error, is_model_error
 from wakeloop.cli.final_state import (
@@ -31,6 +31,7 @@ from wakeloop.display.terminal_output import write_text
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.errors import InputError
 from wakeloop.loop.gates import DONE
+from wakeloop.thread.edits import Graph
 from wakeloop.thread.thread_status import has_only_talked, read_session
 
 

@@ -11,11 +11,11 @@ from langgraph.store.base import BaseStore
 from wakeloop.agent import create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.atomic_write import STDOUT, write_atomically
-from wakeloop.cli.execution import Graph
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.spec_builder import settings_from_spec
 from wakeloop.testing import ScriptedModel
 from wakeloop.text.drawing import draw_svg, draw_text, graph_edges
+from wakeloop.thread.edits import Graph
 
 SUFFIXES = (".svg", ".mmd", ".txt")
 

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 from wakeloop.cli.atomic_write import write_atomically
-from wakeloop.cli.execution import Graph
 from wakeloop.cli.failures import CommandError, redact
 from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.run_spec import RunSpec
@@ -15,6 +14,7 @@ from wakeloop.display.report import thread_report
 from wakeloop.display.screen import Line
 from wakeloop.display.terminal_text import clean_line
 from wakeloop.text.characters import quote_path
+from wakeloop.thread.edits import Graph
 
 
 def write_report(database: DatabaseFile, thread: str | None, out: Path | None, *, force: bool) -> list[str]:

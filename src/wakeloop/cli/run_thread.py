@@ -16,7 +16,7 @@ from wakeloop.checks.pending_questions import is_package_request
 from wakeloop.cli.agent import build_agent_graph
 from wakeloop.cli.budget_hints import describe_budget, merge_typed_settings
 from wakeloop.cli.data_output import keep_stdout_for_data
-from wakeloop.cli.execution import Graph, Outcome, View, execute
+from wakeloop.cli.execution import Outcome, View, execute
 from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
 from wakeloop.cli.failures import SETTLED, usage_error
 from wakeloop.cli.final_state import exit_code, resume_command
@@ -37,6 +37,7 @@ from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.waits import ends_by_kick
 from wakeloop.settings import resolve_aliases
+from wakeloop.thread.edits import Graph
 from wakeloop.thread.hold import find_hold, release_thread
 from wakeloop.thread.thread_status import is_unfinished, read_session
 

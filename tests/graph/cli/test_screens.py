@@ -22,7 +22,7 @@ from wakeloop.cli.output_formats import OutputFormat, OutputOptions
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import DatabaseFile
 from wakeloop.cli.views import choose_view
-from wakeloop.display import events
+from wakeloop.display import screen
 from wakeloop.display.events import is_wakeloop_event
 from wakeloop.display.live_view import LiveView
 from wakeloop.display.plain_view import PlainView
@@ -309,12 +309,11 @@ def test_an_event_that_is_written_as_json_too_is_looked_at_once(
 ) -> None:
     looked: list[str] = []
 
-    def reader(kind: str) -> Any:
-        looked.append(kind)
-        return known(kind)
+    def reader(event: Any) -> bool:
+        looked.append(event["type"])
+        return is_wakeloop_event(event)
 
-    known = events._adapter
-    monkeypatch.setattr(events, "_adapter", reader)
+    monkeypatch.setattr(screen, "is_wakeloop_event", reader)
     agent = create_todo_agent(ScriptedModel(SCRIPT), [look], checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     database = DatabaseFile(tmp_path / "threads.sqlite", named=True)

@@ -15,7 +15,7 @@ from langgraph.types import Interrupt, StateSnapshot
 from wakeloop.cli.agent import build_agent_graph, make_model
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.chat.parsing import is_message
-from wakeloop.cli.execution import Graph, Outcome, View, execute, is_run_alive
+from wakeloop.cli.execution import Outcome, View, execute, is_run_alive
 from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.limit_wait import count_down
@@ -33,7 +33,7 @@ from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.model.chat_models import bind_tools
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.settings import AgentFileSettings, LoopSettings
-from wakeloop.thread.edits import update_todos
+from wakeloop.thread.edits import Graph, update_todos
 from wakeloop.thread.end_run import drop_question, end_run
 from wakeloop.thread.steering import drop_waiting, list_waiting, steer
 from wakeloop.thread.thread_status import LAST_NODE, is_unfinished
