@@ -79,11 +79,6 @@ class AgentSpec:
         return json.dumps(strip_base_url(asdict(replace(self, levels=levels))))
 
     @property
-    def role_and_agent(self) -> tuple[tuple[str, str], ...]:
-        """The names of role and agent; "" means none."""
-        return ("role", self.role), ("agent", self.agent)
-
-    @property
     def model_title(self) -> str:
         """The model's name for people."""
         return self.model or ("offline rule-based auditor, not a language model" if self.demo else "no model")

@@ -103,7 +103,7 @@ def describe_spec(spec: AgentSpec) -> Iterator[str]:
     yield f"model: {clean_line(spec.model_title)}"
     yield f"tools: {clean_line(tools)}, in {quote_path(clean_line(spec.root))}"
     yield f"preset: {clean_line(spec.preset)}"
-    for kind, name in spec.role_and_agent:
+    for kind, name in (("role", spec.role), ("agent", spec.agent)):
         if name:
             yield f"{kind}: {clean_line(name)}"
     if spec.settings:

@@ -10,11 +10,11 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.graph.state import CompiledStateGraph
 
+from wakeloop.display.timeline import SubagentSpan
 from wakeloop.errors import ArgumentError, DamagedError
+from wakeloop.thread.edits import Graph
 
-Graph = CompiledStateGraph[Any, Any, Any, Any]
 # Where these are stored, they are whole values and not changes.
 SNAPSHOT_CHANNELS = frozenset(("messages", "todos"))
 
@@ -38,22 +38,12 @@ class Step:
 
 
 @dataclass(frozen=True)
-class NestedGraph:
-    """A graph nested in the thread, such as a subagent: its name, when it ran, and how many steps."""
-
-    name: str
-    began: float
-    ended: float
-    steps: int
-
-
-@dataclass(frozen=True)
 class ThreadHistory:
     """A thread from its first checkpoint to its newest; `damaged` says that some could not be read."""
 
     thread: str
     steps: Sequence[Step]
-    nested: Sequence[NestedGraph] = ()
+    nested: Sequence[SubagentSpan] = ()
     damaged: bool = False
 
 
@@ -193,18 +183,18 @@ def _get_source(row: CheckpointTuple) -> str:
     return str(row.metadata.get("source", ""))
 
 
-def _find_nested(rows: Sequence[CheckpointTuple], outer: str) -> list[NestedGraph]:
+def _find_nested(rows: Sequence[CheckpointTuple], outer: str) -> list[SubagentSpan]:
     """Return the nested graphs, found by their namespaces, in the order in which they began."""
     spans: dict[str, list[float]] = {}
     for row in rows:
         space = _get_namespace(row)
         if space != outer and space.startswith(outer):
             spans.setdefault(space, []).append(_get_time(row))
-    found: list[NestedGraph] = []
+    found: list[SubagentSpan] = []
     for space, times in spans.items():
         name = space[len(outer) :].strip("|").partition(":")[0]
-        found.append(NestedGraph(name, min(times), max(times), len(times)))
-    return sorted(found, key=lambda one: one.began)
+        found.append(SubagentSpan(name, min(times), max(times)))
+    return sorted(found, key=lambda one: one.start)
 
 
 def _get_id(row: CheckpointTuple) -> str:

@@ -10,10 +10,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from langchain_core.runnables import RunnableConfig
 
-from wakeloop.display.checkpoint_history import Graph, read_history
+from wakeloop.display.checkpoint_history import read_history
 from wakeloop.display.report_page import ReportPage
 from wakeloop.display.report_text import Hide
 from wakeloop.display.timeline_builder import build_timeline
+from wakeloop.thread.edits import Graph
 from wakeloop.thread.thread_status import read_session
 
 TEMPLATES = Path(__file__).parent

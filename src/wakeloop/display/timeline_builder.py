@@ -31,7 +31,6 @@ OPENERS = {"activate": "kick", "event": "event"}
 def build_timeline(history: ThreadHistory) -> Timeline:
     """Build the timeline step by step. A part of a step that cannot be read becomes a moment, a gap."""
     builder = _build(history)
-    nested = [SubagentSpan(one.name, one.began, one.ended) for one in history.nested]
     if history.damaged and not any(one.kind == "gap" for one in builder.moments):
         builder.moments.append(Moment(history.steps[-1].began, "gap", "Some steps cannot be read."))
     times = [step.began for step in history.steps]
@@ -43,7 +42,7 @@ def build_timeline(history: ThreadHistory) -> Timeline:
         moments=builder.moments,
         said=list(builder.said.values()),
         spends=builder.spends,
-        helpers=sorted([*builder.helpers.values(), *nested], key=lambda one: one.start),
+        helpers=sorted([*builder.helpers.values(), *history.nested], key=lambda one: one.start),
         times=times,
         context=builder.context,
     )

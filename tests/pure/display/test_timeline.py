@@ -10,11 +10,11 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.types import Interrupt
 
-from wakeloop.display.checkpoint_history import NestedGraph, Step, ThreadHistory
+from wakeloop.display.checkpoint_history import Step, ThreadHistory
 from wakeloop.display.report_page import ReportPage, split_messages
 from wakeloop.display.report_text import MAX_TEXT, clean_text, limit_per_text, markdown_to_html
 from wakeloop.display.time_axis import TimeAxis
-from wakeloop.display.timeline import Timeline
+from wakeloop.display.timeline import SubagentSpan, Timeline
 from wakeloop.display.timeline_builder import build_timeline
 from wakeloop.loop.approval import build_approval_request
 from wakeloop.text.marks import append_to_result, make_user_message
@@ -226,7 +226,7 @@ def test_what_others_have_put_in_is_not_the_persons() -> None:
 
 
 def test_subagents_are_at_work_from_their_start_to_their_result() -> None:
-    nested = [NestedGraph("run_tools", 0.5, 1.5, 4)]
+    nested = [SubagentSpan("run_tools", 0.5, 1.5)]
     shown = build_timeline(
         past(
             {"todo_subagents": [{"id": "a:1"}, {"id": "a:2"}]},
