@@ -16,11 +16,18 @@ def told(line: str, folder: Path) -> tuple[int, str, str]:
     return ran.returncode, ran.stdout, ran.stderr
 
 
-def test_closed_input_is_empty_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("line", "ends"),
+    [
+        ("run - --model openai:x", (2, "wakeloop: The request is empty. Say what the agent shall do.\n")),
+        ("chat --model openai:x", (0, "")),
+    ],
+)
+def test_closed_input_is_empty_input(
+    line: str, ends: tuple[int, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    empty = "wakeloop: The request is empty. Say what the agent shall do.\n"
-    assert told("run - --model openai:x <&-", tmp_path) == (2, "", empty)
-    assert told("chat --model openai:x <&-", tmp_path)[0] == 0
+    assert told(f"{line} <&-", tmp_path)[::2] == ends
 
 
 @pytest.mark.parametrize("line", ["threads", "graph", "show t", "ps"])
