@@ -4,17 +4,16 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from wakeloop.cli.failures import usage_error
 from wakeloop.config import TOOLS
-from wakeloop.config.levels import Level
 from wakeloop.text.secret_formats import SECRET_NAME
 from wakeloop.text.secrets import redact_text
 from wakeloop.text.time_spans import read_span
@@ -23,6 +22,14 @@ DEFAULT_WAIT = 900.0  # seconds, of --wait
 OWN_TOOLS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # MODULE:NAME
 GOAL_SECONDS = 300.0  # that the command of --done-when may take
 YAML_WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
+
+
+class StoredLevel(TypedDict):
+    """A configuration level: what `config.levels.Level` holds."""
+
+    name: str
+    source: str
+    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class AgentSpec:
     delay: float = 0
     role: str = ""
     agent: str = ""
-    levels: Sequence[Level] = ()
+    levels: Sequence[StoredLevel] = ()
     switched_on: bool = False
     function_calling: bool = True
     verify: str = ""
@@ -69,14 +76,15 @@ class AgentSpec:
     def from_json(cls, text: str) -> "AgentSpec | None":
         """Read a stored spec. Unknown keys (of newer versions) are ignored; a damaged spec gives None."""
         try:
-            return _make_reader().validate_json(text, strict=True)
-        except ValidationError:
+            spec: AgentSpec = _make_reader().validate_json(text, strict=True)
+        except ValueError:
             return None
+        return spec
 
     def to_json(self) -> str:
         """Return the spec as JSON to store, without user and password in URLs."""
-        levels = [replace(level, values=strip_base_url(level.values)) for level in self.levels]
-        return json.dumps(strip_base_url(asdict(replace(self, levels=levels))))
+        levels = [{**level, "values": strip_base_url(level["values"])} for level in self.levels]
+        return json.dumps({**strip_base_url(asdict(self)), "levels": levels})
 
     @property
     def model_title(self) -> str:
@@ -95,7 +103,9 @@ class AgentSpec:
 
 
 @cache
-def _make_reader() -> TypeAdapter[AgentSpec]:
+def _make_reader() -> Any:
+    from pydantic import TypeAdapter  # takes a moment to import
+
     return TypeAdapter(AgentSpec)
 
 

@@ -124,7 +124,9 @@ def spec_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, An
         imports=given.get("imports", before.imports),
         role=stack.role,
         agent=stack.agent,
-        levels=stack.levels,
+        levels=[
+            {"name": level.name, "source": level.source, "values": level.values} for level in stack.levels
+        ],
         switched_on=found.values["auto_continue"].level == "command line",
     )
 
@@ -233,7 +235,7 @@ def keep_only_prices(levels: Iterable[Level]) -> list[Level]:
 def levels_from_spec(spec: AgentSpec) -> list[Level]:
     """Return the levels that a spec was built from; a spec without any is one base level."""
     if spec.levels:
-        return list(spec.levels)
+        return [Level(**level) for level in spec.levels]
     given = {key: getattr(spec, key) for key in (*OPTIONS, "settings") if getattr(spec, key)}
     return apply_options([], given)
 

@@ -19,7 +19,6 @@ from wakeloop.cli.show import format_message, message_as_json
 from wakeloop.cli.store import DatabaseFile, ThreadRecord
 from wakeloop.cli.stored_state import StoredState
 from wakeloop.cli.thread_rows import format_table, summarize_thread
-from wakeloop.config.levels import Level
 from wakeloop.display.formatting import (
     SENTENCES,
     format_elapsed,
@@ -88,7 +87,7 @@ def test_a_recipe_survives_and_keeps_no_password() -> None:
     ids=str,
 )
 def test_a_recipe_of_another_version_is_none(more: dict[str, Any]) -> None:
-    levels = [Level("global", "x", {"max_items": 1})]
+    levels = [{"name": "global", "source": "x", "values": {"max_items": 1}}]
     spec = AgentSpec(model="m", demo=True, delay=0.5, mcp="x", levels=levels, settings={"max_items": 1})
     whole = json.loads(spec.to_json())
     read = AgentSpec.from_json(json.dumps(whole))
