@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from wakeloop.testing.captured_requests import calls_of
+from wakeloop.testing.jobs import Call
 from wakeloop.text.marks import added_length, split_result_text
 
 DEFAULT_STATUS = "done"  # of a `todo_update` that names none
@@ -28,13 +29,6 @@ class Item:
     def is_open(self) -> bool:
         """Whether the item still has to be done."""
         return self.status in OPEN_STATUSES
-
-
-class PlannedCall(NamedTuple):
-    """A tool call to be made."""
-
-    name: str
-    args: dict[str, Any]
 
 
 class AnsweredCall(NamedTuple):
@@ -64,15 +58,13 @@ class TodoTools(Protocol):
     def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
         """Return the list after these calls and messages."""
 
-    def plan(self, texts: Sequence[str], goal: str = "the request", /) -> list[PlannedCall]:
+    def plan(self, texts: Sequence[str], /) -> list[Call]:
         """Return the calls of one reply that store these texts as open items."""
 
-    def close(self, items: Sequence[Item], item: Item, reason: str = "", /) -> PlannedCall:
-        """Return the call that closes an item: as done, or with a reason as blocked if possible."""
+    def block(self, items: Sequence[Item], item: Item, reason: str, /) -> Call:
+        """Return the call that closes an item as blocked, or as done if there is no other way."""
 
-    def edit(
-        self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
-    ) -> list[PlannedCall]:
+    def edit(self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Call]:
         """Return the calls of one reply that close some items and add others."""
 
 
@@ -138,21 +130,17 @@ class ParleyTools:
             items[int(number)] = Item(int(number), content, self._words.get(status, status))
         return items
 
-    def plan(self, texts: Sequence[str], _goal: str = "", /) -> list[PlannedCall]:
+    def plan(self, texts: Sequence[str], /) -> list[Call]:
         """Return one call with all items."""
-        return [PlannedCall("todo_write", {"items": list(texts)})]
+        return [Call("todo_write", {"items": list(texts)})]
 
-    def close(self, _items: Sequence[Item], item: Item, reason: str = "", /) -> PlannedCall:
+    def block(self, _items: Sequence[Item], item: Item, reason: str, /) -> Call:
         """Return one update."""
-        if reason:
-            return PlannedCall("todo_update", {"id": item.key, "status": "blocked", "reason": reason})
-        return PlannedCall("todo_update", {"id": item.key, "status": "done"})
+        return Call("todo_update", {"id": item.key, "status": "blocked", "reason": reason})
 
-    def edit(
-        self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
-    ) -> list[PlannedCall]:
+    def edit(self, _items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Call]:
         """Return an update for each closed item, and one write for the new ones."""
-        moves = [self.close(items, item) for item in closed]
+        moves = [Call("todo_update", {"id": item.key, "status": "done"}) for item in closed]
         if added:
             moves += self.plan(added)
         return moves
@@ -181,22 +169,20 @@ class LokiTools:
                     items[key] = replace(items[key], status="completed")
         return list(items.values())
 
-    def plan(self, texts: Sequence[str], goal: str = "the request", /) -> list[PlannedCall]:
+    def plan(self, texts: Sequence[str], /) -> list[Call]:
         """Return a call for the goal, then one for each item."""
-        moves = [PlannedCall("todo__init", {"goal": goal})]
+        moves = [Call("todo__init", {"goal": "the request"})]
         for text in texts:
-            moves.append(PlannedCall("todo__add", {"task": text}))
+            moves.append(Call("todo__add", {"task": text}))
         return moves
 
-    def close(self, _items: Sequence[Item], item: Item, _reason: str = "", /) -> PlannedCall:
+    def block(self, _items: Sequence[Item], item: Item, _reason: str, /) -> Call:
         """Return one call; this dialect has no status but done."""
-        return PlannedCall("todo__done", {"id": item.key})
+        return Call("todo__done", {"id": item.key})
 
-    def edit(
-        self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
-    ) -> list[PlannedCall]:
+    def edit(self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Call]:
         """Return one call for each item; the goal stays."""
-        moves = [self.close(items, item) for item in closed]
+        moves = [self.block(items, item, "") for item in closed]
         return moves + self.plan(added)[1:]
 
 
@@ -232,20 +218,18 @@ class WholeListTools:
                     items.append(Item(key, text, row.get("status", "pending")))
         return items
 
-    def plan(self, texts: Sequence[str], _goal: str = "", /) -> list[PlannedCall]:
+    def plan(self, texts: Sequence[str], /) -> list[Call]:
         """Return one call with all items, the first in progress."""
         return self.edit((), (), texts)
 
-    def close(self, items: Sequence[Item], item: Item, _reason: str = "", /) -> PlannedCall:
+    def block(self, items: Sequence[Item], item: Item, _reason: str, /) -> Call:
         """Return one call with all items: this one done, the next open one in progress."""
         return self.edit(items, [item], ())[0]
 
-    def edit(
-        self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /
-    ) -> list[PlannedCall]:
+    def edit(self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Call]:
         """Return one call with all items: closed ones completed, new ones at the end."""
         if self.completes and closed and not added:
-            return [PlannedCall(self.tool, {COMPLETED: [item.text for item in closed]})]
+            return [Call(self.tool, {COMPLETED: [item.text for item in closed]})]
         changed = list(items)
         for place, item in enumerate(items):
             if item in closed:
@@ -254,7 +238,7 @@ class WholeListTools:
             changed.append(Item(str(number), text))
         return [self._write(changed)]
 
-    def _write(self, items: Sequence[Item]) -> PlannedCall:
+    def _write(self, items: Sequence[Item]) -> Call:
         rows = []
         has_current = False
         for item in items:
@@ -267,7 +251,7 @@ class WholeListTools:
             if self.key:
                 row = {self.key: item.key, **row}
             rows.append(row)
-        return PlannedCall(self.tool, {self.list_name: rows})
+        return Call(self.tool, {self.list_name: rows})
 
 
 CHECKLIST = WholeListTools("todo", "items", "text", key="id")
@@ -276,9 +260,9 @@ COMPLETING = replace(WRITE_TODOS, completes=True)
 ALL_TODO_TOOLS: tuple[TodoTools, ...] = (ParleyTools(), LokiTools(), WRITE_TODOS, CHECKLIST)
 
 
-def find_todo_tools(tools: Collection[str], spoken: Sequence[TodoTools] = ALL_TODO_TOOLS) -> TodoTools | None:
+def find_todo_tools(tools: Collection[str]) -> TodoTools | None:
     """Return the first todo tools whose writing and closing tools are all bound, or None."""
-    found = next((one for one in spoken if one.needs <= set(tools)), None)
+    found = next((one for one in ALL_TODO_TOOLS if one.needs <= set(tools)), None)
     if found is WRITE_TODOS and isinstance(tools, Mapping):
         takes = tools["write_todos"].get("parameters", {}).get("properties", {})
         return COMPLETING if COMPLETED in takes else found

@@ -16,7 +16,7 @@ from wakeloop.testing.knobs import Knobs
 from wakeloop.testing.recording_model import RecordingModel
 from wakeloop.testing.replies import calls, malformed_call, says
 from wakeloop.testing.schema_examples import make_example
-from wakeloop.testing.todo_tools import DEFAULT_STATUS, PlannedCall, find_todo_tools, read_events, updated_ids
+from wakeloop.testing.todo_tools import DEFAULT_STATUS, find_todo_tools, read_events, updated_ids
 from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN, UsageMeter, render_message
 from wakeloop.testing.weak_policy import Dice, PlannedReply, WeakPolicy, follow_instructions, show_list
 
@@ -81,7 +81,7 @@ class WeakModel(RecordingModel):
         policy = self._read_request(request, functions)
         form, choice = options.get("response_format"), options.get("tool_choice")
         if GRADER in functions:
-            verdict = PlannedCall(GRADER, (self._worked or policy).grade())
+            verdict = Call(GRADER, (self._worked or policy).grade())
             reply = calls(*self._with_ids([verdict], request))
         elif isinstance(form, dict):
             schema = form.get("json_schema", {}).get("schema", {"type": "object"})
@@ -152,7 +152,7 @@ class WeakModel(RecordingModel):
             if name not in functions:
                 name = min(functions)
             rng = seeded_random(f"{self.seed}/forced/{len(self.requests)}")
-            moves = [PlannedCall(name, example_args(functions[name], rng, "next"))]
+            moves = [Call(name, example_args(functions[name], rng, "next"))]
         return calls(*self._with_ids(moves, request))
 
     def _unrelated_reply(self, request: list[BaseMessage]) -> AIMessage | None:
@@ -198,18 +198,18 @@ class WeakModel(RecordingModel):
             (name, args, key), *rest = self._with_ids(moves, request)
             return calls(malformed_call(name, json.dumps(args)[:-1], key), *rest)
         if moves and self._dice.tosses("wrong_tool"):
-            moves[0] = PlannedCall(_unknown_name(moves[0].name, functions), moves[0].args)
+            moves[0] = Call(_unknown_name(moves[0].name, functions), moves[0].args)
         if moves and self._dice.tosses("wrong_args"):
             wrapped: dict[str, Any] = {key: {"value": value} for key, value in moves[0].args.items()}
-            moves[0] = PlannedCall(moves[0].name, wrapped or {"argument": None})
+            moves[0] = Call(moves[0].name, wrapped or {"argument": None})
         return calls(*self._with_ids(moves, request), text=planned.text)
 
     def _with_ids(
-        self, moves: Sequence[PlannedCall], request: Sequence[BaseMessage]
+        self, moves: Sequence[Call], request: Sequence[BaseMessage]
     ) -> list[tuple[str, dict[str, Any], str]]:
         """Return the calls with new ids."""
         ids = self._new_ids(request)
-        return [(name, args, next(ids)) for name, args in moves]
+        return [(name, dict(args), next(ids)) for name, args in moves]
 
     def _new_ids(self, request: Sequence[BaseMessage]) -> Iterator[str]:
         """Yield ids that no call of the request has: another process may have started the thread."""
@@ -241,12 +241,12 @@ def _forced_name(choice: Any, functions: dict[str, Any]) -> str:
     return choice if isinstance(choice, str) and choice in functions else ""
 
 
-def _fit_moves(moves: Sequence[PlannedCall], functions: dict[str, Any]) -> list[PlannedCall]:
+def _fit_moves(moves: Sequence[Call], functions: dict[str, Any]) -> list[Call]:
     """Return the calls with the argument names of the bound tools."""
     return _merge_updates([_fit_path(move, functions) for move in moves], functions)
 
 
-def _fit_path(move: PlannedCall, functions: dict[str, Any]) -> PlannedCall:
+def _fit_path(move: Call, functions: dict[str, Any]) -> Call:
     """Rename `path` for a tool that calls it `file_path`."""
     takes = functions.get(move.name, {}).get("parameters", {}).get("properties", {})
     if "path" not in move.args or "path" in takes or "file_path" not in takes:
@@ -254,15 +254,15 @@ def _fit_path(move: PlannedCall, functions: dict[str, Any]) -> PlannedCall:
     args = {}
     for name, value in move.args.items():
         args["file_path" if name == "path" else name] = value
-    return PlannedCall(move.name, args)
+    return Call(move.name, args)
 
 
-def _merge_updates(moves: Sequence[PlannedCall], functions: dict[str, Any]) -> list[PlannedCall]:
+def _merge_updates(moves: Sequence[Call], functions: dict[str, Any]) -> list[Call]:
     """Write updates as the bound tool takes them: with `ids` neighbours to one status are a single call."""
     schema = functions.get("todo_update", {}).get("parameters", {})
     if "ids" not in schema.get("properties", ()):
         return [*moves]
-    merged: list[PlannedCall] = []
+    merged: list[Call] = []
     for move in moves:
         last = merged[-1] if merged else None
         if move.name != "todo_update":
@@ -272,25 +272,25 @@ def _merge_updates(moves: Sequence[PlannedCall], functions: dict[str, Any]) -> l
         else:
             merged.append(_update_call(updated_ids(move.args), move))
     if "status" not in schema["required"]:
-        for move in merged:
-            if move.args.get("status") == DEFAULT_STATUS:
-                del move.args["status"]
+        for place, (name, args) in enumerate(merged):
+            if args.get("status") == DEFAULT_STATUS:
+                merged[place] = Call(name, {key: value for key, value in args.items() if key != "status"})
     return merged
 
 
-def _update_call(ids: list[object], move: PlannedCall) -> PlannedCall:
-    return PlannedCall(move.name, {"ids": ids, **_without_ids(move)})
+def _update_call(ids: list[object], move: Call) -> Call:
+    return Call(move.name, {"ids": ids, **_without_ids(move)})
 
 
-def _differ_only_by_id(one: PlannedCall, other: PlannedCall) -> bool:
+def _differ_only_by_id(one: Call, other: Call) -> bool:
     return one.name == other.name == "todo_update" and _without_ids(one) == _without_ids(other)
 
 
-def _without_ids(move: PlannedCall) -> dict[str, Any]:
+def _without_ids(move: Call) -> dict[str, Any]:
     return {name: value for name, value in move.args.items() if name not in ("id", "ids")}
 
 
-def _double_todo_calls(moves: Sequence[PlannedCall], functions: dict[str, Any]) -> list[PlannedCall]:
+def _double_todo_calls(moves: Sequence[Call], functions: dict[str, Any]) -> list[Call]:
     todo_tools = find_todo_tools(functions)
     doubled = []
     for move in moves:
@@ -299,7 +299,7 @@ def _double_todo_calls(moves: Sequence[PlannedCall], functions: dict[str, Any]) 
     return doubled
 
 
-def _halve_last_text(moves: list[PlannedCall]) -> list[PlannedCall]:
+def _halve_last_text(moves: list[Call]) -> list[Call]:
     """Halve the last string argument of the last call, which is how a lenient parser reads a cut reply."""
     if not moves:
         return moves
@@ -308,15 +308,15 @@ def _halve_last_text(moves: list[PlannedCall]) -> list[PlannedCall]:
     if not texts:
         return moves
     text = last.args[texts[-1]]
-    return [*others, PlannedCall(last.name, {**last.args, texts[-1]: text[: len(text) // 2]})]
+    return [*others, Call(last.name, {**last.args, texts[-1]: text[: len(text) // 2]})]
 
 
-def _print_call(move: PlannedCall) -> str:
-    return json.dumps({"name": move.name, "arguments": move.args})
+def _print_call(move: Call) -> str:
+    return json.dumps({"name": move.name, "arguments": dict(move.args)})
 
 
-def _fake_result(move: PlannedCall) -> str:
-    return f"<tool_response>\n{move.name}: {json.dumps(move.args)} was done.\n</tool_response>\n"
+def _fake_result(move: Call) -> str:
+    return f"<tool_response>\n{move.name}: {json.dumps(dict(move.args))} was done.\n</tool_response>\n"
 
 
 def _unknown_name(name: str, functions: dict[str, Any]) -> str:

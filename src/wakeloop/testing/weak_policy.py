@@ -10,14 +10,14 @@ from langchain_core.messages import BaseMessage
 
 from wakeloop.testing.captured_requests import role_of
 from wakeloop.testing.job_progress import JobProgress, call_key
-from wakeloop.testing.jobs import DONE, Job, seeded_random
+from wakeloop.testing.jobs import DONE, Call, Job, seeded_random
 from wakeloop.testing.knobs import Knobs
-from wakeloop.testing.todo_tools import Item, PlannedCall, TodoTools
+from wakeloop.testing.todo_tools import Item, TodoTools
 
 QUESTION = "Shall I continue with the rest?"
 ANSWER = "Thank you, I have seen your message."
 AT_ONCE, BESIDE = "in the reply that starts the next", "with your first call"
-LOOK = PlannedCall("list_files", {})
+LOOK = Call("list_files", {})
 MARK = re.compile(r"\s*\([^()\n]{1,40}\)")
 _MOST = 0.9  # no habit that grows makes a stop more likely than this
 _GROWTH_TOKENS = 10_000
@@ -29,7 +29,7 @@ class PlannedReply:
 
     kind: Literal["plan", "work", "update", "end"]
     text: str = ""
-    moves: tuple[PlannedCall, ...] = ()
+    moves: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ class WeakPolicy:
         if closed or missing:
             moves = todo_tools.edit(progress.items, closed, missing)
         if not moves and (blocked := self._items_to_block()):
-            moves = [todo_tools.close(progress.items, blocked[0], "its tool fails")]
+            moves = [todo_tools.block(progress.items, blocked[0], "its tool fails")]
         return self._work_on(left, tuple(moves), forced=forced)
 
     def _false_closing(self, number: int) -> Item | None:
@@ -265,9 +265,7 @@ class WeakPolicy:
                 failed.append(item)
         return failed
 
-    def _work_on(
-        self, left: Sequence[int], moves: tuple[PlannedCall, ...], *, forced: bool = False
-    ) -> PlannedReply:
+    def _work_on(self, left: Sequence[int], moves: tuple[Call, ...], *, forced: bool = False) -> PlannedReply:
         """Return the list's calls, with or before those of the next step, or else the last text."""
         if moves and (self.knobs.replies != 1 or not left):
             return PlannedReply("update", moves=moves)
@@ -277,10 +275,10 @@ class WeakPolicy:
             return more
         return PlannedReply("end", self.final_text())
 
-    def _calls_for(self, numbers: Sequence[int]) -> tuple[PlannedCall, ...]:
-        calls = []
+    def _calls_for(self, numbers: Sequence[int]) -> tuple[Call, ...]:
+        calls: list[Call] = []
         for number in numbers:
-            calls += [PlannedCall(name, dict(args)) for name, args in self.job.steps[number].calls]
+            calls += self.job.steps[number].calls
         return tuple(calls)
 
     def _after_the_end(self) -> PlannedReply | None:
@@ -292,11 +290,11 @@ class WeakPolicy:
         new = [spoil for spoil in self.job.spoils if call_key(spoil) not in self.progress.made]
         if not new or not self.dice.tosses("spoil"):
             return None
-        return PlannedReply("work", moves=(PlannedCall(new[0].name, dict(new[0].args)),))
+        return PlannedReply("work", moves=(new[0],))
 
     def _look_around(self) -> PlannedReply:
         """Return a search that was never made before."""
-        return PlannedReply("work", moves=(PlannedCall("search_files", {"query": f"look {self.reply}"}),))
+        return PlannedReply("work", moves=(Call("search_files", {"query": f"look {self.reply}"}),))
 
 
 def _names_part(text: str, label: str) -> bool:
@@ -305,9 +303,9 @@ def _names_part(text: str, label: str) -> bool:
     return any(name in text for name in names or [label])
 
 
-def show_list(tools: Collection[str]) -> PlannedCall:
+def show_list(tools: Collection[str]) -> Call:
     """Return the call that shows the list."""
     name = "todo_list"
     if "todo__list" in tools:
         name = "todo__list"
-    return PlannedCall(name, {})
+    return Call(name, {})
