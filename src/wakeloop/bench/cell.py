@@ -21,7 +21,6 @@ from wakeloop.bench.plan import Cell, family_kind, make_task
 from wakeloop.bench.study import Study
 from wakeloop.bench.task import Check, Task, find_damage, is_complete, share_of
 from wakeloop.bench.time_limit import TIMEOUT, run_with_timeout
-from wakeloop.bench.world import pad_results
 from wakeloop.errors import BenchError, SettingsError, WakeloopError
 from wakeloop.model.redaction import collect_secrets
 from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN
@@ -82,11 +81,11 @@ def _play_task(cell: Cell, task: Task, study: Study, make: ModelMaker, timeout: 
     with tempfile.TemporaryDirectory(prefix="wakeloop-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         task.lay_out(folder)
-        world, bench = WatchedWorld(task, folder), ToolCounter()
+        world, bench = WatchedWorld(task, folder), ToolCounter(cell.results * CHARACTERS_PER_TOKEN)
         meter = RequestMeter(study.max_requests, world.look)
         config: RunnableConfig = {"callbacks": [meter], "recursion_limit": study.recursion_limit}
         model = make(cell.model, task, cell.seed)
-        tools = bench.wrap(pad_results(task.tools(folder), cell.results * CHARACTERS_PER_TOKEN))
+        tools = bench.wrap(task.tools(folder))
         job = Job(task, folder, model, tools, config)
         agent = agent_named(cell.agent)
         if agent.peer:

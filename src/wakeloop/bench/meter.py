@@ -121,21 +121,22 @@ def _disk_full_error(error: BaseException | None) -> OSError | None:
 
 @dataclass
 class ToolCounter:
-    """Counts the tool calls of a cell."""
+    """Counts the tool calls of a cell, and pads their results: the cost of a wake depends on their size."""
 
+    characters: int = 0  # of a padded result
     calls: int = 0
     failed: int = 0
     full: OSError | None = None  # a full disk is not the agent's fault
 
     def wrap(self, tools: Sequence[BaseTool]) -> list[BaseTool]:
-        """Return the same tools; each call is counted."""
+        """Return the same tools; each call is counted, and each result padded."""
         return [*map(self._wrap_tool, tools)]
 
     def _wrap_tool(self, tool: BaseTool) -> BaseTool:
         def run(**args: Any) -> str:
             self.calls += 1
             try:
-                return str(tool.invoke(args))
+                return str(tool.invoke(args)).ljust(self.characters, ".")
             except Exception as error:
                 self.failed += 1
                 self.full = self.full or _disk_full_error(error)

@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
@@ -17,7 +17,6 @@ from wakeloop.tools.folder import ConfinedFolder, explain_os_errors, quote_path
 
 _SECONDS = 10
 _LONGEST = 1_000_000  # bytes of a program's output
-_PADDING = " ."
 
 
 def world_tools(folder: Path) -> list[BaseTool]:
@@ -39,31 +38,6 @@ def lamp_tools(folder: Path) -> list[BaseTool]:
     """Return a small toolbox: two tools of one argument."""
     lamps = Lamps(ConfinedFolder(folder))
     return [StructuredTool.from_function(lamps.switch_on), StructuredTool.from_function(lamps.switch_off)]
-
-
-def pad_results(tools: Sequence[BaseTool], characters: int) -> list[BaseTool]:
-    """Return the same tools with results padded to a size, which the cost of a wake depends on."""
-
-    def fill(run: Callable[..., str]) -> Callable[..., str]:
-        return lambda **args: run(**args).ljust(characters, _PADDING[1])
-
-    padded: list[BaseTool] = []
-    for tool in tools:
-        padded.append(
-            StructuredTool(
-                name=tool.name,
-                description=tool.description,
-                args_schema=tool.args_schema,
-                func=fill(_function_of(tool)),
-            )
-        )
-    return padded
-
-
-def _function_of(tool: BaseTool) -> Callable[..., Any]:
-    if not isinstance(tool, StructuredTool) or tool.func is None:
-        raise TypeError(f"Only tools made from a function can be padded, which {tool.name!r} is not.")
-    return tool.func
 
 
 @dataclass(frozen=True)

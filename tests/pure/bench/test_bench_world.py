@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.tools import Tool, ToolException
+from langchain_core.tools import ToolException
 
-from wakeloop.bench.world import pad_results, world_tools
+from wakeloop.bench.meter import ToolCounter
+from wakeloop.bench.world import world_tools
 
 
 @pytest.fixture
@@ -63,7 +64,5 @@ def test_what_is_refused_is_a_sentence_and_changes_nothing(
 
 
 def test_results_are_filled_up_to_a_size(tmp_path: Path) -> None:
-    [listing, *_] = pad_results(world_tools(tmp_path), 120)
+    [listing, *_] = ToolCounter(120).wrap(world_tools(tmp_path))
     assert listing.invoke({}) == "No files in '.' match '*'.".ljust(120, ".")
-    with pytest.raises(TypeError, match="Only tools made from a function can be padded, which 'x' is not"):
-        pad_results([Tool("x", len, "x")], 5)
