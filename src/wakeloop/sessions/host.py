@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from hashlib import blake2s
 from typing import Any, ClassVar, Protocol, cast, runtime_checkable
@@ -99,28 +99,15 @@ class SessionStatus:
         cls, thread: str, agent: str, snapshot: StateSnapshot, queued: int = 0
     ) -> "SessionStatus":
         """Read the status from a thread's newest checkpoint."""
-        session = read_session(snapshot)
+        session: Mapping[str, Any] = read_session(snapshot)
+        shared = {one.name: session[one.name] for one in fields(cls) if one.name in session}
         return cls(
             thread=thread,
             agent=agent,
-            state=session["state"],
-            reason=session["reason"],
-            open=session["open"],
-            wakes=session["wakes"],
-            budget=session["budget"],
-            on=session.get("on"),
             queued=queued,
-            error=session.get("error"),
             waits_for=awaited_threads(snapshot.values or {}),
             asks=tuple(question.id for question in snapshot.interrupts),
-            items=session["items"],
-            completed=session["completed"],
-            cancelled=session["cancelled"],
-            blocked=session["blocked"],
-            verified=session.get("verified"),
-            until=session.get("until"),
-            question=session.get("question", ""),
-            missing=session.get("missing", ""),
+            **shared,
         )
 
     @classmethod
