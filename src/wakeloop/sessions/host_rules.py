@@ -113,18 +113,17 @@ def choose_next_input(
             refused.append((event, fault))
         else:
             waiting.append(event)
-    if not questions and find_hold(snapshot.values) is not None:  # only a person moves it
-        held = tuple(event for event in waiting if event["kind"] != "human")
-        waiting = [event for event in waiting if event["kind"] == "human"]
-        batch = {"todo_inbox": waiting} if waiting else None
-        taken = tuple(waiting)
-        return NextInput(run=bool(waiting), input=batch, taken=taken, held=held, refused=tuple(refused))
     if not questions:
-        taken = tuple(waiting)
-        clock = None if waiting else build_clock_event(snapshot.values.get("waiting_on") or (), now)
-        inbox = waiting or ([] if clock is None else [clock])
+        held: tuple[WakeEvent, ...] = ()
+        clock: WakeEvent | None = None
+        if find_hold(snapshot.values) is not None:  # only a person moves it
+            held = tuple(event for event in waiting if event["kind"] != "human")
+            waiting = [event for event in waiting if event["kind"] == "human"]
+        elif not waiting:
+            clock = build_clock_event(snapshot.values.get("waiting_on") or (), now)
+        inbox = waiting if clock is None else [clock]
         batch = {"todo_inbox": inbox} if inbox else None
-        return NextInput(run=bool(inbox), input=batch, taken=taken, refused=tuple(refused))
+        return NextInput(bool(inbox), batch, tuple(waiting), held, tuple(refused))
     for answer in waiting:
         question = find_answered_question(answer, questions, early)
         if question is not None:
