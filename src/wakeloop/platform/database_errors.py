@@ -3,7 +3,7 @@
 import sqlite3
 from typing import Literal
 
-Outage = Literal["busy", "locked", "full", "io", "read-only", "gone", "cut"]
+Outage = Literal["busy", "locked", "full", "io", "read-only", "gone", "cut", "faulty"]
 OUTAGES: dict[Outage, str] = {  # what passes by itself, or once somebody mends it: the statement is right
     "busy": "it is overloaded",
     "locked": "another program is using the same rows",
@@ -12,6 +12,7 @@ OUTAGES: dict[Outage, str] = {  # what passes by itself, or once somebody mends 
     "read-only": "it is read-only",
     "gone": "it is not available",
     "cut": "its connection was lost",
+    "faulty": "it reports an error of its own",
 }
 SQLITE_CODES: dict[int, Outage] = {  # an extended code first, then the primary code in its lowest byte
     sqlite3.SQLITE_IOERR_WRITE: "full",
@@ -25,8 +26,7 @@ SQLITE_CODES: dict[int, Outage] = {  # an extended code first, then the primary 
 }
 POSTGRES_CODES: dict[str, Outage] = {  # a whole code first, then its first four and two characters
     "53100": "full",
-    "53200": "busy",  # out of memory
-    "53300": "busy",  # too many connections
+    "53": "busy",  # out of memory, connections, open files
     "25006": "read-only",
     "40001": "locked",
     "40P01": "locked",
@@ -34,6 +34,7 @@ POSTGRES_CODES: dict[str, Outage] = {  # a whole code first, then its first four
     "58030": "io",
     "57P0": "gone",  # shutting down, crashed, starting
     "08": "cut",
+    "XX000": "faulty",  # among them a file system's limit or quota, for which it has no code
 }
 DRIVERS = ("sqlite3", "pysqlite3", "sqlalchemy", "psycopg", "psycopg_pool")
 

@@ -32,6 +32,9 @@ CASES: list[tuple[Exception, Outage | None]] = [
     (psycopg.errors.DiskFull(WORDS), "full"),
     (psycopg.errors.OutOfMemory(WORDS), "busy"),
     (psycopg.errors.TooManyConnections(WORDS), "busy"),
+    (psycopg.errors.InsufficientResources(WORDS), "busy"),
+    (psycopg.errors.InternalError_(WORDS), "faulty"),  # a file system's limit or quota
+    (psycopg.errors.DataCorrupted(WORDS), None),
     (psycopg.errors.ReadOnlySqlTransaction(WORDS), "read-only"),
     (psycopg.errors.AdminShutdown(WORDS), "gone"),
     (psycopg.errors.CannotConnectNow(WORDS), "gone"),
