@@ -17,20 +17,9 @@ from wakeloop.testing.jobs import seeded_random
 
 LENGTHS = (1, 5, 20, 60)
 _WORDS = [
-    *("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "harbor", "iris", "juniper", "kestrel"),
-    *(
-        "lagoon",
-        "maple",
-        "nectar",
-        "opal",
-        "quartz",
-        "river",
-        "saffron",
-        "tundra",
-        "umber",
-        "violet",
-        "willow",
-    ),
+    *("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "harbor"),
+    *("iris", "juniper", "kestrel", "lagoon", "maple", "nectar", "opal", "quartz"),
+    *("river", "saffron", "tundra", "umber", "violet", "willow"),
 ]
 _MOST_SPOILS = 3
 RULE = re.compile(":?-+:?")  # a cell of the line below the head of a Markdown table

@@ -117,15 +117,8 @@ def compare_agents(rows: Sequence[Row], agent: str, figure: Figure) -> list[Comp
     for (model, other), group in groups.items():
         if other != agent and (model, agent) in groups:
             found = paired_differences(group, groups[model, agent], figure)
-            raw.append(
-                Comparison(
-                    str(model),
-                    str(other),
-                    sum(map(len, found.values())),
-                    bootstrap_mean(found),
-                    flip_test(found),
-                )
-            )
+            pairs = sum(map(len, found.values()))
+            raw.append(Comparison(str(model), str(other), pairs, bootstrap_mean(found), flip_test(found)))
     chances = correct_by_holm({f"{one.model}\n{one.agent}": one.chance for one in raw})
     return [one._replace(chance=chances[f"{one.model}\n{one.agent}"]) for one in raw]
 

@@ -67,11 +67,8 @@ def switch_lamps(_rng: Random, name: str) -> Part:
 def rename_by_date(rng: Random, name: str) -> Part:
     """Rename reports after the date in them."""
     date = "{:04}-{:02}-{:02}".format(*random_date(rng))
-    old, new, text = (
-        f"reports/{name}.txt",
-        f"reports/{date}-{name}.txt",
-        join_lines(f"Date: {date}", *random_lines(rng)),
-    )
+    old, new = f"reports/{name}.txt", f"reports/{date}-{name}.txt"
+    text = join_lines(f"Date: {date}", *random_lines(rng))
     return Part({old: text}, {old: None, new: Expected(text)}, (move_call(old, new),))
 
 
@@ -92,11 +89,8 @@ def change_ending(rng: Random, name: str) -> Part:
 def sort_inbox(rng: Random, name: str) -> Part:
     """Move files into folders by the kind that each one states."""
     kind = rng.choice(KINDS)
-    old, new, text = (
-        f"inbox/{name}.txt",
-        f"{kind}/{name}.txt",
-        join_lines(*random_lines(rng, 1, 3), f"kind: {kind}"),
-    )
+    old, new = f"inbox/{name}.txt", f"{kind}/{name}.txt"
+    text = join_lines(*random_lines(rng, 1, 3), f"kind: {kind}")
     return Part({old: text}, {old: None, new: Expected(text)}, (move_call(old, new),))
 
 
@@ -185,10 +179,8 @@ def raise_version(rng: Random, name: str) -> Part:
 @single_parts('Set "retries" to 5 in every JSON file in services/; change nothing else.', "retries of {}")
 def set_key(rng: Random, name: str) -> Part:
     """Set a key in each JSON file."""
-    path, old = (
-        f"services/{name}.json",
-        {"name": name, "port": rng.randint(1000, 9999), "retries": rng.randint(0, 4)},
-    )
+    path = f"services/{name}.json"
+    old = {"name": name, "port": rng.randint(1000, 9999), "retries": rng.randint(0, 4)}
     return Part({path: json.dumps(old)}, {path: Expected(json.dumps({**old, "retries": 5}), "json")})
 
 

@@ -1,5 +1,6 @@
 """Families of questions that need no work."""
 
+import re
 from collections.abc import Callable
 from random import Random
 
@@ -48,12 +49,7 @@ def family_of_questions(ask: Callable[[Random], tuple[str, str]]) -> Family:
 
 def _contains_word(text: str, answer: str) -> bool:
     """Return whether the text contains an answer as a separate word."""
-    said, wanted, at = f" {text.casefold()} ", answer.casefold(), 0
-    while (at := said.find(wanted, at + 1)) > 0:
-        before, after = said[at - 1], said[at + len(wanted)]
-        if not (before.isalnum() or before in "_.,-" or after.isalnum() or after in "_-"):
-            return True
-    return False
+    return bool(re.search(rf"(?<![\w.,-]){re.escape(answer)}(?![\w-])", text, re.IGNORECASE))
 
 
 @family_of_questions

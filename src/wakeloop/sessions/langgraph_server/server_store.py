@@ -139,11 +139,8 @@ class ServerStore:
         first notes that and then checks whether the event was withdrawn; a withdrawal does it the other way
         round. So at least one of them sees the other's note. `look` waits while the run has not decided yet.
         """
-        key, shelf, seen = (
-            str(item["event"]["id"]),
-            (EVENTS, server_thread_id(thread)),
-            (SETTLED_IDS, server_thread_id(thread)),
-        )
+        key = str(item["event"]["id"])
+        shelf, seen = (EVENTS, server_thread_id(thread)), (SETTLED_IDS, server_thread_id(thread))
         self.client.store.put_item(seen, key=key, value={**SETTLED, "cancelled": True}, index=False)
         for _ in range(WITHDRAW_CHECKS):
             now = self._get_item(shelf, key)
