@@ -12,7 +12,6 @@ from wakeloop.text.wording import suggest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FORMAT = "Pass the schema of the answer as response_format=…."
 _INPUT = "It belongs to the input: agent.invoke({'messages': […], 'todos': […]})."
 _CONFIG = "It belongs to the config of a run: agent.invoke(…, {'configurable': {'thread_id': 'NAME'}})."
 _MODEL_OPTION = "It is an option of the model: model=ChatOpenAI(…)."
@@ -22,36 +21,22 @@ _COMPILE = "Use build_todo_graph(…).compile(…), which takes it."
 # for a suggestion by spelling alone.
 AGENT_HINTS: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(
-            ("prompt", "system", "system_message", "instructions", "state_modifier", "messages_modifier"),
-            "Pass the system message as system_prompt=….",
-        ),
-        **dict.fromkeys(("llm", "chat_model"), "Pass the model as model=…."),
-        **dict.fromkeys(("functions", "toolkit"), "Pass a list of tools as tools=[…]."),
+        **dict.fromkeys(("prompt", "instructions"), "Pass the system message as system_prompt=…."),
+        "llm": "Pass the model as model=….",
         "middleware": "An agent takes no LangChain middleware. Use pre_model_hook or verify, or "
         "WakeLoopMiddleware inside create_agent.",
         **dict.fromkeys(("preset", "profile"), "Pass the name of a preset as settings='NAME'."),
-        "options": "Pass settings as settings={…}.",
-        **dict.fromkeys(("memory", "saver"), "Pass a checkpointer as checkpointer=…."),
         **dict.fromkeys(
-            ("output_schema", "structured_output", "format", "response_model", "output_type"), _FORMAT
+            ("output_schema", "structured_output"), "Pass the schema of the answer as response_format=…."
         ),
-        **dict.fromkeys(("context", "config_schema"), "Pass the type of the context as context_schema=…."),
         **dict.fromkeys(("todos", "items", "plan", "goal"), _INPUT),
         **dict.fromkeys(("interrupt_before", "interrupt_after", "debug", "cache"), _COMPILE),
-        **dict.fromkeys(("verifier", "validator"), "Pass the verifier as verify=…."),
-        **dict.fromkeys(
-            ("hitl", "human_in_the_loop"),
-            "To ask a person about tool calls, pass interrupt_on={'NAME': True}; "
-            "about the plan, settings={'approve_plan': 'first'}.",
-        ),
         "post_model_hook": "Not supported. Use verify=…, which is asked before an item is completed.",
         **dict.fromkeys(("thread_id", "config"), _CONFIG),
         **dict.fromkeys(
             ("temperature", "top_p", "api_key", "base_url", "max_tokens", "model_options", "model_kwargs"),
             _MODEL_OPTION,
         ),
-        "subagents": "A subagent is a tool, or a session of its own (wakeloop.sessions.session_tools).",
     }
 )
 GRAPH_HINTS: Mapping[str, str] = MappingProxyType(
@@ -59,9 +44,9 @@ GRAPH_HINTS: Mapping[str, str] = MappingProxyType(
 )
 MIDDLEWARE_HINTS: Mapping[str, str] = MappingProxyType(
     {
-        **{name: AGENT_HINTS[name] for name in ("preset", "profile", "options", "verifier", "todos", "goal")},
+        **{name: AGENT_HINTS[name] for name in ("preset", "profile", "todos", "goal")},
         **dict.fromkeys(
-            ("prompt", "instructions", "description"),
+            ("prompt", "instructions"),
             "Pass what the model reads about the list as system_prompt=… or tool_description=….",
         ),
         **dict.fromkeys(
@@ -72,19 +57,7 @@ MIDDLEWARE_HINTS: Mapping[str, str] = MappingProxyType(
     }
 )
 EDIT_HINTS: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("complete", "completed", "close", "finish"), "Pass the ids to close as done=…."),
-        **dict.fromkeys(("todos", "items", "append"), "Pass the texts of new items as add=…."),
-        **dict.fromkeys(("delete", "drop"), "Pass the ids to delete as remove=…."),
-        **dict.fromkeys(("begin", "in_progress"), "Pass the ids to set in progress as start=…."),
-        "blocked": "Pass ids and reasons as block={id: 'reason'}.",
-        "cancelled": "Pass the ids to cancel as cancel=….",
-        **dict.fromkeys(("open", "pending", "undo"), "Pass the ids to open again as reopen=…."),
-        **dict.fromkeys(("rename", "update", "content"), "Pass new texts as edit={id: 'text'}."),
-        **dict.fromkeys(("empty", "reset"), "Pass clear=True to empty the list."),
-        "todo_goal": "Pass the goal as goal='…'.",
-        "thread_id": "The second argument names the thread: {'configurable': {'thread_id': 'NAME'}}.",
-    }
+    dict.fromkeys(("complete", "completed", "close", "finish"), "Pass the ids to close as done=….")
 )
 
 

@@ -65,7 +65,7 @@ def test_any_preset_and_any_setting(settings: Any, name: str) -> None:
         ("sytem_prompt", "Did you mean 'system_prompt'?"),
         ("max_wake_cycles", "It is a setting: settings={'max_wake_cycles': …}."),
         ("tools", "Pass it to create_agent."),
-        ("verifier", "Pass the verifier as verify=…."),
+        ("verifier", "Did you mean 'verify'?"),
         ("foo", "Available: system_prompt, tool_description, settings, verify, done_when."),
     ],
 )

@@ -75,7 +75,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (build(instructions="x"), f"{NO} 'instructions'. Pass the system message as system_prompt=…."),
     (build(llm="x"), f"{NO} 'llm'. Pass the model as model=…."),
     (build(preset="loki"), f"{NO} 'preset'. Pass the name of a preset as settings='NAME'."),
-    (build(memory=None), f"{NO} 'memory'. Pass a checkpointer as checkpointer=…."),
     (build(output_schema=City), f"{NO} 'output_schema'. Pass the schema of the answer as response_format=…."),
     (
         build(middleware=[]),
