@@ -1,6 +1,6 @@
 """What travels along the edges: the channels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
@@ -125,11 +125,13 @@ def note_untaken(ledger: Ledger, todos: Sequence[Todo], numbered: Sequence[Todo]
         note_changes(ledger, list_before(todos), numbered, getattr(todos, "by", None) or by)
 
 
-def adopt_list(todos: Sequence[Todo], ledger: Ledger, by: str = PROGRAM) -> list[Todo] | None:
+def adopt_list(
+    todos: Sequence[Todo], ledger: Ledger, find_writer: Callable[[], str] = lambda: PROGRAM
+) -> list[Todo] | None:
     """Give ids to a list that somebody else than the model wrote, and note what it changed.
 
-    Return None if nobody did. `by` is who wrote it, if the list does not say so. What a hook wrote itself
-    comes back as it is.
+    Return None if nobody did. `find_writer` returns who wrote it, if the list does not say so. What a hook
+    wrote itself comes back as it is.
     """
     before = getattr(todos, "before", None)
     if before is None:
@@ -141,5 +143,5 @@ def adopt_list(todos: Sequence[Todo], ledger: Ledger, by: str = PROGRAM) -> list
     numbered, ledger["next_id"] = assign_ids(todos, next_free_number(before, ledger.get("next_id", 1)))
     ledger["writes"] = ledger.get("writes", 0) + 1
     ledger["wrote"] = True
-    note_untaken(ledger, todos, numbered, by)
+    note_untaken(ledger, todos, numbered, find_writer())
     return numbered

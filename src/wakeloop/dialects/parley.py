@@ -214,7 +214,7 @@ def _find_touched(outcome: Outcome) -> list[Todo]:
 
 
 def _format_ids(keys: Iterable[int | str]) -> str:
-    return ", ".join(f"[{format_id(key)}]" for key in keys)
+    return ", ".join([f"[{format_id(key)}]" for key in keys])
 
 
 def _format_count(count: int) -> str:

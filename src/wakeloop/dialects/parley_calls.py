@@ -52,6 +52,8 @@ def _read_numbers(value: Any) -> list[str]:
 
 def _read_ids(value: Any) -> Any:
     """Return a list of numbers, also from a single number or a string with several."""
+    if isinstance(value, list):
+        return value
     ids = _read_numbers(value) or parse_json_list(value)
     if isinstance(ids, int | float) and not isinstance(ids, bool):
         return [ids]

@@ -44,10 +44,9 @@ def note_calls(notes: Ledger, names: Collection[str], *, forced: bool) -> None:
 
     A bad reply is asked for again in the same way.
     """
-    if names and not forced:
-        note_free_call(notes)
-    if "plan" in notes or ASKS_PERSON in names:
-        note_free_call(notes)
+    is_free = (names and not forced) or "plan" in notes or ASKS_PERSON in names
+    if is_free and "push" in notes:
+        notes["called"] = True
     if "bad_replies" not in notes and "again" not in notes:
         notes.pop("force", None)
 

@@ -153,11 +153,11 @@ def is_put_together(call: Mapping[str, Any]) -> bool:
 
 def has_undecided_calls(notes: Ledger, calls: Sequence[Mapping[str, Any]]) -> bool:
     """Tell whether a person has still to decide calls of the round; `calls` are those with a decision."""
+    if "reviews" not in notes:
+        return False
     decided = {call["id"] for call in calls}
-    for key, review in notes.get("reviews", {}).items():
-        if not review.get("alone") and key not in decided:
-            return True
-    return False
+    together = [key for key, review in notes["reviews"].items() if not review.get("alone")]
+    return not decided.issuperset(together)
 
 
 def note_refusal(notes: Ledger) -> Ledger:

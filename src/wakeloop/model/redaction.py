@@ -157,7 +157,8 @@ class RedactingTracer(FirstHandler):
         self.config, self.models = config, models
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        super().__exit__(kind, error, trace)
+        if self._token is not None:
+            self.restore_config(self._token)
         if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
             redacted = redact_error(error, collect_secrets(self.models))
             if redacted is not error:

@@ -1,6 +1,7 @@
 """Records on its result how long a call took."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -37,7 +38,7 @@ class TimedNode(RedactingNode):
 
 def record_duration(update: Any, call_id: str, seconds: float) -> Any:
     """Write the duration of a call on its results, in whatever form its node returns them."""
-    return update_results(update, call_id, lambda result: with_duration(result, seconds))
+    return update_results(update, call_id, partial(with_duration, seconds=seconds))
 
 
 def update_results(update: Any, call_id: str, change: Callable[[ToolMessage], ToolMessage]) -> Any:

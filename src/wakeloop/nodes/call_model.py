@@ -73,7 +73,8 @@ class CallModel(RedactingNode):
         exchange = Exchange(state, self.context)
         if (update := exchange.end_without_request()) is not None:
             return update
-        exchange.entries = read_store(exchange.plan_read())
+        if (read := exchange.plan_read()) is not None:
+            exchange.entries = read_store(read)
         if self.hook is not None:
             seen, listening = exchange.request.hook_state(), record_usage(config, exchange.hook_usage)
             with raised_as(HookError, "pre_model_hook", *self.models):
@@ -91,7 +92,8 @@ class CallModel(RedactingNode):
         exchange = Exchange(state, self.context)
         if (update := exchange.end_without_request()) is not None:
             return update
-        exchange.entries = await aread_store(exchange.plan_read())
+        if (read := exchange.plan_read()) is not None:
+            exchange.entries = await aread_store(read)
         if self.hook is not None:
             seen, listening = exchange.request.hook_state(), record_usage(config, exchange.hook_usage)
             with raised_as(HookError, "pre_model_hook", *self.models):

@@ -33,7 +33,7 @@ class _AsyncManager(_OrderedManager, AsyncCallbackManager):
 
 
 class FirstHandler(BaseCallbackHandler):
-    """Hears events before every other handler: `with FirstHandler(config) as config: …`."""
+    """Hears events before every other handler: `with handler as config: …`, if a subclass has an exit."""
 
     run_inline = True
     _token: Token[RunnableConfig | None] | None = None
@@ -61,7 +61,6 @@ class FirstHandler(BaseCallbackHandler):
         self._token = var_child_runnable_config.set(attached)
         return attached
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Restore the surrounding config."""
-        if self._token is not None:
-            var_child_runnable_config.reset(self._token)
+    def restore_config(self, token: Token[RunnableConfig | None]) -> None:
+        """Make the config of before the surrounding one again, at a subclass's exit."""
+        var_child_runnable_config.reset(token)

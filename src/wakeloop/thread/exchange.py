@@ -89,6 +89,7 @@ class Exchange:
             raise InputError(sentence)
         self.settings = settings_in_force(context.settings, self.ledger)
         self.messages: list[AnyMessage] = state["messages"]
+        self.index = self.messages if isinstance(self.messages, Messages) else Messages(self.messages)
         self.todos = state["todos"]
         self.update: dict[str, Any] = {}
         self.hook_usage: list[Usage] = []  # of the models that the hook asks
@@ -106,27 +107,25 @@ class Exchange:
         names, tools = self.context.dialect.tool_names, self.context.tools
         self.idle = count_idle_rounds(self.messages, self.todos, self.ledger, self.settings, names, tools)
         add_round(self.ledger, self.messages)
-        end = self.find_end()
+        end: EndReason | None = "handed_over"
+        if not self.state.get("todo_handoff"):
+            # The final report is asked for because a budget is spent, so budgets do not stop it.
+            spent = None if self.asking == "report" else find_spent_budget(self.ledger, self.settings)
+            end = spent or end_if_looping(self.idle, self.settings)
         return None if end is None else {"todo_ledger": {**drop_keys(self.ledger, ROUND_KEYS), "end": end}}
 
     def plan_read(self) -> StoreRead | None:
         """Return the read of the store before this request, unless the last node has read it for that."""
         wanted = self.asking is None and "looked" not in self.ledger
-        return plan_read(self.ledger, wanted=wanted and not is_steering_blocked(self.state.get("waiting_on")))
-
-    def find_end(self) -> EndReason | None:
-        """Find out why the run ends before this request, if it does."""
-        if self.state.get("todo_handoff"):
-            return "handed_over"
-        # The final report is asked for because a budget is spent, so budgets do not stop it.
-        spent = None if self.asking == "report" else find_spent_budget(self.ledger, self.settings)
-        return spent or end_if_looping(self.idle, self.settings)
+        waiting_on = self.state.get("waiting_on")
+        blocked = bool(waiting_on) and is_steering_blocked(waiting_on)
+        return plan_read(self.ledger, wanted=wanted and not blocked)
 
     @computed_once
     def request(self) -> Request:
         """The request, after the last round's list and progress have been noted."""
         noted = self.ledger.get("unseen")
-        written = adopt_list(self.todos, self.ledger, self.find_writer())
+        written = adopt_list(self.todos, self.ledger, self.find_writer)
         if written is not None:
             stream_event(make_todos_event(list_before(self.todos), written, find_overruled(self.todos)))
             self.todos = written
@@ -242,11 +241,6 @@ class Exchange:
         if self.request.writes:
             self.update["messages"] = self.request.writes
         return {**self.request.update, **self.update, "todo_ledger": self.ledger}
-
-    @computed_once
-    def index(self) -> Messages:
-        """The history, indexed by message id."""
-        return self.messages if isinstance(self.messages, Messages) else Messages(self.messages)
 
     def has_message(self, key: str) -> bool:
         """Tell whether the history has a message of this id."""

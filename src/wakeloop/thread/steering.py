@@ -180,18 +180,14 @@ class StoreRead:
         return sorted(found, key=lambda entry: entry.id)[:MOST_TAKEN]
 
 
-def read_store(read: StoreRead | None) -> list[Entry]:
-    """Return the entries that wait; none without a store."""
-    if read is None:
-        return []
+def read_store(read: StoreRead) -> list[Entry]:
+    """Return the entries that wait."""
     results = [read.store.batch(operations) for operations in read.calls]
     return read.parse(results[-1])
 
 
-async def aread_store(read: StoreRead | None) -> list[Entry]:
+async def aread_store(read: StoreRead) -> list[Entry]:
     """Do the same as `read_store`; the store is awaited."""
-    if read is None:
-        return []
     results = [await abatch(read.store, operations) for operations in read.calls]
     return read.parse(results[-1])
 
