@@ -155,25 +155,25 @@ def judge_difference(one: Comparison, study: Study) -> str:
 # -- equal spend ------------------------------------------------------------------------------------------
 
 
+TASK_OF_MODEL = ("model", "family", "parts", "results")  # what a budget is for
+
+
 def completed_within(
-    rows: Sequence[Row], study: Study, budgets: Mapping[TaskKey, float], times: float
-) -> Interval:
-    """Return the share of runs that were completed for at most `times` the budget of their task."""
+    rows: Sequence[Row], study: Study, budgets: Mapping[tuple[object, ...], float], times: float
+) -> float:
+    """Return the share of runs that were completed for at most `times` the budget of their model's task."""
     hits = runs = 0
-    for row in rows:
-        budget = budgets.get(Cell.of(row).task)
-        if budget is not None:
-            runs += 1
-            hits += bool(row["completed"]) and study.prices.cost(row) <= times * budget
-    return wilson_interval(hits, runs)
+    for key, some in group_rows(rows, *TASK_OF_MODEL).items():
+        if key in budgets:
+            runs += len(some)
+            hits += sum(row["completed"] and study.prices.cost(row) <= times * budgets[key] for row in some)
+    return hits / runs if runs else math.nan
 
 
-def average_budgets(rows: Sequence[Row], study: Study) -> dict[TaskKey, float]:
-    """Return an agent's average spending on each task."""
-    by_task: dict[TaskKey, list[float]] = defaultdict(list)
-    for row in rows:
-        by_task[Cell.of(row).task].append(study.prices.cost(row))
-    return {task: sum(costs) / len(costs) for task, costs in by_task.items()}
+def average_budgets(rows: Sequence[Row], study: Study) -> dict[tuple[object, ...], float]:
+    """Return an agent's average spending on each task with each model."""
+    groups = group_rows(rows, *TASK_OF_MODEL)
+    return {key: average(some, study.prices.cost) for key, some in groups.items()}
 
 
 # -- losses -----------------------------------------------------------------------------------------------

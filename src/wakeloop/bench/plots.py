@@ -1,6 +1,6 @@
 """The plots of a study, as SVG."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +55,11 @@ def plot_completion(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> 
 
 def plot_spending(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
     """Plot what each agent completes within a budget, over all models; 1 is what the reference spends."""
-    budgets = {}
-    for (model,), group in group_rows(rows, "model").items():
-        reference = group_rows(group, "agent").get((study.reference,), [])
-        budgets[model] = of.average_budgets(reference, study)
+    by_agent = group_rows(rows, "agent")
+    budgets = of.average_budgets(by_agent.get((study.reference,), []), study)
     picture, axes = plt.subplots(figsize=(6.4, 3.8))
-    for number, ((agent,), some) in enumerate(group_rows(rows, "agent").items()):
-        percents = [100 * _share_within(some, study, budgets, times) for times in BUDGETS]
+    for number, ((agent,), some) in enumerate(by_agent.items()):
+        percents = [100 * of.completed_within(some, study, budgets, times) for times in BUDGETS]
         style = _line_style(number, str(agent), study)
         look = {"color": style["color"], "linewidth": style["linewidth"]}
         axes.step(BUDGETS, percents, where="post", label=str(agent), **look)
@@ -72,16 +70,6 @@ def plot_spending(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Pa
         title=study.name,
     )
     return _save(plt, picture, axes, file)
-
-
-def _share_within(
-    rows: Sequence[Row], study: Study, budgets: Mapping[object, Mapping[of.TaskKey, float]], times: float
-) -> float:
-    """Return the share of an agent's rows that is completed within a multiple of each task's budget."""
-    completed = 0.0
-    for (model,), group in group_rows(rows, "model").items():
-        completed += of.completed_within(group, study, budgets[model], times).value * len(group)
-    return completed / len(rows)
 
 
 def _line_style(number: int, agent: str, study: Study) -> dict[str, Any]:
