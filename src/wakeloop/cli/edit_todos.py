@@ -30,7 +30,7 @@ class TodoAction(StrEnum):
 def edit_todos(database: DatabaseFile, typed: Sequence[str]) -> list[str]:
     """Edit a thread's list, and return the list as lines."""
     which, word, words = parse_words(typed)
-    action = parse_action(word)
+    action = parse_action(word, which)
     refuse_non_utf8(*words)
     changes = build_changes(action, words, "wakeloop todo THREAD")
     known = find_thread(database, which)
@@ -56,12 +56,13 @@ def parse_words(typed: Sequence[str]) -> tuple[str | None, str, Sequence[str]]:
     return first, action, words
 
 
-def parse_action(word: str) -> TodoAction:
-    """Return the action of this name."""
+def parse_action(word: str, thread: str | None = None) -> TodoAction:
+    """Return the action of this name. The error also names the `thread` typed before it."""
     try:
         return TodoAction(word)
     except ValueError:
-        raise usage_error(f"Unknown action {word!r}. Available: {', '.join(TodoAction)}.") from None
+        place = f" for the thread {thread!r}" if thread else ""
+        raise usage_error(f"Unknown action {word!r}{place}. Available: {', '.join(TodoAction)}.") from None
 
 
 def build_changes(action: TodoAction, words: Sequence[str], command: str) -> dict[str, Any]:

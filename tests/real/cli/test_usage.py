@@ -67,7 +67,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["resume", "nobody"], 2, "Unknown thread 'nobody'"),
         (["show", "nobody"], 2, "Unknown thread 'nobody'"),
         (["todo", "nobody", "add", "x"], 2, "Unknown thread 'nobody'"),
-        (["todo", "nobody", "fly"], 2, "Unknown action 'fly'"),
+        (["todo", "nobody", "fly"], 2, "Unknown action 'fly' for the thread 'nobody'"),
         (["todo", "nobody", "block", "1"], 2, "needs an id and a reason"),
         (["todo", "nobody", "clear", "1"], 2, "takes no arguments"),
         (["demo", "nowhere"], 2, "is not a folder. Name another one."),
