@@ -147,7 +147,9 @@ def require_prices(settings: LoopSettings) -> None:
     """Refuse a cost limit if nothing has a price."""
     if settings.max_cost is not None and not settings.prices:
         where = config_folder() / "config.yaml"
-        raise usage_error(f"max_cost needs prices: add them to {str(where)!r}, for example {PRICES_EXAMPLE}.")
+        raise usage_error(
+            f"max_cost needs prices: add them to {str(where)!r}, for example prices: {PRICES_EXAMPLE}."
+        )
 
 
 def select_tools(found: ResolvedConfig) -> tuple[str, ...]:

@@ -337,7 +337,7 @@ def test_every_budget_has_its_option(folder: Path) -> None:
         ),
         (
             ["--max-cost", "1"],
-            f"max_cost needs prices: add them to '{{folder}}/config.yaml', for example {SHAPE}.",
+            f"max_cost needs prices: add them to '{{folder}}/config.yaml', for example prices: {SHAPE}.",
         ),
         (
             ["--set", 'prices={"m": {"inptu": 1}}'],
