@@ -86,6 +86,14 @@ _FROM = {
     "wakeloop.channels.parallel_agents": ("join_goal", "join_session", "join_todos"),
     "wakeloop.todos.items": ("Todo",),
 }
+_ELSEWHERE = {
+    "wakeloop.middleware": ("ChangesState", "WakeLoopMiddleware"),
+    "wakeloop.tools": ("ask_user", "file_tools", "shell_tool"),
+    "wakeloop.testing": ("ScriptedModel", "calls", "says"),
+    "wakeloop.display": ("TodoPanel", "compare", "show"),
+    "wakeloop.sessions": ("session_tools",),
+    "wakeloop.sessions.dbos": ("DbosHost", "SessionClient"),
+}
 _WHERE = {name: module for module, names in _FROM.items() for name in names}
 
 __all__ = [  # noqa: PLE0604 - the names above, once
@@ -94,6 +102,9 @@ __all__ = [  # noqa: PLE0604 - the names above, once
 
 
 def __getattr__(name: str) -> Any:
+    for module, names in _ELSEWHERE.items():
+        if name in names:  # an AttributeError would lose its words in `from wakeloop import …`
+            raise ImportError(f"{name} is not in {__name__}. Import it from {module}.", name=__name__)
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_WHERE[name]), name)

@@ -177,6 +177,13 @@ class LoopSettings(NotebookSettings, BaseModel):
             return super().model_copy(deep=deep)
         return type(self).model_validate({**self.model_dump(), **resolve_aliases(update)})
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in type(self).model_fields:
+            raise SettingsError(
+                f"Settings cannot be changed. Make a copy: model_copy(update={{{name!r}: …}})."
+            )
+        super().__setattr__(name, value)
+
     @classmethod
     def for_model(cls, name: object, parts: int | None = None, profile: str | None = None) -> Self:
         """Return the settings that were measured to suit a model, for jobs of so many parts."""
@@ -225,7 +232,7 @@ ALIASES = MappingProxyType({"max_auto_continues": "max_wake_cycles"})  # loki's 
 SETTING_HINTS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("max_iterations", "max_steps", "max_turns", "recursion_limit"), "max_requests"),
-        "max_wakes": "max_wake_cycles",
+        **dict.fromkeys(("max_wake", "max_wakes"), "max_wake_cycles"),
     }
 )
 _NOT_SETTINGS: Mapping[str, str] = MappingProxyType(

@@ -33,6 +33,8 @@ AGENT_HINTS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("interrupt_before", "interrupt_after", "debug", "cache"), _COMPILE),
         "post_model_hook": "Not supported. Use verify=…, which is asked before an item is completed.",
         **dict.fromkeys(("thread_id", "config"), _CONFIG),
+        "recursion_limit": "It belongs to the config of a run: agent.invoke(…, {'recursion_limit': 100}). "
+        "To limit requests, pass settings={'max_requests': …}.",
         **dict.fromkeys(
             ("temperature", "top_p", "api_key", "base_url", "max_tokens", "model_options", "model_kwargs"),
             _MODEL_OPTION,

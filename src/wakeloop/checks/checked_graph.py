@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.errors import EmptyInputError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
@@ -14,7 +15,7 @@ from wakeloop.checks.pending_questions import refuse_dropping
 from wakeloop.checks.run_inputs import (
     check_run,
     check_serializable,
-    check_thread_name,
+    check_state_config,
     drop_list_changes,
     is_nested_run,
 )
@@ -27,7 +28,7 @@ from wakeloop.text.drawing import draw_svg, graph_edges
 def _with_checked_config(method: Callable[..., Any]) -> Any:
     @wraps(method)
     def call(self: Any, config: Any, *given: Any, **more: Any) -> Any:
-        check_thread_name(config)
+        check_state_config(config, keeps=self._keeps_threads())
         return method(self, config, *given, **more)
 
     return call
@@ -48,14 +49,40 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self._check_run(input, config, more)
         if (saver := self._find_saver_to_ask(input, config)) is not None:
             refuse_dropping(find_interrupt_values(saver.get_tuple(self._find_thread(config))))
-        return super().stream(drop_list_changes(input), mark_as_agent(config, self), **more)
+        run = super().stream(drop_list_changes(input), mark_as_agent(config, self), **more)
+        return self._resume(run, config) if input is None else run
 
     def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:  # noqa: A002
         """Run in an event loop; `ainvoke` calls this."""
         self._check_run(input, config, more)
         run = super().astream(drop_list_changes(input), mark_as_agent(config, self), **more)
+        if input is None:
+            return self._aresume(run, config)
         saver = self._find_saver_to_ask(input, config)
         return run if saver is None else self._stream_if_nothing_waits(run, saver, config)
+
+    def _resume(self, run: Any, config: Any) -> Iterator[Any]:
+        try:
+            yield from run
+        except EmptyInputError:
+            raise self._explain_empty(config) from None
+
+    async def _aresume(self, run: Any, config: Any) -> AsyncIterator[Any]:
+        async with aclosing(run):
+            try:
+                async for part in run:
+                    yield part
+            except EmptyInputError:
+                raise self._explain_empty(config) from None
+
+    def _explain_empty(self, config: Any) -> EmptyInputError:
+        """Return LangGraph's error for a run without an input, in words that name the thread."""
+        thread = self._find_thread(config).get("configurable", {}).get("thread_id")
+        if thread is None:
+            return EmptyInputError("There is nothing to resume: the agent keeps no threads. Send a message.")
+        return EmptyInputError(
+            f"There is nothing to resume: the thread {thread!r} is empty. Check its name, or send a message."
+        )
 
     async def _stream_if_nothing_waits(
         self, run: Any, saver: BaseCheckpointSaver[Any], config: Any
@@ -75,11 +102,14 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             return None
         return None if is_nested_run(config) else saver
 
-    def _check_run(self, given: Any, config: Any, more: dict[str, Any]) -> None:
+    def _keeps_threads(self) -> bool:
+        """Tell whether a config has to name a thread: there is a checkpointer, and no binding names one."""
         bound = (self.config or {}).get("configurable", {})
+        return isinstance(self.checkpointer, BaseCheckpointSaver) and "thread_id" not in bound
+
+    def _check_run(self, given: Any, config: Any, more: dict[str, Any]) -> None:
         saver = self.checkpointer if isinstance(self.checkpointer, BaseCheckpointSaver) else None
-        keeps = saver is not None and "thread_id" not in bound
-        check_run(given, config, self.builder.input_schema.__annotations__, keeps=keeps)
+        check_run(given, config, self.builder.input_schema.__annotations__, keeps=self._keeps_threads())
         if saver is not None and given is not None:
             write, stored = saver.serde.dumps_typed, stored_channels(self.channels)
             at_exit = more.get("durability") == "exit" or more.get("checkpoint_during") is False

@@ -212,6 +212,15 @@ def check_thread_name(config: object) -> None:
             raise InputError(f"{name} has half a surrogate pair ({half}), which UTF-8 cannot hold.")
 
 
+def check_state_config(config: object, *, keeps: bool) -> None:
+    """Refuse the config of a thread to read or edit if it names none. Raises `InputError`."""
+    if is_nested_run(config):
+        return
+    configurable = config.get("configurable") if isinstance(config, Mapping) else None
+    _check_config(config, configurable, keeps=keeps)
+    _check_thread(config, keeps=keeps)
+
+
 def _check_thread(config: Any, *, keeps: bool) -> None:
     if not keeps:
         return

@@ -10,6 +10,7 @@ from guessing import AT, BUILD, GO, UPDATE, hi
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import EmptyInputError
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, Overwrite
 from shared_tools import City
@@ -84,7 +85,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         build(max_wake_cycles=3),
         f"{NO} 'max_wake_cycles'. It is a setting: settings={{'max_wake_cycles': …}}.",
     ),
-    (build(recursion_limit=9), f"{NO} 'recursion_limit'. It is a setting: settings={{'max_requests': …}}."),
+    (
+        build(recursion_limit=9),
+        f"{NO} 'recursion_limit'. It belongs to the config of a run: agent.invoke(…, {{'recursion_limit': ",
+    ),
     (build(max_iterations=9), f"{NO} 'max_iterations'. It is a setting: settings={{'max_requests': …}}."),
     (build(max_wakes=9), f"{NO} 'max_wakes'. It is a setting: settings={{'max_wake_cycles': …}}."),
     (
@@ -164,6 +168,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (settings(max_turns=5), "Unknown setting 'max_turns'. Did you mean 'max_requests'?"),
     (settings(max_iterations=5), "Unknown setting 'max_iterations'. Did you mean 'max_requests'?"),
     (settings(recursion_limit=5), "Unknown setting 'recursion_limit'. Did you mean 'max_requests'?"),
+    (
+        lambda: setattr(preset("loki"), "nag_after", 3),
+        "Settings cannot be changed. Make a copy: model_copy(update={'nag_after': …}).",
+    ),
     (settings(max_wakes=5), "Unknown setting 'max_wakes'. Did you mean 'max_wake_cycles'?"),
     (settings(preset="loki"), "Unknown setting 'preset'. Use preset('loki').model_copy(update={…})"),
     (settings(system_prompt="x"), "Unknown setting 'system_prompt'. It is an argument of create_todo_agent."),
@@ -223,6 +231,14 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         run(GO, {"configurable": {"thread_id": "1", "recursion_limit": 9}}),
         "recursion_limit belongs next to 'configurable', not inside it: {'recursion_limit': 9, ",
     ),
+    (
+        lambda: hi().get_state({}),
+        "An agent with a checkpointer needs a thread: pass config={'configurable': {'thread_id': 'NAME'}}.",
+    ),
+    (
+        lambda: hi().get_state({"thread_id": "t"}),  # type: ignore[typeddict-unknown-key]
+        "The thread belongs under 'configurable': {'configurable': {'thread_id': 't'}}.",
+    ),
     (edit("1", add="a"), "No thread is named. Pass {'configurable': {'thread_id': '1'}}."),
     (lambda: session_of(AT), "agent.get_state(config)"),
     # edits by hand
@@ -258,6 +274,21 @@ def test_every_mistake_gets_one_clear_sentence(monkeypatch: pytest.MonkeyPatch) 
         else:
             wrong.append((sentence, "accepted"))
     assert wrong == []
+
+
+async def test_a_run_without_an_input_names_the_empty_thread() -> None:
+    sentence = "There is nothing to resume: the thread '1' is empty. Check its name, or send a message."
+    with pytest.raises(EmptyInputError, match=sentence):
+        hi().invoke(None, AT)
+    with pytest.raises(EmptyInputError, match=sentence):
+        await hi().ainvoke(None, AT)
+    with pytest.raises(EmptyInputError, match="the agent keeps no threads"):
+        BUILD(ScriptedModel()).invoke(None)
+
+
+def test_a_name_of_another_module_is_refused_with_that_module() -> None:
+    with pytest.raises(ImportError, match=r"is not in wakeloop\. Import it from wakeloop\.middleware\."):
+        from wakeloop import WakeLoopMiddleware  # noqa: F401
 
 
 def test_a_verifier_answers_none_or_a_string() -> None:
