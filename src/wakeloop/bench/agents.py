@@ -263,9 +263,8 @@ def _peer_agent(peer: Peer, name: str, about: str) -> Agent:
 
 
 def _run_peer(peer: Peer, name: str, job: Job) -> Ending:
-    return Ending(
-        **peer.play(name, job.task.prompt, job.model, job.tools, job.config, CONTINUE_PROMPT, MOST_RESTARTS)
-    )
+    asked = {"agent": name, "prompt": job.task.prompt, "go_on": CONTINUE_PROMPT, "outer": MOST_RESTARTS}
+    return Ending(**peer.play(asked, job.model, job.tools, job.config))
 
 
 def _asking_agent(asks: int) -> Agent:

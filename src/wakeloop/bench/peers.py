@@ -75,20 +75,16 @@ class Peer:
         made.touch()
 
     def play(
-        self,
-        name: str,
-        prompt: str,
-        model: BaseChatModel,
-        tools: list[BaseTool],
-        config: RunnableConfig,
-        go_on: str,
-        outer: int,
+        self, job: Mapping[str, Any], model: BaseChatModel, tools: list[BaseTool], config: RunnableConfig
     ) -> dict[str, Any]:
-        """Let one of its agents do a job. Raises errors of the model, or `PeerError`."""
+        """Let one of its agents do a job. Raises errors of the model, or `PeerError`.
+
+        `job` has the name of the `agent`, the `prompt`, and with which words (`go_on`) and how often at most
+        (`outer`) an agent in a loop is started again.
+        """
         offered = [convert_to_openai_tool(tool)["function"] for tool in tools]
-        said = {"agent": name, "prompt": prompt, "tools": offered, "steps": config["recursion_limit"]}
         process = process_of(self)
-        process.send({**said, "go_on": go_on, "outer": outer})
+        process.send({**job, "tools": offered, "steps": config["recursion_limit"]})
         broken: BaseException | None = None
         while "end" not in (heard := process.receive()):
             try:

@@ -2,9 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
@@ -142,7 +142,8 @@ def _claimed_texts(request: Sequence[BaseMessage], items: Sequence[Item]) -> fro
     """Return the texts of items that some call tried to close."""
     text = {str(item.key): item.text for item in items}
     claimed: set[str] = set()
-    for name, args in _calls_in(request):
+    for call in chain.from_iterable(map(calls_of, request)):
+        name, args = call["name"], call["args"]
         if name == "todo__done" or args.get("status", DEFAULT_STATUS) == DEFAULT_STATUS:
             claimed |= {text.get(str(key), "") for key in updated_ids(args)}
         claimed |= set(args.get(COMPLETED) or ())
@@ -150,9 +151,3 @@ def _claimed_texts(request: Sequence[BaseMessage], items: Sequence[Item]) -> fro
             if isinstance(row, dict) and row.get("status") == "completed":
                 claimed.add(str(row.get("content", row.get("text"))))
     return frozenset(claimed)
-
-
-def _calls_in(request: Sequence[BaseMessage]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for message in request:
-        for call in calls_of(message):
-            yield call["name"], call["args"]
