@@ -99,17 +99,15 @@ class ThreadRecord:
 
 @dataclass(frozen=True)
 class Store:
-    """An open database; without a connection, one that does not exist yet."""
+    """An open database."""
 
     database: DatabaseFile
-    connection: sqlite3.Connection | None
+    connection: sqlite3.Connection
     entries: sqlite3.Connection | None = None  # of LangGraph's store, which has transactions of its own
 
     @computed_once
-    def saver(self) -> "SqliteSaver | None":
+    def saver(self) -> "SqliteSaver":
         """The checkpoint saver on this connection."""
-        if self.connection is None:
-            return None
         from wakeloop.cli.sqlite_saver import CompactSaver
         from wakeloop.thread.strict_saver import strict_saver
 
@@ -134,13 +132,12 @@ class Store:
         from wakeloop.thread.patient_saver import PatientSaver
         from wakeloop.thread.patient_store import PatientStore
 
-        assert self.saver is not None  # noqa: S101 - opened to write
         store = None if self.graph_store is None else PatientStore(self.graph_store, stopped)
         return {"checkpointer": PatientSaver(self.saver, stopped), "store": store}
 
     def count_waiting(self, thread: str, values: Mapping[str, Any]) -> int:
         """Count the entries that a person has sent to a thread, and that its `values` do not have yet."""
-        if self.connection is None or STEERING_TABLE not in table_names(self.connection):
+        if STEERING_TABLE not in table_names(self.connection):
             return 0
         from wakeloop.loop.ledger import read_notes
 
@@ -152,9 +149,8 @@ class Store:
         """Close the database, after the statement of an abandoned run that may be in progress."""
         if self.entries is not None:
             self.entries.close()
-        if self.saver is not None and self.connection is not None:
-            with self.saver.lock:
-                self.connection.close()
+        with self.saver.lock:
+            self.connection.close()
 
     def find(self, thread: str) -> ThreadRecord | None:
         """Return the thread with this id, or None."""
@@ -162,8 +158,6 @@ class Store:
 
     def threads(self, only: str | None = None) -> Sequence[ThreadRecord]:
         """Return all threads, the latest first, or `only` the one with this id."""
-        if self.connection is None:
-            return ()
         rows = self.connection.execute(SELECT_RECORDS, {"only": only}).fetchall()
         records = {row[0]: ThreadRecord.from_row(*row) for row in rows}
         stored = dict.fromkeys(key for (key,) in self.connection.execute(SELECT_CHECKPOINTED, {"only": only}))
@@ -172,7 +166,6 @@ class Store:
 
     def remember(self, thread: str, spec: AgentSpec, request: str) -> None:
         """Store the spec of a thread's agent; the first request of a thread stays."""
-        assert self.connection is not None  # noqa: S101 - opened to write
         with self.connection:
             self.connection.execute(UPSERT_RECORD, (thread, spec.to_json(), request))
 
@@ -185,7 +178,6 @@ class Store:
         self._each("UPDATE {} SET thread_id = ? WHERE thread_id = ?", name, thread)
 
     def _each(self, statement: str, *values: str) -> None:
-        assert self.connection is not None  # noqa: S101 - opened to write
         with self.connection:
             for table in COLUMNS:
                 self.connection.execute(statement.format(table), values)
@@ -229,15 +221,12 @@ class Store:
 
 @contextmanager
 def open_to_read(database: DatabaseFile) -> Iterator[Store]:
-    """Open the database read-only; do not create it."""
-    if not database_exists(database):
-        yield Store(database, None)
-        return
+    """Open the database read-only; one that does not exist is empty and is not created."""
     with translate_errors(database), closing(connect_to_read(database)) as connection:
         tables = check_tables(database, connection)
-        if TABLE not in tables:  # the threads are from another LangGraph program
-            connection.execute(f"CREATE TEMP TABLE {TABLE_DEFINITION}")
-        yield Store(database, connection if {"checkpoints", "writes"} <= tables else None)
+        for missing in COLUMNS.keys() - tables:  # such as ours, in the file of another LangGraph program
+            connection.execute(f"CREATE TEMP TABLE {missing} ({', '.join(COLUMNS[missing])})")
+        yield Store(database, connection)
 
 
 @contextmanager
@@ -307,6 +296,8 @@ def connect_to_read(database: DatabaseFile) -> sqlite3.Connection:
 
     SQLite needs space next to the file even to read.
     """
+    if not database_exists(database):
+        return sqlite3.connect(":memory:", check_same_thread=False)
     connection = connect(database, "ro")
     try:
         connection.execute("SELECT 1 FROM sqlite_master")

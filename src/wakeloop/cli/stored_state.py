@@ -31,7 +31,7 @@ class StoredState(ThreadView):
     created_at: str | None = None
 
 
-def read_state(saver: BaseCheckpointSaver[Any] | None, thread: str, *, partly: bool = False) -> StoredState:
+def read_state(saver: BaseCheckpointSaver[Any], thread: str, *, partly: bool = False) -> StoredState:
     """Read the latest state of a thread, with an empty state for an unknown thread.
 
     Raises `CommandError` if its rows are damaged. With `partly`, return what can be read of its list and
@@ -41,13 +41,13 @@ def read_state(saver: BaseCheckpointSaver[Any] | None, thread: str, *, partly: b
     longer than everything else that showing a thread needs.
     """
     try:
-        found = saver.get_tuple({"configurable": {"thread_id": thread}}) if saver else None
-        state = StoredState({}) if found is None or saver is None else _read_rows(saver, found)
+        found = saver.get_tuple({"configurable": {"thread_id": thread}})
+        state = StoredState({}) if found is None else _read_rows(saver, found)
         session_of(state)  # fails if the channels hold something unexpected
     except sqlite3.Error:
         raise
     except Exception as error:
-        if partly and saver is not None and (remains := _read_remains(saver, thread)):
+        if partly and (remains := _read_remains(saver, thread)):
             return remains
         raise CommandError(f"Cannot read the thread {thread!r}: its stored data is damaged.") from error
     return state

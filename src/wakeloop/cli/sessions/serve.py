@@ -125,7 +125,6 @@ def lock_thread(store: Store, specs: Mapping[str, AgentSpec], thread: str) -> It
                 continue
             stack.enter_context(lock.mark_running())
             break
-        assert store.saver is not None  # noqa: S101 - it is open
         with store.saver.lock:  # other runs write on the same connection
             if store.find(thread) is None:
                 store.remember(thread, specs.get(agent, specs[DEFAULT_AGENT]), "")

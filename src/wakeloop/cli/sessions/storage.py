@@ -81,7 +81,6 @@ class SessionStorage:
             events = DatabaseFile(self.sibling("sessions"), named=True)
             if not database_exists(events):
                 create_database(events)
-            assert store.saver is not None  # noqa: S101 - it is open
             try:
                 yield store.saver, store
             except DatabaseError as error:
