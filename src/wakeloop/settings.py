@@ -179,9 +179,7 @@ class LoopSettings(NotebookSettings, BaseModel):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in type(self).model_fields:
-            raise SettingsError(
-                f"Settings cannot be changed. Make a copy: model_copy(update={{{name!r}: …}})."
-            )
+            raise SettingsError(f"Settings are frozen. Make a copy: model_copy(update={{{name!r}: …}}).")
         super().__setattr__(name, value)
 
     @classmethod

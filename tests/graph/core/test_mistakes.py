@@ -170,7 +170,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (settings(recursion_limit=5), "Unknown setting 'recursion_limit'. Did you mean 'max_requests'?"),
     (
         lambda: setattr(preset("loki"), "nag_after", 3),
-        "Settings cannot be changed. Make a copy: model_copy(update={'nag_after': …}).",
+        "Settings are frozen. Make a copy: model_copy(update={'nag_after': …}).",
     ),
     (settings(max_wakes=5), "Unknown setting 'max_wakes'. Did you mean 'max_wake_cycles'?"),
     (settings(preset="loki"), "Unknown setting 'preset'. Use preset('loki').model_copy(update={…})"),
