@@ -38,7 +38,7 @@ from wakeloop.middleware.watched_request import HeardCalls
 from wakeloop.model.bindings import ToolSelection, has_calls, select_tools
 from wakeloop.model.context_window import read_profile_window
 from wakeloop.model.reply_watcher import ReplyWatcher
-from wakeloop.model.request import Systems
+from wakeloop.model.request import RequestContext, Systems
 from wakeloop.model.tool_choice import (
     forced_call_choice,
     is_openai,
@@ -60,7 +60,6 @@ from wakeloop.text.marks import (
     new_id,
     split_result_text,
 )
-from wakeloop.thread.exchange import RequestContext
 from wakeloop.thread.judges import Play, ask_about_items
 from wakeloop.thread.steering import query_store
 from wakeloop.thread.tool_reviews import ToolReviews, find_asking_tools

@@ -11,7 +11,6 @@ from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ModelSetupError
 from wakeloop.model.chat_models import bind_format, bind_tools
-from wakeloop.model.context_window import read_profile_window
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.tool_choice import (
     forced_call_choice,
@@ -131,11 +130,6 @@ class ModelBindings:
     def name(self) -> str:
         """The model's name, as its client has it."""
         return model_name_of(self.bare)
-
-    @property
-    def window(self) -> int | None:
-        """The model's context window, as its profile has it."""
-        return read_profile_window(self.bare)
 
     @computed_once
     def retries_unstreamed(self) -> bool:

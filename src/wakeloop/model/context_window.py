@@ -29,14 +29,6 @@ MEASURED_FROM = 2_000  # characters that a history has to grow by to measure cha
 PER_TOKEN = (1.0, 8.0)  # characters, at least and at most
 
 
-class RequestedModel(NamedTuple):
-    """The model that a request goes to: its name, the window in its profile, and its tools by name."""
-
-    name: str
-    window: int | None
-    tools: Mapping[str, Any]
-
-
 class Estimate(NamedTuple):
     """The last request that was counted, in characters and tokens, and the characters of a token."""
 

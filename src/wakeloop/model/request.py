@@ -1,7 +1,9 @@
 """Builds one request: system prompt, history, hook."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
+from time import monotonic
 from typing import Any
 
 from langchain_core.messages import (
@@ -18,6 +20,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
 from wakeloop.loop.announcements import announce
 from wakeloop.loop.before_request import Notices, place_notices
+from wakeloop.loop.case import Costs
 from wakeloop.loop.idle_rounds import describe_repeats, forget_cleared, needs_idle_reminder, note_pairs
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.list_changes import describe_changes, render_every_item
@@ -28,7 +31,6 @@ from wakeloop.model.context_window import (
     LARGEST_RESULT,
     Clearing,
     Estimate,
-    RequestedModel,
     find_visible,
     find_window,
 )
@@ -51,6 +53,23 @@ _HIDDEN_FROM_HOOK = ("todo_ledger", "remaining_steps")
 Systems = dict[Any, SystemMessage | None]
 
 
+@dataclass(frozen=True)
+class RequestContext:
+    """What a request needs besides the state. Without `costs` they are the graph's own."""
+
+    dialect: Dialect
+    settings: LoopSettings
+    tools: Mapping[str, Any]
+    prompt: SystemMessage | None
+    systems: Systems  # system prompts that were joined before
+    model_name: str
+    window: int | None
+    speaker: str | None = None  # the name that replies carry
+    costs: Costs | None = None
+    reviews_together: bool = False  # a person may decide calls together, which takes a superstep more
+    clock: Callable[[], float] = monotonic
+
+
 class Request:
     """What the model is sent, made of the state and what `pre_model_hook` returns.
 
@@ -65,13 +84,12 @@ class Request:
         todos: Sequence[Todo],
         ledger: Ledger,
         settings: LoopSettings,
-        dialect: Dialect,
-        model: RequestedModel,
+        context: RequestContext,
     ):
         self.state, self.todos, self.ledger = state, todos, ledger
-        self.settings, self.dialect, self.model = settings, dialect, model
-        self.clearing = Clearing(dialect, settings, model.tools)
-        self.instructions = dialect.known_instructions(settings)
+        self.settings, self.context, self.dialect = settings, context, context.dialect
+        self.clearing = Clearing(context.dialect, settings, context.tools)
+        self.instructions = context.dialect.known_instructions(settings)
         self.prompt_size = 0
         self.cleared: ClearedEvent | None = None
         self.messages: list[AnyMessage] = state["messages"]
@@ -248,18 +266,16 @@ class Request:
             self.seen = merge_messages(seen, [[new]])
         self.ledger["shown"] = new.id or ""
 
-    def build_messages(self, prompt: SystemMessage | None, systems: Systems) -> list[AnyMessage]:
-        """Return the messages of the request: the system prompt and a legal history.
-
-        `prompt` is the caller's own; `systems` caches system prompts.
-        """
+    def build_messages(self) -> list[AnyMessage]:
+        """Return the messages of the request: the system prompt and a legal history."""
+        prompt = self.context.prompt
         head: list[SystemMessage] = [prompt] if prompt is not None else []
         for message in self.messages:
             if not isinstance(message, SystemMessage):
                 break
             if message.id not in self.summaries:
                 head.append(message)
-        system = self.cached_system_prompt(head, systems)
+        system = self.cached_system_prompt(head)
         self.prompt_size = 0 if system is None else count_characters(system)
         self.make_room(head)
         wire = self.put_in_order(self.clear_history(), head)
@@ -306,7 +322,7 @@ class Request:
         guessed = estimate.count_tokens(size)
         named = [refusal.limit or guessed, refusal.asked, self.find_window()]
         window = min(filter(None, named), default=1)
-        self.ledger["window"] = [self.model.name, window]
+        self.ledger["window"] = [self.context.model_name, window]
         estimate.update(size, max(refusal.asked or guessed, window + 1)).note(self.ledger, window)
 
     def note_usage(self, notes: Ledger, tokens: int) -> None:
@@ -317,7 +333,7 @@ class Request:
 
     def find_window(self) -> int | None:
         """Return the tokens that a request may have, or None."""
-        return find_window(self.settings, self.ledger, self.model.name, self.model.window)
+        return find_window(self.settings, self.ledger, self.context.model_name, self.context.window)
 
     def clear_history(self) -> Sequence[AnyMessage]:
         """Return the history as the model sees it, without the cleared parts."""
@@ -355,8 +371,9 @@ class Request:
         )
         return make_legal(wire, head, texts)
 
-    def cached_system_prompt(self, head: Sequence[SystemMessage], systems: Systems) -> SystemMessage | None:
+    def cached_system_prompt(self, head: Sequence[SystemMessage]) -> SystemMessage | None:
         """Return the system prompt, joined once for the same system messages and instructions."""
+        systems = self.context.systems
         key = (self.instructions, *[str(message.content) for message in head])
         if key in systems:
             return systems[key]

@@ -14,10 +14,11 @@ from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.pushes import note_free_call, note_steps
 from wakeloop.loop.round_checks import may_check_round
 from wakeloop.model.bindings import BoundModel, ModelBindings
+from wakeloop.model.context_window import read_profile_window
 from wakeloop.model.invocation import ainvoke_model, invoke_model
 from wakeloop.model.redaction import RedactingNode
 from wakeloop.model.reply_watcher import ReplyWatcher
-from wakeloop.model.request import Systems
+from wakeloop.model.request import RequestContext, Systems
 from wakeloop.model.usage import record_usage
 from wakeloop.model.user_code import raised_as
 from wakeloop.platform.checkpointers import has_checkpointer
@@ -25,7 +26,7 @@ from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.runnables import read_step
 from wakeloop.settings import LoopSettings
 from wakeloop.thread.concurrent_runs import find_current_checkpoint
-from wakeloop.thread.exchange import Exchange, RequestContext
+from wakeloop.thread.exchange import Exchange
 from wakeloop.thread.steering import aread_store, read_store
 from wakeloop.thread.tool_reviews import ToolReviews
 
@@ -62,7 +63,7 @@ class CallModel(RedactingNode):
             self.prompt,
             self.systems,
             self.bindings.name,
-            self.bindings.window,
+            read_profile_window(self.bindings.bare),
             self.speaker,
             reviews_together=self.reviews.are_together,
             clock=self.clock,

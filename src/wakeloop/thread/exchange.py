@@ -1,18 +1,15 @@
 """One request and its reply: from a state to its update."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from time import monotonic
+from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from wakeloop.channels.conversation import Messages
-from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError
 from wakeloop.loop.audit import note_work
-from wakeloop.loop.case import Costs, choose_costs
+from wakeloop.loop.case import choose_costs
 from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.idle_rounds import count_idle_rounds, end_if_looping
 from wakeloop.loop.ledger import ROUND_KEYS, drop_keys
@@ -33,15 +30,13 @@ from wakeloop.loop.replies import (
 from wakeloop.loop.silences import restart_counts
 from wakeloop.loop.spending import add_request, add_round, build_spent_event, find_spent_budget
 from wakeloop.loop.waits import MOST_LIMIT_WAITS, build_limit_entry
-from wakeloop.model.context_window import RequestedModel
 from wakeloop.model.reply import Reply, drop_calls, read_reply, with_speaker
 from wakeloop.model.reply_watcher import ReplyWatcher, require_ai_message
-from wakeloop.model.request import Request, Systems
+from wakeloop.model.request import Request, RequestContext
 from wakeloop.model.structured_output import read_structured_reply
 from wakeloop.model.usage import measure_usage
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.traces import emit_event, stream_event
-from wakeloop.settings import LoopSettings
 from wakeloop.state import adopt_list, copy_ledger, find_overruled, list_before
 from wakeloop.stream import EndReason
 from wakeloop.text.marks import find_last, find_list_stamp, kind_of, mark_no_answer, split_result_text
@@ -60,23 +55,6 @@ from wakeloop.todos.items import count_open
 from wakeloop.todos.stamps import stamp_of
 
 MOST_REFUSALS = 3  # for length, in a row
-
-
-@dataclass(frozen=True)
-class RequestContext:
-    """What a request needs besides the state. Without `costs` they are the graph's own."""
-
-    dialect: Dialect
-    settings: LoopSettings
-    tools: Mapping[str, Any]
-    prompt: SystemMessage | None
-    systems: Systems
-    model_name: str
-    window: int | None
-    speaker: str | None = None  # the name that replies carry
-    costs: Costs | None = None
-    reviews_together: bool = False  # a person may decide calls together, which takes a superstep more
-    clock: Callable[[], float] = monotonic
 
 
 class Exchange:
@@ -143,8 +121,7 @@ class Exchange:
         note_progress(self.messages, self.ledger, self.context.dialect.tool_names)
         if self.settings.audit != "off":
             note_work(self.messages, self.ledger)
-        model = RequestedModel(self.context.model_name, self.context.window, self.context.tools)
-        request = Request(self.state, self.todos, self.ledger, self.settings, self.context.dialect, model)
+        request = Request(self.state, self.todos, self.ledger, self.settings, self.context)
         if self.entries:
             self.add_steered_words(request)
         if "unseen" in self.ledger and self.active:
@@ -177,7 +154,7 @@ class Exchange:
     @computed_once
     def wire(self) -> list[AnyMessage]:
         """The messages that are sent to the model."""
-        wire = self.request.build_messages(self.context.prompt, self.context.systems)
+        wire = self.request.build_messages()
         if self.request.cleared is not None:
             stream_event(self.request.cleared)
             self.request.cleared = None
