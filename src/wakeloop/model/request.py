@@ -286,7 +286,8 @@ class Request:
         if system is not None:
             messages.insert(0, system)
         if not wire or isinstance(wire[-1], AIMessage):  # servers want something to answer
-            messages.append(make_user_message("activate", self.announce_activation()))
+            text = announce(self.fill_prompt("activate"), self.settings, "activate")
+            messages.append(make_user_message("activate", text))
         return messages
 
     def make_room(self, head: Sequence[SystemMessage]) -> None:
@@ -339,10 +340,6 @@ class Request:
         """Return the history as the model sees it, without the cleared parts."""
         history, cleared = self._history(), self.ledger.get("cleared")
         return self.clearing.apply(history, cleared) if cleared else history
-
-    def announce_activation(self) -> str:
-        """Return the words that ask for a reply where a history does not."""
-        return announce(self.fill_prompt("activate"), self.settings, "activate")
 
     def _history(self) -> Sequence[AnyMessage]:
         """Return the history as the model sees it."""

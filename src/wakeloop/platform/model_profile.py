@@ -61,7 +61,7 @@ def _find_entries(models: dict[str, dict[str, Any]], model: object) -> dict[str,
 
     The exact name counts first, then a name with or without a provider if only one model has it.
     """
-    asked = identify_model(model)
+    asked = _identify_name(model) if isinstance(model, str) else _identify_client(model)
     for server in dict.fromkeys((asked.server, "")):
         keys: dict[str, str] = {}
         for key in models:
@@ -140,11 +140,6 @@ def profile_key(text: str) -> str:
     name, server = split_model_name(text)
     name = name.removeprefix("openai:")
     return f"{name}@{server}" if server else name
-
-
-def identify_model(model: object) -> ModelIdentity:
-    """Return the name, provider and server of a chat model or of a model's name."""
-    return _identify_name(model) if isinstance(model, str) else _identify_client(model)
 
 
 def _identify_name(text: str) -> ModelIdentity:

@@ -137,15 +137,13 @@ def find_foreign_checkpoint(run: RunPosition, rows: Rows) -> str | None:
             if not loop:
                 return key
         elif (
-            (newer is None and key not in (run.id, run.previous_id)) or not loop or _get_step(row) == run.base
+            (newer is None and key not in (run.id, run.previous_id))
+            or not loop
+            or row.metadata.get("step") == run.base
         ):
             return ""  # nothing of this run is stored yet, or this is where it started or was resumed
         newer, parent = key, _get_checkpoint_id(row.parent_config)
     return None
-
-
-def _get_step(row: CheckpointTuple) -> int | None:
-    return row.metadata.get("step")
 
 
 def _get_checkpoint_id(config: Mapping[str, Any] | None) -> str:
