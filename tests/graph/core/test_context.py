@@ -128,7 +128,11 @@ def test_the_list_is_shown_in_a_message_that_is_sent(thread: Make) -> None:
     """A result whose call a hook has hidden is not sent, so no list is put into it when rounds leave."""
 
     def hide(state: dict[str, Any]) -> dict[str, Any]:
-        hidden = [one for one in state["messages"] if getattr(one, "tool_calls", ()) and "f1" in str(one)]
+        hidden = [
+            one
+            for one in state["messages"]
+            if "f1" in str([c["args"] for c in getattr(one, "tool_calls", ())])
+        ]
         return {"llm_input_messages": [one for one in state["messages"] if one not in hidden]}
 
     long = [looks(f"f{n}").model_copy(update={"content": "think " * 1_500}) for n in range(2)]
