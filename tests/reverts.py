@@ -260,9 +260,9 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "if False:",
     ),
     "c61": (
-        "model/request.py",
-        'unseen = self.ledger.get("unseen")',
-        "unseen = None",
+        "thread/exchange.py",
+        'if "unseen" in self.ledger and self.active:',
+        "if False:",
     ),
     "c62": (
         "nodes/run_tools.py",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Annotated
+from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
@@ -79,10 +79,7 @@ class Shell:
         if self.stop.is_set():
             raise ToolException("The run is being stopped; the command was not run.")
         if self.ask:
-            asked = {"command": command}
-            decision = ask_before_effect(
-                build_approval_request("run_shell", asked, REVIEW.description, REVIEW.allowed)
-            )
+            decision = ask_before_effect(approval_request(command))
             if decision.kind != "approve":
                 return format_refusal(decision)
         output = BoundedOutput(self.limit)
@@ -94,6 +91,11 @@ class Shell:
         )
         how = why if code is None else f"exit code {code}"
         return f"[{how}]\n{output.render() or '(no output)'}"
+
+
+def approval_request(command: str) -> dict[str, Any]:
+    """Return the request that asks a person whether a command may run."""
+    return build_approval_request("run_shell", {"command": command}, REVIEW.description, REVIEW.allowed)
 
 
 def format_refusal(decision: Decision) -> str:

@@ -18,6 +18,7 @@ CHOSEN_BY_A_RUN = (  # calls that get no pattern of their own; the tables and fo
     "re.compile(f\"</{begun['tag']}>\", ",
     "re.fullmatch(self.context.dialect.result_form, ",
     "re.compile(translate(one.strip()))",
+    "re.search(f'(?<![\\\\w.,-]){re.escape(answer)}",
 )
 
 
