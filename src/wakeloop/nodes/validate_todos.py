@@ -243,7 +243,7 @@ class ValidateTodos(ToolAnsweringNode):
             return {}
         written: Changes = write_all(after.todos) if played.by_hand else {**changed, "own": True}
         if "plan" not in ledger and len(played.made) > len(played.calls):
-            written["step"] = played.step  # calls beside it may write the list, too
+            written["step"] = played.step  # other calls of the reply may write the list, too
         results[-1] = with_list_stamp(results[-1], stamp_after(state["todos"], written, after.todos))
         stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
         return {"todos": written}
