@@ -13,13 +13,30 @@ from wakeloop.text.characters import pluralize
 def describe_verdict(rows: Sequence[Row], study: Study) -> Iterator[str]:
     """Yield a line for each agent and a sentence, for each model. Costs are those of a completed job."""
     for (model,), group in group_rows(rows, "model").items():
-        found = {}
-        for (agent,), some in group_rows(group, "agent").items():
-            found[str(agent)] = compute_figures(some, study)
+        found = _compute_by_agent(group, study)
         yield f"{model}:"
         for agent, figures in found.items():
             yield f"  {_describe(agent, figures, study)} ({pluralize(figures.runs, 'run')})"
         yield judge_model(str(model), found, study)
+
+
+def describe_partial_verdict(rows: Sequence[Row], study: Study) -> Iterator[str]:
+    """Yield a sentence for each model of a run that ended early.
+
+    A job that only some agents have finished would count for those alone, so it is left out.
+    """
+    agents = {agent for agent in study.agents if AGENTS[agent].exists}
+    for (model,), group in group_rows(rows, "model").items():
+        compared: list[Row] = []
+        for job in group_rows(group, "family", "parts", "seed", "results").values():
+            if len(job) == len(agents):
+                compared += job
+        if not compared:
+            yield f"No verdict on {model} yet: no job was finished by every agent."
+            continue
+        found = _compute_by_agent(compared, study)
+        runs = pluralize(len(compared) // len(agents), "run")
+        yield f"Partial verdict on {model}, {runs} per agent: {judge_model(str(model), found, study)}"
 
 
 def judge_model(model: str, found: Mapping[str, Figures], study: Study) -> str:
@@ -54,6 +71,13 @@ def format_cost(cost: float, study: Study) -> str:
     if study.prices == Prices():
         return f"{format_number(cost)} token{'' if cost == 1 else 's'}"
     return f"${format_number(cost)}"
+
+
+def _compute_by_agent(rows: Sequence[Row], study: Study) -> dict[str, Figures]:
+    found = {}
+    for (agent,), group in group_rows(rows, "agent").items():
+        found[str(agent)] = compute_figures(group, study)
+    return found
 
 
 def _describe(agent: str, figures: Figures, study: Study) -> str:

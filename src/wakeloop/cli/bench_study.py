@@ -20,7 +20,7 @@ from wakeloop.bench.report import JOURNAL, Result, render_page, render_study, re
 from wakeloop.bench.runner import Progress, plan_study, play_study
 from wakeloop.bench.study import Prices, Study, load_study
 from wakeloop.bench.tables import format_number
-from wakeloop.bench.verdict import describe_verdict, format_cost
+from wakeloop.bench.verdict import describe_partial_verdict, describe_verdict, format_cost
 from wakeloop.cli.execution import STOP_NOTES, handle_signals
 from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage_error
 from wakeloop.display.terminal_output import find_width, wrap_text
@@ -118,6 +118,8 @@ def run_study(study: Study, out: Path, say: Callable[[str], None], **how: Any) -
     saved = format_saved(len(done.rows), done.whole, out)
     say(f"{saved}; {done.why}" if done.why else saved)
     if missing:
+        for line in describe_partial_verdict(done.rows, study):
+            say(line)
         say(RESUME_HINT)
         return FAILED
     for line in describe_verdict(done.rows, study):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rows import STUDY, row
 
-from wakeloop.bench.verdict import describe_verdict
+from wakeloop.bench.verdict import describe_partial_verdict, describe_verdict
 
 PRICED = STUDY.with_changes(prices={"input": 10, "cached": 1, "output": 80})
 DONE: dict[str, Any] = {"completed": True}
@@ -58,3 +58,20 @@ def test_a_line_for_each_agent() -> None:
         "  plain completes 0% (10 runs)",
         "  wakeloop completes 100% for 1,040 tokens (10 runs)",
     ]
+
+
+def test_a_partial_verdict_is_one_sentence_about_the_jobs_that_every_agent_finished() -> None:
+    rows = [*some("plain", 2, 3), *some("wakeloop", 2, 2)]  # the third job of wakeloop was not played
+    [sentence] = describe_partial_verdict(rows, PRICED.with_changes(agents=["plain", "wakeloop"]))
+    assert sentence == (
+        "Partial verdict on weak, 2 runs per agent: plain completes 100% for $0.0104, "
+        "wakeloop completes 100% for $0.0104: you do not need a list."
+    )
+
+
+def test_a_partial_verdict_has_a_sentence_for_each_model() -> None:
+    study = PRICED.with_changes(agents=["plain", "wakeloop"])
+    rows = [*some("plain", 1, 1), *some("wakeloop", 1, 1), *some("plain", 1, 1, model="weak:stop=0.1")]
+    first, second = describe_partial_verdict(rows, study)
+    assert first.startswith("Partial verdict on weak, 1 run per agent: ")
+    assert second == "No verdict on weak:stop=0.1 yet: no job was finished by every agent."

@@ -112,7 +112,17 @@ def test_a_cost_that_is_reached_is_no_success() -> None:
     assert code == 1
     assert re.match(r"1 of 4 cells, \d+ seconds? left, cost 1,980, 5,940 left\n", err)
     assert "1 of 4 cells is in mine/cells.jsonl; the cost of 1 is reached" in err
+    assert "No verdict on weak:stop=0.3 yet: no job was finished by every agent." in err
     assert "Run the same command again to continue" in err
+
+
+def test_a_run_that_is_ended_by_its_cost_has_a_partial_verdict() -> None:
+    code, _, err = wakeloop(*SMALL, *TWO, "--out", "mine", "--max-cost", "2000")
+    assert code == 1
+    saved, verdict, hint = err.splitlines()[-3:]
+    assert saved == "2 of 4 cells are in mine/cells.jsonl; the cost of 2000 is reached"
+    assert verdict.startswith("Partial verdict on weak:stop=0.3, 1 run per agent: ")
+    assert hint.startswith("Run the same command again to continue")
 
 
 def test_a_full_disk_and_a_run_beside_are_one_sentence_and_nothing_is_lost(
