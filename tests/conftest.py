@@ -7,11 +7,12 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import count
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from levels import Level
 
 pytest_plugins = ["belts", "postgres"]  # `--paths`; the fixture `postgres`: the URL of a new database
 
@@ -32,8 +33,11 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 
 def pytest_configure() -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in a script's background
+    """Undo what a script's background and `nohup` ignore: processes inherit it, handlers they do not."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -82,15 +86,19 @@ def no_handler_stays() -> Iterator[None]:
     assert after == before
 
 
+HOMES = count()
+
+
 @pytest.fixture(autouse=True)
-def own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Give each test its own home and none of the caller's keys; subprocesses treat warnings as errors."""
     for name in os.environ:
         if name.startswith(("OPENAI_", "LANGCHAIN_", "LANGSMITH_", "LANGGRAPH_", "WAKELOOP_", "COLUMNS")):
             monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
+    home = tmp_path_factory.getbasetemp() / "homes" / str(next(HOMES))
+    if Level.belt == "real":  # no other writes to a folder
+        home.mkdir(parents=True)
     monkeypatch.setenv("PYTHONWARNINGS", "error,ignore::ResourceWarning")  # clients are open to the end
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
-    return home

@@ -34,6 +34,11 @@ class Level:
         return max(number // SHARE[cls.name], 1)
 
 
+def every_third(values: range) -> range:
+    """All of them with the largest bounds, otherwise one of three: odd and even ones alike."""
+    return values if Level.whole() else values[::3]
+
+
 def examples(number: int, **more: Any) -> settings:
     """Settings of a property that is tried on so many examples, or on a share of them."""
     from hypothesis import settings

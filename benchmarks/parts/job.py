@@ -91,8 +91,8 @@ def one_by_one(vocabulary: Callable[[int, int], Calls], n: int, step: int) -> Ca
 
 
 def in_rounds(width: int, rounds: int, step: int) -> Calls | None:
-    """Rounds of many calls of the tool, and no list."""
-    return [("work", {"item": i}) for i in range(width)] if step < rounds else None
+    """Rounds of many calls of the tool, each another one, and no list."""
+    return [("work", {"item": step * width + i}) for i in range(width)] if step < rounds else None
 
 
 class Costless(BaseChatModel):

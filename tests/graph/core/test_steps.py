@@ -10,6 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphDrained, GraphRecursionError
 from langgraph.runtime import RunControl
 from langgraph.types import Command, interrupt
+from levels import every_third
 from pydantic import BaseModel
 
 from wakeloop import create_todo_agent
@@ -83,7 +84,7 @@ ENDLESS |= {"cut", "cut calls", "empty", "empty then work", "malformed"}
 def test_for_every_limit_nothing_raises_and_the_reason_is_right(name: str, door: str) -> None:
     script, changes = SCRIPTS[name]
     asked, reasons = 0, []
-    for limit in LIMITS if door == "sync" else (5, 6, 7, 8, 13):
+    for limit in every_third(LIMITS) if door == "sync" else (5, 6, 7, 8, 13):
         model = ScriptedModel(script())
         agent = create_todo_agent(model, [look], settings=settings(max_idle_rounds=0, **changes))
         given: Any = {"messages": [("user", "go")]}
@@ -233,19 +234,21 @@ def ask() -> str:
 )
 def test_an_endless_caller_makes_exactly_so_many_requests(script: Any) -> None:
     """Each takes two supersteps; the last round leaves room for a nag, one more round and the end."""
-    exact = {limit: max(min(limit - 1, 1), (limit - 4) // 2) for limit in ALL}
-    assert asked_with(script, ALL, max_idle_rounds=0) == exact
+    limits = every_third(ALL)
+    exact = {limit: max(min(limit - 1, 1), (limit - 4) // 2) for limit in limits}
+    assert asked_with(script, limits, max_idle_rounds=0) == exact
 
 
 @pytest.mark.parametrize("reply", ["", says("x", finish_reason="length")])
 def test_what_is_asked_again_for_ever_reaches_the_bound_on_requests(reply: Any) -> None:
-    exact = {limit: max(min(limit - 1, 1), (limit - 3) // 2) for limit in ALL}
-    assert asked_with(lambda _: repeat(reply), ALL, reply_retries=10**6) == exact
+    limits = every_third(ALL)
+    exact = {limit: max(min(limit - 1, 1), (limit - 3) // 2) for limit in limits}
+    assert asked_with(lambda _: repeat(reply), limits, reply_retries=10**6) == exact
 
 
 def test_a_last_request_without_rounds_needs_one_step_less() -> None:
     """An explanation and a format call no tool: with one of them the bound is (limit - 2) / 2."""
-    limits = range(10, 61)
+    limits = every_third(range(10, 61))
     exact = {limit: (limit - 2) // 2 for limit in limits}
 
     def explained(limit: int) -> list[Any]:
@@ -265,7 +268,7 @@ def test_a_last_request_without_rounds_needs_one_step_less() -> None:
 
 def test_a_resume_begins_in_mid_round_and_has_one_request_more() -> None:
     asked = {}
-    for limit in range(5, 61):
+    for limit in every_third(range(5, 61)):
         replies = [calls(("ask", {})), *[says("x", finish_reason="length")] * 40]
         model = ScriptedModel(replies)
         agent = create_todo_agent(

@@ -217,15 +217,17 @@ def at(thread: str) -> Any:
 @pytest.mark.parametrize("door", ["sync", "async"])
 @pytest.mark.parametrize("form", ["graph", "middleware"])
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("bound", [9, 1])
 def test_killed_at_every_place(
-    request: pytest.FixtureRequest, tmp_path: Path, kind: str, form: str, door: str
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, form: str, door: str, bound: int
 ) -> None:
+    """Or at every ninth: a kill takes half a second."""
     where = str(tmp_path / "t.db") if kind == "sqlite" else request.getfixturevalue("postgres")
     in_a_process(set_up, where)
     status, places = in_a_process(run, door, where, form, "whole", str(tmp_path), None)
     assert (status, read_words(where, form, "whole")) == (0, (Counter(SAID), 0))
     assert places > 60
-    for die in range(1, places + 1):
+    for die in range(1, places + 1, bound):
         how = (where, form, str(die), str(tmp_path))
         assert in_a_process(run, door, *how, die)[0] == -signal.SIGKILL
         assert (die, in_a_process(run, door, *how, None)[0]) == (die, 0)
