@@ -2,7 +2,9 @@
 
 A weak model that works from the visible request alone does it in `create_agent`: what was cleared, it has
 never seen, and calls again unless its item is closed. Counted are completed items, requests, and the tokens
-that a provider's cache of the beginning would not have had. It prints the table of docs/long-threads.md.
+that a provider's cache of the beginning would not have had. It prints the table of docs/long-threads.md, or
+with `--close-by` and `--result` one row: whether a model that closes several items in one call does finished
+work again (then it takes more requests than items and two).
 """
 
 from __future__ import annotations
@@ -10,14 +12,14 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, SummarizationMiddleware
 from langchain_core.messages import BaseMessage
-from langchain_core.tools import tool
+from langchain_core.tools import BaseTool, tool
 
 from wakeloop import preset
 from wakeloop.middleware import WakeLoopMiddleware
@@ -43,10 +45,15 @@ class SmallModel(WeakModel):
         return super()._choose_step(request)
 
 
-@tool
-def look(path: str) -> str:
-    """Look at a file."""
-    return f"{path}: {'word ' * RESULT}"[:RESULT]
+def make_look(size: int) -> BaseTool:
+    """Make the tool, whose result has so many characters."""
+
+    @tool
+    def look(path: str) -> str:
+        """Look at a file."""
+        return f"{path}: {'word ' * size}"[:size]
+
+    return look
 
 
 def count_tokens(messages: Any) -> int:
@@ -99,12 +106,23 @@ VARIANTS: tuple[tuple[str, int, int, Callable[[], list[Any]]], ...] = (
 )
 
 
-def measure(name: str, window: int, clears_at: int, more: Callable[[], list[Any]], items: int) -> Row:
+def measure(
+    name: str,
+    window: int,
+    clears_at: int,
+    more: Callable[[], list[Any]],
+    items: int,
+    *,
+    close_by: int = 1,
+    size: int = RESULT,
+) -> Row:
     """Do the job once, and count."""
     steps = [Step(f"item {n}", (Call("look", {"path": f"f{n}.md"}),)) for n in range(1, items + 1)]
-    model = SmallModel(PlainJob(steps), seed=1, knobs=Knobs(forgets_cleared=CLEARED), window=window)
+    knobs = Knobs(forgets_cleared=CLEARED, close_by=close_by)
+    model = SmallModel(PlainJob(steps), seed=1, knobs=knobs, window=window)
     settings = preset("wakeloop").model_copy(update={"max_context": clears_at, "max_requests": 6 * items})
-    agent = create_agent(model, [look], middleware=[WakeLoopMiddleware(settings=settings), *more()])
+    middleware = [WakeLoopMiddleware(settings=settings), *more()]
+    agent = create_agent(model, [make_look(size)], middleware=middleware)
     spent: dict[str, Any] = {"requests": 0, "input": 0, "cached": 0}
     todos: list[Any] = []
     end = ""
@@ -125,14 +143,13 @@ def measure(name: str, window: int, clears_at: int, more: Callable[[], list[Any]
     return name, done, spent["requests"], spent["input"], fresh, end
 
 
-def table(items: int) -> str:
+def table(rows: Iterable[Row]) -> str:
     """The table as the documentation shows it."""
     lines = [
         "| | items done | requests | tokens sent | of them uncached | ended as |",
         "|---|--:|--:|--:|--:|---|",
     ]
-    for name, window, clears_at, more in VARIANTS:
-        row = measure(name, window, clears_at, more, items)
+    for row in rows:
         lines.append(f"| {row[0]} | {row[1]} | {row[2]} | {row[3]:,} | {row[4]:,} | `{row[5]}` |")
     return "\n".join(lines)
 
@@ -141,7 +158,17 @@ def main() -> None:
     """Print the table for a number of items."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("items", nargs="?", type=int, default=60, help="number of items (60)")
-    print(table(parser.parse_args().items))
+    parser.add_argument("--close-by", type=int, help="finished items that the model closes in one call (1)")
+    parser.add_argument("--result", type=int, help=f"tokens of a result ({RESULT // CHARACTERS_PER_TOKEN})")
+    given = parser.parse_args()
+    if given.close_by is None and given.result is None:
+        print(table(measure(*variant, given.items) for variant in VARIANTS))
+        return
+    tokens = given.result or RESULT // CHARACTERS_PER_TOKEN
+    name = f"{given.close_by or 1} closed in one call, results of {tokens:,} tokens, a window of {WINDOW:,}"
+    size = tokens * CHARACTERS_PER_TOKEN
+    row = measure(name, WINDOW, WINDOW, list, given.items, close_by=given.close_by or 1, size=size)
+    print(table([row]))
 
 
 if __name__ == "__main__":
