@@ -5,7 +5,8 @@
 says how many:
 
 - `one`: one of them, another for each test and each row of its table
-- `four`: as few as let it meet every door and every saver (four of twelve), other ones for each test
+- `four`: as few as let it meet every door and every saver (four of twelve), other ones for each test; the
+  rows of a table share them
 - `all`: all of them, with the bounds (rounds, threads, examples) at their largest
 - `rest`: what `all` has and `four` has not, so that the two together run nothing twice
 """
@@ -87,19 +88,27 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
 
 
 def chosen(calls: Sequence[Any], axes: Sequence[str], turn: int, *, one: bool) -> set[int]:
-    """A few of the calls of a test: of every row of its table so many as are enough."""
-    rows: dict[Any, list[Any]] = defaultdict(list)
+    """A few of the calls of a test: one of each row of its table, and more where the rows are few."""
+    groups: dict[Any, dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for call in calls:
-        rest = [(name, place) for name, place in call.indices.items() if name not in axes]
-        rest += [(name, call.params[name] in GROUPS[name]) for name in axes if name in GROUPS]
-        rows[tuple(rest)].append(call)
+        group = tuple(call.params[name] in GROUPS[name] for name in axes if name in GROUPS)
+        row = tuple((name, place) for name, place in call.indices.items() if name not in axes)
+        if call.params.get(BOUND) == calls[0].params.get(BOUND):
+            groups[group][row].append(call)
     few: set[int] = set()
-    for number, row in enumerate(rows.values(), start=turn):
-        places: Sequence[int] = [0] if not axes else [number % len(row)]
-        if axes and not one and Level.name != "one":
-            places = cover(row, axes, number)
-        few.update(id(row[place]) for place in places)
+    for rows in groups.values():
+        for number, row in enumerate(rows.values()):
+            places: Sequence[int] = [(turn + number) % len(row)] if axes else [0]
+            if axes and not one and Level.name != "one":
+                places = share(row, axes, turn, number, len(rows))
+            few.update(id(row[place]) for place in places)
     return few
+
+
+def share(row: Sequence[Any], axes: Sequence[str], turn: int, number: int, rows: int) -> Sequence[int]:
+    """What a row of a table takes of a cover: those that stand next to each other make a whole one."""
+    size = len(cover(row, axes, turn))
+    return cover(row, axes, turn + number // size)[number % size :: rows]
 
 
 def goes(call: Any, calls: Sequence[Any], few: set[int]) -> bool:
@@ -230,13 +239,13 @@ def breach(what: str) -> None:
     raise BeltError(f"{what}, in a test of the belt {Level.belt}")
 
 
-def watch(event: str, given: tuple[Any, ...]) -> None:
-    """Hear of what the interpreter does; a hook of this kind cannot be taken away."""
-    if Level.belt == "real":
+def watch(event: str, given: tuple[Any, ...], level: type[Level] = Level) -> None:
+    """Hear of what the interpreter does; a hook of this kind outlives its module."""
+    if level.belt == "real":
         return
     if event in REAL:
         breach(REAL[event])
-    elif event == "sqlite3.connect" and str(given[0]) != ":memory:" and not Level.whole():
+    elif event == "sqlite3.connect" and str(given[0]) != ":memory:" and not level.whole():
         breach("a database of SQLite is opened as a file")
 
 

@@ -32,10 +32,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 
+def interrupt(number: int, frame: Any) -> None:
+    """Do what Python does at Ctrl-C, without being its handler.
+
+    In the place of that one `asyncio.run` puts its own, and spells out what it returns when it takes it away.
+    """
+    signal.default_int_handler(number, frame)
+
+
 def pytest_configure() -> None:
-    """Undo what a script's background and `nohup` ignore: processes inherit it, handlers they do not."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Hear Ctrl-C and a hangup, also where a script's background or `nohup` ignores them.
+
+    Processes inherit what is ignored; handlers they do not.
+    """
+    signal.signal(signal.SIGINT, interrupt)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)
 

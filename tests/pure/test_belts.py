@@ -68,6 +68,20 @@ def test_every_case_meets_every_door_and_every_saver_and_all_cases_every_pair(
     assert met == set(pairs)
 
 
+@pytest.mark.parametrize("rows", [2, 3, 4, 9])
+def test_the_rows_of_a_table_share_the_doors_and_savers(rows: int) -> None:
+    met = set()
+    for turn in range(24):
+        made = made_at("four", calls_of(row=range(rows), rig=PATHS), ["rig"], turn)
+        assert len(made) == max(4, rows)
+        assert {call.params["row"] for call in made} == set(range(rows))
+        taken = [call.params["rig"] for call in made]
+        assert {door for door, _ in taken} == {door for door, _ in PATHS}
+        assert {saver for _, saver in taken} == {saver for _, saver in PATHS}
+        met.update(taken)
+    assert met == set(PATHS)
+
+
 def test_one_path_is_another_one_for_each_case_and_row() -> None:
     calls = calls_of(row=range(12), rig=PATHS)
     taken = made_at("one", calls, ["rig"], 5)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from levels import examples
 
 import wakeloop
 from wakeloop.cli.failures import format_error, redact
@@ -132,7 +133,7 @@ def test_c88_the_table_has_every_service_whose_keys_are_named() -> None:
 
 
 @pytest.mark.parametrize("service", KEYS)
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 def test_c88_a_services_key_leaves_by_no_door(service: str, data: st.DataObject) -> None:
     key = data.draw(KEYS[service])

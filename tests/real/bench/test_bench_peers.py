@@ -30,8 +30,9 @@ OPEN = ("write_todos", {"todos": [{"content": "amber", "status": "pending"}]})
 CLOSED = ("write_todos", {"todos": [{"content": "amber", "status": "completed"}]})
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def ended() -> Any:
+    """One process for all tests: it takes seconds to start."""
     yield
     end_processes()
 
@@ -146,6 +147,7 @@ def test_a_process_that_dies_is_a_sentence_and_another_is_started(
 ) -> None:
     program = tmp_path / "dead.py"
     program.write_text("import sys; print('{}', flush=True); sys.stdin.readline(); sys.exit('out of luck')")
+    end_processes()
     with monkeypatch.context() as patched:
         patched.setattr(peers, "PROGRAM", program)
         with pytest.raises(BenchError, match="A peer's process ended: out of luck"):

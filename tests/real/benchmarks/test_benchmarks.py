@@ -227,6 +227,7 @@ def test_grid(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_reading(tmp_path: Path) -> None:
     found, said = figures("reading", tmp_path=tmp_path)
     # twelve messages before the end, and the end: a question, and two messages a step but for the last
@@ -234,8 +235,10 @@ def test_reading(tmp_path: Path) -> None:
     assert "| worst | " in said
 
 
-def test_rounds(tmp_path: Path) -> None:
+def test_rounds_and_a_part_that_is_not_measured_keeps_its_figures(tmp_path: Path) -> None:
+    (tmp_path / "bench.json").write_text(json.dumps({"size": "tiny", "crowd": []}))
     found, said = figures("rounds", tmp_path=tmp_path)
+    assert set(found) == {"size", "crowd", "rounds", "versions"}
     assert [(row["width"], len(row["ms"])) for row in found["rounds"]][:2] == [(2, 1), (2, 1)]
     assert "| 2 | hand | " in said
 
@@ -257,21 +260,29 @@ def test_crowd(tmp_path: Path) -> None:
     assert "| 1,000 threads at once, AsyncSqlite: not complete | ≤ 0 | 0.00 | another size |" in said
 
 
-def test_a_part_that_is_not_measured_keeps_its_figures(tmp_path: Path) -> None:
-    kept = tmp_path / "bench.json"
-    kept.write_text(json.dumps({"size": "tiny", "crowd": []}))
-    found, _ = figures("talk", tmp_path=tmp_path)
-    assert set(found) == {"size", "crowd", "talk", "versions"}
-    kept.write_text(json.dumps({"size": "full", "crowd": []}))
+@pytest.mark.slow
+@pytest.mark.large
+def test_talk(tmp_path: Path) -> None:
     found, _ = figures("talk", tmp_path=tmp_path)
     assert set(found) == {"size", "talk", "versions"}
 
 
-def test_an_unknown_part_is_refused() -> None:
-    command = [sys.executable, str(BENCHMARKS / "bench.py"), "nothing"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "there is no part 'nothing'; there are grid, reading, rounds, starting, crowd, talk" in done.stderr
+def test_figures_of_another_size_are_not_kept(tmp_path: Path) -> None:
+    import bench
+
+    file = tmp_path / "bench.json"
+    file.write_text(json.dumps({"size": "full", "crowd": []}))
+    assert bench.kept(file, "tiny") == {"size": "tiny"}
+
+
+def test_an_unknown_part_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench.py", "nothing"])
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(str(BENCHMARKS / "bench.py"), run_name="__main__")
+    said = capsys.readouterr().err
+    assert "there is no part 'nothing'; there are grid, reading, rounds, starting, crowd, talk" in said
 
 
 # -- characters: what is exact -----------------------------------------------------------------------------
@@ -306,6 +317,7 @@ def test_a_request_that_does_not_begin_with_the_one_before_is_noticed() -> None:
 SHORT = {"parley": 314, "write_todos": 346}
 
 
+@pytest.mark.rotating("dialect")
 @pytest.mark.parametrize("dialect", ["parley", "loki", "checklist", "write_todos"])
 def test_long_lists_make_no_long_nudges(dialect: str) -> None:
     from parts import talk
@@ -325,6 +337,7 @@ def test_long_lists_make_no_long_nudges(dialect: str) -> None:
             assert 0 < long[1000][kind] - long[30][kind] < 150  # the counts, and how to see all items
 
 
+@pytest.mark.large
 def test_plots(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from parts import plots

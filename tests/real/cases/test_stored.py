@@ -74,7 +74,7 @@ def test_c28_every_door_and_saver_stores_the_same(kept: Rig, waking: bool) -> No
     kept.follow_up()
 
 
-@pytest.mark.rotating("waking")
+@pytest.mark.large
 @WAKING
 def test_c28_storage_grows_linearly(tmp_path: Path, waking: bool) -> None:
     """200 turns: the last 50 add to the byte what the 50 before them added."""
@@ -157,12 +157,12 @@ def test_c30_strict_msgpack_in_new_processes(tmp_path: Path) -> None:
     kinds = [kind for *_, kind in end["messages"] if kind]
     # the second nag is about the repeated call, the third about the item that a person added
     assert kinds == ["nag", "nag", "wake", "retry", "wake", "format", "format", "nag", "format", "format"]
+    no_type_of_ours_is_stored(strict)
 
 
-def test_c30_no_type_of_ours_is_stored(tmp_path: Path) -> None:
-    """Whatever the rows hold is plain JSON or a langchain message."""
-    half(tmp_path, "begin", strict=True)
-    files = sorted(tmp_path.glob("*.db"))
+def no_type_of_ours_is_stored(folder: Path) -> None:
+    """Assert that whatever the rows hold is plain JSON or a langchain message."""
+    files = sorted(folder.glob("*.db"))
     assert len(files) == 4
     for file in files:
         with closing(sqlite3.connect(file)) as connection:
