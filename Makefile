@@ -50,7 +50,7 @@ endif
 quick: $(VENV)/with-dev ## Run the tests without SQLite, processes and network, each by one path: while you work
 	$(PYTEST) --paths one tests/pure tests/graph
 
-test: $(VENV)/with-dev ## Run tests of all kinds, with every code block of README and docs: every door and saver meets every case
+test: $(VENV)/with-dev ## Run tests of all kinds, with the code blocks of README and docs: every door and saver meets every case
 	$(PYTEST) --paths four
 
 test-rest: $(VENV)/with-dev ## Run what `make test` leaves out: all paths, the largest bounds

@@ -48,6 +48,7 @@ FENCE = re.compile(
 )
 NOTE = re.compile(r"<!-- (?P<kind>not run:|run by|excerpt of) (?P<rest>\S[^\n]*) -->\s*\Z")
 NOT_RUN_AT_MOST = 10
+MANY_COMMANDS = [ROOT / "docs" / "cli.md", ROOT / "docs" / "bench.md"]  # each in a new interpreter
 COLUMN = 82  # characters that fit next to both menus
 SHOWN = ("text", "mermaid", "toml", "json", "make", "yaml", "ini", "markdown")
 
@@ -174,8 +175,18 @@ def check_note(block: Block, page: Path, where: str) -> None:
 
 
 @pytest.mark.loopback
-@pytest.mark.timeout(300)  # the page of the command line starts some forty commands
-@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page,
+            id=str(page.relative_to(ROOT)),
+            marks=[pytest.mark.large] if page in MANY_COMMANDS else [],
+        )
+        for page in [*PAGES, *BESIDE]
+    ],
+)
 def test_every_block_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_server: Server
 ) -> None:
