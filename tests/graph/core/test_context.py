@@ -113,6 +113,7 @@ def test_one_large_result_is_cut_to_its_head(thread: Make) -> None:
     )
 
 
+@pytest.mark.rotating("door")
 def test_the_whole_list_is_shown_where_rounds_leave(thread: Make) -> None:
     model = weak_model(200)
     run(thread(model=model, tools=TOOLS, checked=False, change={"max_context": WINDOW}))

@@ -111,7 +111,7 @@ def test_refusals_of_items_that_are_gone_are_forgotten() -> None:
 
 def test_nothing_is_kept_across_threads() -> None:
     """One agent, many threads, each with a system message of its own: its prompts are bounded."""
-    threads = 5 * REMEMBERED_PROMPTS
+    threads = 2 * REMEMBERED_PROMPTS
     agent = create_todo_agent(ScriptedModel([says("ok")] * threads), [look], checkpointer=InMemorySaver())
     systems: dict[Any, Any] = agent.nodes["call_model"].bound.systems  # type: ignore[union-attr]
     texts: set[int] = set()

@@ -132,10 +132,10 @@ def busy() -> Any:
     ("replies", "change", "requests", "wakes", "most"),
     [
         (busy, EARNS, 2 + 25 * 2, 25, 25),
-        (adding, EARNS, 3 + 125 * 3, 125, 125),
+        pytest.param(adding, EARNS, 3 + 125 * 3, 125, 125, marks=pytest.mark.large),
         (adding, {**EARNS, "earn_wakes": 7}, 3 + 32 * 3, 32, 32),
         (adding, {**EARNS, "earn_wakes": 0}, 3 + 25 * 3, 25, 25),
-        (adding, {**EARNS, "max_wake_cycles": 1}, 3 + 101 * 3, 101, 101),
+        pytest.param(adding, {**EARNS, "max_wake_cycles": 1}, 3 + 101 * 3, 101, 101, marks=pytest.mark.large),
         (adding, {**EARNS, "max_wake_cycles": 0}, 3, 0, 0),
     ],
 )
