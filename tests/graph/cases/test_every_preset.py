@@ -173,6 +173,7 @@ def some_turns(agent: Any) -> list[Any]:
     return ends
 
 
+@pytest.mark.covering("name", "seed")
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("seed", range(6))
 def test_c20_weak_models_over_many_turns(name: str, seed: int) -> None:

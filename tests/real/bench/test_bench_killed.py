@@ -132,6 +132,11 @@ def asks(url: str) -> None:
     Path("study.json").write_text(SMALL.with_changes(models=(f"small@{url}",)).model_dump_json())
 
 
+def unjudged(url: str) -> str:
+    """What a run says of a model of which it finished too little."""
+    return f"No verdict on small@{url} yet: no job was finished by every agent.\n"
+
+
 COMMAND = ("bench", "--study", "study.json", "--out", "run", "--workers")
 
 
@@ -149,7 +154,7 @@ def test_a_server_that_is_silent_holds_no_cell_for_ever(folder: Path) -> None:
         assert (
             "The model did not answer within 2 seconds; --timeout sets how long to wait for a request" in err
         )
-        assert f"; 3 cells in a row failed\n{AGAIN}" in err
+        assert f"; 3 cells in a row failed\n{unjudged(url)}{AGAIN}" in err
         found = outages(folder / "run" / "cells.jsonl")
         assert [said.partition(";")[0] for said in found] == ["The model did not answer within 2 seconds"] * 3
         told = " still missing (the last outage: The model did not answer within 2 seconds;"
@@ -171,7 +176,9 @@ def test_a_server_that_dies_in_the_middle_ends_the_run_in_a_sentence(folder: Pat
         "plain, make-files:5, seed 2: The model cannot be reached",
         "wakeloop, make-files:5, seed 2: The model cannot be reached",
     ]
-    assert err.endswith(f"1 of 6 cells is in run/cells.jsonl; 3 cells in a row failed\n{AGAIN}")
+    assert err.endswith(
+        f"1 of 6 cells is in run/cells.jsonl; 3 cells in a row failed\n{unjudged(url)}{AGAIN}"
+    )
     assert len(outages(folder / "run" / "cells.jsonl")) == 3
 
 

@@ -39,11 +39,12 @@ def process(folder: Path, *args: str) -> Any:
 @pytest.mark.parametrize(
     ("door", "decision", "walked", "log"),
     [
-        (
+        pytest.param(
             "sync",
             {"type": "approve"},
             [*JUDGE, "run_tools", "call_model", *TURN],
             LOOKED,
+            marks=pytest.mark.large,
         ),
         (
             "async",
@@ -51,7 +52,13 @@ def process(folder: Path, *args: str) -> Any:
             [*JUDGE, "call_model", *TURN],
             ["verify 1", "verify 2"],
         ),
-        ("laid sync", {"type": "edit", "edited_action": EDIT}, [HOOK, *LAID], ["verify 1", "verify 2"]),
+        pytest.param(
+            "laid sync",
+            {"type": "edit", "edited_action": EDIT},
+            [HOOK, *LAID],
+            ["verify 1", "verify 2"],
+            marks=pytest.mark.large,
+        ),
         (
             "laid async",
             {"type": "approve"},
