@@ -31,6 +31,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # Jupyter's schemas install it; jsonschema, and so mcp, would spend 1.5 s of CPU on its grammar.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
+# A client of an HTTP API reads all the authorities that the world trusts, 0.1 s of CPU for each context, and
+# no test meets one of them: an address is on loopback.
+os.environ["SSL_CERT_DIR"] = os.path.dirname(__file__)  # noqa: PTH120 - a folder that holds none
+
 
 def interrupt(number: int, frame: Any) -> None:
     """Do what Python does at Ctrl-C, without being its handler.

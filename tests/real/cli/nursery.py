@@ -22,24 +22,43 @@ import socket
 import subprocess
 import sys
 import termios
-from collections.abc import Mapping, Sequence
+import threading
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any
+from pkgutil import walk_packages
+from types import ModuleType
+from typing import Any, NoReturn
 
-IMPORTED = [  # what takes the time; never the command's own module, which is run anew each time
+IMPORTED = [  # what takes the time, much of it imported by the first request alone
+    "aiosqlite",
+    "anyio.streams.tls",
     "dbos",
+    "genai_prices.data",
+    "h11",
+    "httpcore",
+    "httpcore2",
+    "langchain_core.messages.block_translators.langchain_v0",
+    "langchain_core.tracers.run_collector",
+    "langchain_core.tracers.stdout",
     "langchain_openai",
     "langgraph.checkpoint.sqlite",
+    "langgraph.store.sqlite.aio",
     "linkify_it",
     "markdown_it",
     "mcp.client.streamable_http",
+    "numpy",
+    "openai.lib.streaming.chat",
+    "openai.resources.chat.chat",
     "openai.resources.chat.completions",
+    "platformdirs.unix",
     "prompt_toolkit",
     "psycopg_pool",
-    "rich.console",
+    "rich.markdown",
+    "truststore",
     "typer",
-    "wakeloop.agent",
 ]
+COMMAND = "wakeloop.cli.commands.app"  # never this module itself, which is run anew each time
 AT_START = (
     "PYTHON",
     "LANG",
@@ -47,18 +66,30 @@ AT_START = (
     "LD_",
     "COV",
 )  # what interpreter and imports read
+LATER = "PYTHONWARNINGS"  # of these, what a fork can still do
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 
 # -- the process that forks --------------------------------------------------------------------------------
 
 
+def own_modules() -> Iterator[str]:
+    """All of this package's but the programs."""
+    import wakeloop
+
+    for found in walk_packages(wakeloop.__path__, "wakeloop."):
+        if not found.name.endswith((".__main__", ".peer_program")) and found.name != COMMAND:
+            yield found.name
+
+
 def serve(line: socket.socket) -> None:
     """Fork for each job until the line is closed; in a new process, run the command and return."""
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # see conftest.py
-    for name in IMPORTED:
+    defaults = [*warnings.filters]
+    for name in (*IMPORTED, *own_modules()):
         if find_spec(name.split(".")[0]):
             __import__(name)
+    sys.modules["wakeloop.display.events"].is_wakeloop_event({})  # it makes its reader at the first event
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -77,7 +108,7 @@ def serve(line: socket.socket) -> None:
             if second == 0:
                 for stream in (told, tells, line.detach()):
                     os.close(stream)
-                run(json.loads(data), streams)
+                run(json.loads(data), streams, defaults)
                 return
             os.write(tells, str(second).encode())
             os._exit(0)
@@ -87,8 +118,8 @@ def serve(line: socket.socket) -> None:
             os.close(stream)
 
 
-def run(job: Mapping[str, Any], streams: Sequence[int]) -> None:
-    """Become what `python -m` would be."""
+def run(job: Mapping[str, Any], streams: Sequence[int], defaults: Sequence[Any]) -> None:
+    """Become what Python would be with these arguments: `-m MODULE …`, `-c CODE …` or `FILE …`."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     for stream in streams:
@@ -100,11 +131,51 @@ def run(job: Mapping[str, Any], streams: Sequence[int]) -> None:
     os.environ.update(job["environment"])
     if job["folder"]:
         os.chdir(job["folder"])
-    sys.path[0] = os.getcwd()  # noqa: PTH109 - a text, as the interpreter puts it there
-    module, *arguments = job["arguments"]
-    sys.argv = ["-m", *arguments]
+    read_late(defaults)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    try:
+        run_program(*job["arguments"])
+    except SystemExit as left:
+        if not isinstance(left.code, int | None):
+            raise
+        end(left.code or 0)
+    end(0)
+
+
+def run_program(first: str, *more: str) -> None:
+    sys.path[0] = "" if first == "-c" else os.getcwd() if first == "-m" else os.path.dirname(first)  # noqa: PTH109, PTH120 - a text
+    sys.argv = [first, *(more if first not in ("-c", "-m") else more[1:])]
+    if first == "-m":
+        runpy.run_module(more[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        main = sys.modules["__main__"] = ModuleType("__main__")
+        exec(more[0], main.__dict__)
+    else:
+        runpy.run_path(first, run_name="__main__")
+
+
+def read_late(defaults: Sequence[Any]) -> None:
+    """Put filters where an interpreter does: before those that it begins with, after those of imports."""
+    if wanted := os.environ.get(LATER):
+        first = min(warnings.filters.index(one) for one in defaults if one in warnings.filters)
+        imported, own = warnings.filters[:first], warnings.filters[first:]
+        sys.warnoptions[:] = wanted.split(",")
+        warnings.filters[:] = own  # type: ignore[index]
+        warnings._processoptions(sys.warnoptions)  # type: ignore[attr-defined]
+        warnings.filters[:0] = imported  # type: ignore[index]
+        warnings._filters_mutated()  # type: ignore[attr-defined]
+
+
+def end(code: int) -> NoReturn:
+    """Do all that an interpreter does at its end, except to take every module apart, which copies them."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except (OSError, ValueError):  # it has words and a code of its own for that
+        sys.exit(code)
+    os._exit(code)
 
 
 # -- the tests' side ---------------------------------------------------------------------------------------
@@ -139,7 +210,7 @@ class Nursery:
             self.keeper = subprocess.Popen(
                 [sys.executable, __file__, str(other.fileno())],
                 pass_fds=[other.fileno()],
-                env=dict(environment),
+                env={name: value for name, value in environment.items() if name != LATER},
                 start_new_session=True,  # Ctrl-C is for the tests
             )
         assert self.line.recv(16) == b"ready"
@@ -153,7 +224,7 @@ class Nursery:
         *,
         terminal: bool = False,
     ) -> int:
-        """Run a module with arguments; the id of the new process, a child of this one."""
+        """Run Python with these arguments; the id of the new process, a child of this one."""
         job = {
             "arguments": arguments,
             "environment": environment,
@@ -182,7 +253,8 @@ NURSERIES: dict[frozenset[tuple[str, str]], Nursery] = {}
 
 def nursery_for(environment: Mapping[str, str]) -> Nursery:
     """The process that forks for starts in this environment."""
-    found = frozenset((name, value) for name, value in environment.items() if name.startswith(AT_START))
+    early = {name: value for name, value in environment.items() if name != LATER}
+    found = frozenset((name, value) for name, value in early.items() if name.startswith(AT_START))
     if found not in NURSERIES:
         NURSERIES[found] = Nursery(environment)
     return NURSERIES[found]

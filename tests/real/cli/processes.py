@@ -21,7 +21,8 @@ from wakeloop.cli.commands.app import app
 TAKES_IT = (  # the first terminal that a session opens is its own: Ctrl-C arrives as a signal
     "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
 )
-COMMAND = [sys.executable, "-m", "wakeloop.cli.commands.app"]
+PROGRAM = ["-m", "wakeloop.cli.commands.app"]  # what Python is given
+COMMAND = [sys.executable, *PROGRAM]
 
 
 ANEW: set[tuple[str, ...]] = set()  # tests, and the commands that they have started in a new interpreter
@@ -40,6 +41,24 @@ def forks(command: Sequence[str]) -> bool:
         ANEW.add(start)
         return False
     return True
+
+
+def start_python(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+    """Start Python, with `-m MODULE …`, `-c CODE …` or `FILE …`; where it is a fork, the imports are made."""
+    first, *more = map(os.fspath, arguments)
+    env = {**os.environ, **options.pop("env", {})}
+    options |= {"text": True, "env": env}
+    if forks([first]):
+        return Forked(nursery_for(env), [first, *more], **options)
+    return subprocess.Popen([sys.executable, first, *more], **options)
+
+
+def run_python(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run Python until it ends, with `COMMAND` for example; its output is kept where none is named."""
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    with start_python(*arguments, **options) as process:
+        out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
 class Shell:
@@ -66,7 +85,7 @@ class Shell:
         if terminal is not None:
             options |= dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
         if forks(args):
-            return Forked(nursery_for(env), [*COMMAND[2:], *args], terminal=terminal is not None, **options)
+            return Forked(nursery_for(env), [*PROGRAM, *args], terminal=terminal is not None, **options)
         command = COMMAND if terminal is None else [sys.executable, "-c", TAKES_IT, *COMMAND]
         return subprocess.Popen([*command, *args], start_new_session=terminal is not None, **options)
 

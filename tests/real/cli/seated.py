@@ -10,7 +10,7 @@ from typing import Any
 
 import pexpect
 from nursery import nursery_for
-from processes import COMMAND, Shell, forks
+from processes import COMMAND, PROGRAM, Shell, forks
 from ptyprocess import PtyProcess
 
 
@@ -18,8 +18,8 @@ class Seat(pexpect.spawn):  # type: ignore[type-arg,unused-ignore]
     """A process that pexpect has started, here one of the nursery's."""
 
     def _spawnpty(self, args: Sequence[bytes], **given: Any) -> Any:
-        arguments = [os.fsdecode(word) for word in args[2:]]  # behind the interpreter and `-m`
-        if not forks(arguments[1:]):
+        arguments = [os.fsdecode(word) for word in args[1:]]
+        if not forks(arguments[len(PROGRAM) :]):
             return super()._spawnpty(args, **given)
         ours, theirs = pty.openpty()
         seat = PtyProcess(0, ours)

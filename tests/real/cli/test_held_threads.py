@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from processes import wakeloop
+from processes import run_python, wakeloop
 
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.store import DatabaseFile, Store, open_to_read, open_to_write
@@ -29,9 +28,8 @@ def database(tmp_path: Path) -> DatabaseFile:
 
 def taken(database: DatabaseFile, *names: str) -> list[str]:
     """Which of the threads another process finds taken."""
-    seen = subprocess.run(
-        [sys.executable, "-c", LOOKS, str(database.path), *names], capture_output=True, text=True, check=True
-    )
+    seen = run_python("-c", LOOKS, database.path, *names)
+    assert seen.returncode == 0, seen.stderr
     return seen.stdout.split()
 
 

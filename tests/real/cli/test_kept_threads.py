@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from chat_server import Reply
-from processes import COMMAND, Shell, until, wakeloop
+from processes import COMMAND, PROGRAM, Shell, run_python, until, wakeloop
 
 from wakeloop import create_todo_agent
 from wakeloop.cli import thread_rows
@@ -235,8 +235,8 @@ def test_a_thread_has_one_row_at_80_and_two_at_40(
 
 def states() -> list[str]:
     """The state of the one thread, as another process sees it."""
-    ran = subprocess.run([*COMMAND, "threads", "--json"], capture_output=True, text=True, check=True)
-    shown = subprocess.run([*COMMAND, "show", "broken"], capture_output=True, text=True, check=True)
+    ran = run_python(*PROGRAM, "threads", "--json")
+    shown = run_python(*PROGRAM, "show", "broken")
     return [json.loads(ran.stdout)[0]["state"], shown.stdout.splitlines()[1].split(", ")[0]]
 
 
@@ -279,7 +279,7 @@ def test_threads_are_removed_whole_or_not_at_all(db: Path) -> None:
     assert wakeloop("rm", "t-1", "nobody")[0] == 2
     assert rows(db, "t-1") > 2
     with open_to_write(DatabaseFile(db, named=True)) as store, store.hold("t-1"):
-        ran = subprocess.run([*COMMAND, "rm", "t-1"], capture_output=True, text=True, check=False)
+        ran = run_python(*PROGRAM, "rm", "t-1")
         assert (ran.returncode, ran.stderr[:51]) == (
             1,
             "wakeloop: Another process is using the thread 't-1'",
@@ -456,7 +456,7 @@ def test_the_output_is_written_on_and_not_replaced(db: Path, tmp_path: Path, com
     kept = tmp_path / "kept"
     kept.write_text("before\n")
     with kept.open("a") as out:
-        ran = subprocess.run([*COMMAND, command, "-o", "-"], stdout=out, cwd=tmp_path, check=False)
+        ran = run_python(*PROGRAM, command, "-o", "-", stdout=out, cwd=tmp_path)
     told = wakeloop(command, "-o", "-")[1]
     made = re.compile(r"Made [^<]+ from")  # a minute may pass
     assert (ran.returncode, made.sub("", kept.read_text())) == (0, f"before\n{made.sub('', told)}")
@@ -510,10 +510,7 @@ def test_a_full_database_is_reported_as_a_full_disk(shell: Shell, serve: Any) ->
         "from wakeloop.cli.commands.app import main\n"
         "main()\n"
     )
-    command = [sys.executable, "-c", code, "resume", "t", "again " * 20_000]
-    ran = subprocess.run(
-        command, env=shell.env, cwd=shell.folder, capture_output=True, text=True, check=False
-    )
+    ran = run_python("-c", code, "resume", "t", "again " * 20_000, env=shell.env, cwd=shell.folder)
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[:2] == [
         "The database cannot be used: its disk is full. Trying again.",
@@ -572,8 +569,8 @@ def test_on_a_full_disk_a_thread_is_still_looked_at(db: Path) -> None:
     writes = [["todo", "t", "add", "x"], ["rm", "t"], ["rename", "t", "u"], ["demo", "."], ["ps"]]
     (db.parent / "a.md").write_text("# A\n")
     before = [[*wakeloop(*words)] for words in looks]
-    command = [sys.executable, "-c", IN_A_FULL_FOLDER, json.dumps(looks + writes)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=db.parent)
+    ran = run_python("-c", IN_A_FULL_FOLDER, json.dumps(looks + writes), cwd=db.parent)
+    assert (ran.returncode, ran.stderr) == (0, "")
     told = [*map(json.loads, ran.stdout.splitlines())]
     assert [without_minute(look) for look in told[: len(looks)]] == [without_minute(look) for look in before]
     full = f"wakeloop: The disk that holds the database {str(db)!r} is full: free some space, then resume.\n"

@@ -108,7 +108,7 @@ NAP = Reply(calls=[("slow", {"seconds": 2})])
 @pytest.mark.parametrize(
     ("number", "code", "then", "env"),
     [
-        (signal.SIGINT, 130, SLEEP, {}),
+        pytest.param(signal.SIGINT, 130, SLEEP, {}, marks=pytest.mark.large),
         (
             signal.SIGINT,
             130,

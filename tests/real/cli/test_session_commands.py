@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 from chat_server import Reply, Server
-from processes import COMMAND, Shell, wakeloop
+from processes import PROGRAM, Shell, run_python, start_python, wakeloop
 from processes import until as until_it
 
 from wakeloop.cli.sessions.storage import SessionStorage
@@ -103,7 +103,7 @@ class World:
         self.shell = Shell(folder / "root", folder / "threads.sqlite")
         own = {"WAKELOOP_CONFIG": str(self.config), "XDG_DATA_HOME": str(folder / "data")}
         self.db = db or str(self.shell.db)
-        others = ("LANG", "WAKELOOP_", "PYTHONWARNINGS")  # a model's client is closed by the process's end
+        others = ("LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "WAKELOOP_", "PYTHONWARNINGS")
         clean = {k: v for k, v in self.shell.env.items() if not k.startswith(others)}
         self.shell.env = {**clean, **own, "WAKELOOP_DB": self.db}
         self.servers: list[subprocess.Popen[str]] = []
@@ -208,16 +208,7 @@ def test_a_job_sent_from_elsewhere_settles(shared: World) -> None:
 
 def test_send_says_in_a_terminal_that_it_waits(shared: World) -> None:
     ours, theirs = pty.openpty()
-    command = [*COMMAND, "send", "told", "hello", "--wait"]
-    ran = subprocess.run(
-        command,
-        env=shared.shell.env,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    ran = run_python(*PROGRAM, "send", "told", "hello", "--wait", env=shared.shell.env, stderr=theirs)
     os.close(theirs)
     assert (ran.stdout, os.read(ours, 1000)) == ("m: hello\n", "Waiting for the run of told …\r\n".encode())
     os.close(ours)
@@ -439,13 +430,9 @@ def test_a_request_that_nobody_answers_is_cut_off_by_a_drain(world: World) -> No
     quick = "import wakeloop.cli.sessions.serve as s; s.GRACE = 0"
     code = f"{quick}; from wakeloop.cli.commands.app import main; main()"
     args = ["serve", "--model", "m", "--base-url", world.model.url]
-    server = subprocess.Popen(
-        [sys.executable, "-c", code, *args],
-        env=world.shell.env,
-        cwd=world.shell.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    pipe = subprocess.PIPE
+    server = start_python(
+        "-c", code, *args, env=world.shell.env, cwd=world.shell.folder, stdout=pipe, stderr=pipe
     )
     world.servers.append(server)
     assert world.here("send", "job", "hold")[0] == 0

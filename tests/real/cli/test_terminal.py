@@ -25,7 +25,7 @@ class Terminal:
 
     def __init__(self, shell: Shell, *args: str) -> None:
         self.ours, theirs = pty.openpty()
-        env = {"TERM": "xterm", "COLUMNS": "80", "LINES": "24", "PYTHONIOENCODING": "utf-8"}
+        env = {"TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
         self.process = shell.start(*args, terminal=theirs, env=env)
         os.close(theirs)
         self.raw = ""

@@ -77,27 +77,34 @@ def test_c84_what_the_next_start_runs_is_not_written(shell: Shell, folder: Path,
     ).exists()
 
 
-@pytest.mark.parametrize("name", ["mine.py", "inner/near.py", "check.py", "goal.sh", "mcp.json"])
+DOORS = [["resume", "t", "more"], ["run", "more", "--thread", "t"], ["chat", "--thread", "t"]]
+
+
+@pytest.mark.parametrize("bound", [1, 3])
 def test_c84_a_changed_file_is_not_used_without_a_word(
-    shell: Shell, folder: Path, serve: Any, name: str
+    shell: Shell, folder: Path, serve: Any, bound: int
 ) -> None:
-    server = serve(*[BYE] * 9)
+    """Each file at so many doors."""
+    server = serve(*[BYE] * 99)
     assert shell("run", "go", "--thread", "t", *options(server.url)).returncode == 0
     assert shell("resume", "t", "again").returncode == 0  # nothing has changed
-    (folder / name).write_text((folder / name).read_text() + "\n")
-    doors = [["resume", "t", "more"], ["run", "more", "--thread", "t"], ["chat", "--thread", "t"]]
-    told = (
-        f"wakeloop: Files that start code have changed since their last use: {folder / name}. Check them, "
-        "then pass --trust.\n"
-    )
-    for words in doors:
-        refused = shell(*words, typed="")
-        assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", told)
+    for number, name in enumerate(["mine.py", "inner/near.py", "check.py", "goal.sh", "mcp.json"]):
+        (folder / name).write_text((folder / name).read_text() + "\n")
+        doors = [DOORS[(number + place) % len(DOORS)] for place in range(bound)]
+        told = (
+            f"wakeloop: Files that start code have changed since their last use: {folder / name}. Check "
+            "them, then pass --trust.\n"
+        )
+        for words in doors:
+            refused = shell(*words, typed="")
+            assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", told)
+        asked = len(server.requests)
+        for words in doors:
+            assert shell(*words, "--trust", typed="more\n").returncode == 0
+        assert len(server.requests) == asked + bound
     asked = len(server.requests)
-    for words in doors:
-        assert shell(*words, "--trust", typed="").returncode == 0
-    assert shell("resume", "t", "again").returncode == 0  # the change is known by now
-    assert len(server.requests) == asked + 3
+    assert shell("resume", "t", "again").returncode == 0  # the changes are known by now
+    assert len(server.requests) == asked + 1
 
 
 def test_c84_at_a_terminal_the_difference_is_shown_and_decided(

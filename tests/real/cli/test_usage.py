@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import wakeloop
+from processes import run_python, wakeloop
 
 from wakeloop.cli.store import DatabaseFile, open_to_write
 
@@ -93,8 +93,7 @@ def test_wrong_usage_is_one_sentence(db: Path, args: list[str], code: int, says:
     ],
 )
 def test_a_wrong_command_line_says_what_was_meant(db: Path, args: list[str], says: str) -> None:
-    program = [sys.executable, "-m", "wakeloop", *args]
-    done = subprocess.run(program, check=False, capture_output=True, text=True, timeout=60)
+    done = run_python("-m", "wakeloop", *args)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1].endswith(says)
 

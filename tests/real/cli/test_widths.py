@@ -151,7 +151,7 @@ def told(folder: Path, columns: int) -> dict[str, str]:
     }
     words = json.dumps(COMMANDS)
     if sys.platform.startswith("linux") and not Level.whole():
-        process: Any = Forked(nursery_for(env), ["every", words], **streams)
+        process: Any = Forked(nursery_for(env), ["-m", "every", words], **streams)
     else:
         process = subprocess.Popen([sys.executable, "every.py", words], **streams)
     os.close(theirs)
@@ -207,7 +207,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return said
 
 
-@pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.parametrize("columns", [40, pytest.param(80, marks=pytest.mark.large), 120])
 def test_no_command_breaks_a_line_in_a_word(
     tmp_path_factory: pytest.TempPathFactory, columns: int, unbroken: dict[str, str]
 ) -> None:

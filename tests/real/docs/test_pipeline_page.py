@@ -50,7 +50,7 @@ def started(folder: Path, env: dict[str, str], words: list[str]) -> subprocess.P
     }
     options = {"cwd": folder, "env": env, "text": True, **pipes}
     if sys.platform.startswith("linux") and not Level.whole():
-        return Forked(nursery_for(env), ["pipeline", *words], **options)
+        return Forked(nursery_for(env), ["-m", "pipeline", *words], **options)
     return subprocess.Popen([sys.executable, "pipeline.py", *words], **options)
 
 

@@ -7,6 +7,7 @@ thread for each kind, in the engine's and in the package's own every column that
 from __future__ import annotations
 
 import base64
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ import sqlalchemy as sa
 from dbos import DBOSClient, Serializer
 from langchain_core.tools import tool
 from langgraph.types import interrupt
+from levels import Level
+from processes import Shell, shell
 from typer.testing import CliRunner
 from waiting import until
 
@@ -34,9 +38,9 @@ from wakeloop.sessions.dbos import DbosHost, SessionClient
 from wakeloop.sessions.dbos.database import is_postgres, open_engine
 from wakeloop.testing import ScriptedModel, calls, says
 
+__all__ = ["shell"]
 pytestmark = pytest.mark.timeout(300)
 
-COMMAND = [sys.executable, "-m", "wakeloop.cli.commands.app"]
 KINDS = ("pickle", "msgpack", "json")
 VALUES = {"inputs", "output", "error", "message", "value", "context", "request"}  # of the engine's tables
 OWN = {"event", "run", "error", "text", "cron", "due", "spec", "request", "since"}
@@ -222,47 +226,58 @@ def closing_engine(engine: sa.Engine) -> Any:
 # -- every command ------------------------------------------------------------------------------------------
 
 
-def commands(db: str, kinds: Sequence[str]) -> Iterator[list[str]]:
+def commands(db: str, kinds: Sequence[str], share: int) -> Iterator[list[str]]:
+    """Each command, over each thread; or over one thread of so many, in turn."""
     yield from (["ps"], ["ps", "--json"], ["cron", "list"], ["drain", "--timeout", "0"])
     yield ["cron", "add", "new", "0 0 29 2 *", "x"]
-    for table in tables_of(db):
-        for kind in kinds:
-            name = thread_of(table, kind)
-            yield ["send", name, "yes"]
-            if is_postgres(db):
-                continue
-            yield ["show", name, "--history", "--json"]
-            yield ["todo", name, "list"]
-            yield ["todo", name, "add", "x"]
-            yield ["resume", name, "yes"]
-            yield ["resume", name]
-            yield [
-                "run",
-                "more",
-                "--thread",
-                name,
-                "--model",
-                "openai:m",
-                "--base-url",
-                "http://127.0.0.1:9/v1",
-            ]
-            yield ["chat", "--thread", name, "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
-            yield ["config", "--thread", name]
+    for (number, table), (place, kind) in product(enumerate(tables_of(db)), enumerate(kinds)):
+        each = list(over_a_thread(thread_of(table, kind)))[: 1 if is_postgres(db) else None]
+        yield from (command for turn, command in enumerate(each) if (number + place + turn) % share == 0)
     if not is_postgres(db):
         yield from (["threads"], ["threads", "--all", "--json"], ["config"], ["graph"])
 
 
-def all_through(db: str, trap: Trap, *kinds: str) -> None:
-    """Run each command, in a process of its own where LangGraph's default holds; all faults are in words."""
-    env = loose() | {"PYTHONPATH": str(Path(__file__).parents[2])}  # this file imports from tests/
-    done = subprocess.run([sys.executable, __file__, db, str(trap.folder), *kinds], env=env, check=False,
-                          capture_output=True, text=True, timeout=240)  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+def over_a_thread(name: str) -> Iterator[list[str]]:
+    model = ["--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
+    yield ["send", name, "yes"]
+    yield ["show", name, "--history", "--json"]
+    yield ["todo", name, "list"]
+    yield ["todo", name, "add", "x"]
+    yield ["resume", name, "yes"]
+    yield ["resume", name]
+    yield ["run", "more", "--thread", name, *model]
+    yield ["chat", "--thread", name, *model]
+    yield ["config", "--thread", name]
 
 
-def one_by_one(db: str, folder: Path, *kinds: str) -> Iterator[str]:
+class Runner:
+    """A process that runs the commands, in which LangGraph's default holds."""
+
+    def __init__(self, db: str, trap: Trap, share: int) -> None:
+        env = loose() | {"PYTHONPATH": os.pathsep.join(sys.path)}  # this file imports helpers
+        self.share = share
+        line, pipe = [sys.executable, __file__, db, str(trap.folder)], subprocess.PIPE
+        self.process = subprocess.Popen(line, env=env, stdin=pipe, stdout=pipe, text=True)
+
+    def run_all(self, *kinds: str) -> None:
+        """Run each command; all faults are in words."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps([self.share, *kinds]), file=self.process.stdin, flush=True)
+        assert json.loads(self.process.stdout.readline()) == []
+
+
+@pytest.fixture
+def runner(db: str, trap: Trap) -> Iterator[Runner]:
+    """In the full matrix each command meets each thread."""
+    runner = Runner(db, trap, 1 if Level.whole() else 3)
+    yield runner
+    runner.process.communicate(timeout=60)  # its input closes: it ends
+
+
+def one_by_one(db: str, folder: Path, share: int, *kinds: str) -> Iterator[str]:
     """Run each command in this process; what is wrong with it."""
-    for command in commands(db, kinds):
+    for command in commands(db, kinds, share):
         named = [] if command == ["graph"] else ["--db", db]
         done = CliRunner().invoke(app, [*command, *named], input="yes\n/exit\n")
         if done.exception is not None and not isinstance(done.exception, SystemExit):
@@ -272,14 +287,9 @@ def one_by_one(db: str, folder: Path, *kinds: str) -> Iterator[str]:
             return
 
 
-def serve_over_damaged_rows(db: str, trap: Trap, folder: Path) -> None:
+def serve_over_damaged_rows(shell: Shell, db: str, trap: Trap) -> None:
     """Serve in a process of its own, and spoil the engine's rows once more while it is up."""
-    line = [*COMMAND, "serve", "--db", db, "--demo", str(folder)]
-    pipe = subprocess.PIPE
-    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(
-        line, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=env
-    ) as server:
+    with shell.start("serve", "--db", db, "--demo", str(shell.folder)) as server:
         assert server.stdout is not None
         if server.stdout.readline().startswith("Serving"):  # it may refuse, in a sentence
             time.sleep(1)
@@ -290,21 +300,24 @@ def serve_over_damaged_rows(db: str, trap: Trap, folder: Path) -> None:
     assert trap.sprung == [], complaints
 
 
+@pytest.fixture
+def trap(tmp_path: Path) -> Trap:
+    return Trap(tmp_path / "trap")
+
+
 @pytest.mark.slow
-def test_no_command_runs_a_row(db: str, tmp_path: Path) -> None:
-    trap, folder = Trap(tmp_path / "trap"), tmp_path / "folder"
-    folder.mkdir()
+def test_no_command_runs_a_row(db: str, trap: Trap, runner: Runner, shell: Shell) -> None:
     spoil_threads(db, trap, "msgpack")
-    all_through(db, trap)  # what reads all threads meets no other fault before these
+    runner.run_all()  # what reads all threads meets no other fault before these
     spoil_threads(db, trap, *KINDS)
     spoiled = spoil_engine(SessionStorage(db).url, trap)
     assert spoiled >= {"workflow_status", "operation_outputs", "notifications", "workflow_events", "streams"}
-    all_through(db, trap, *KINDS)
-    serve_over_damaged_rows(db, trap, folder)
+    runner.run_all(*KINDS)
+    serve_over_damaged_rows(shell, db, trap)
     spoil_engine(SessionStorage(db).url, trap)
     spoil_own(db, trap)
-    all_through(db, trap, KINDS[0])
-    serve_over_damaged_rows(db, trap, folder)
+    runner.run_all(KINDS[0])
+    serve_over_damaged_rows(shell, db, trap)
 
 
 def test_the_traps_would_have_sprung(tmp_path: Path) -> None:
@@ -363,5 +376,6 @@ def test_every_reader_of_the_engine_refuses_a_pickle(tmp_path: Path) -> None:
 
 
 if __name__ == "__main__":
-    for fault in one_by_one(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]):
-        print(fault)
+    for line in sys.stdin:
+        faults = list(one_by_one(sys.argv[1], Path(sys.argv[2]), *json.loads(line)))
+        print(json.dumps(faults), flush=True)

@@ -2,12 +2,11 @@
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import PROGRAM, run_python
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.final_state import to_json_line
@@ -87,10 +86,7 @@ def db(tmp_path: Path) -> Path:
     ids=ascii,
 )
 def test_no_command_writes_what_a_terminal_obeys(db: Path, command: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "wakeloop.cli.commands.app", *command, "--db", str(db)],
-        capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    done = run_python(*PROGRAM, *command, "--db", db)
     assert not OBEYED & set(done.stdout + done.stderr)
     assert "Traceback" not in done.stderr
     assert done.stdout + done.stderr
@@ -98,10 +94,8 @@ def test_no_command_writes_what_a_terminal_obeys(db: Path, command: list[str]) -
 
 @pytest.mark.parametrize("command", [["threads"], ["show", "t", "--history"], ["config", "--thread", "t"]])
 def test_json_is_valid_and_escaped(db: Path, command: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "wakeloop.cli.commands.app", *command, "--json", "--db", str(db)],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+    done = run_python(*PROGRAM, *command, "--json", "--db", db)
+    assert done.returncode == 0, done.stderr
     json.loads(done.stdout, parse_constant=pytest.fail)
     assert set(done.stdout) <= {chr(code) for code in range(32, 127)} | {"\n"}
     assert done.stdout.count("\n") == 1

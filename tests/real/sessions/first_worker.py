@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from contextlib import ExitStack
 from typing import Any
 
@@ -31,4 +32,5 @@ def main(url: str) -> None:
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("error")
     main(sys.argv[1])

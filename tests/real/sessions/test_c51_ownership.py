@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from processes import start_python
 from test_outage import hosted, patiently, throw_out
 from waiting import until
 
@@ -276,12 +276,12 @@ def test_c51_a_cut_in_a_tool_under_two_workers_doubles_nothing(postgres: str, tm
         return f"{n} done"
 
     log = tmp_path / "elsewhere"
-    idle = [sys.executable, str(Path(__file__).with_name("idle_worker.py")), postgres, str(log)]
+    idle, pipe = Path(__file__).with_name("idle_worker.py"), subprocess.PIPE
     model = ScriptedModel([*(calls(("work", {"n": n})) for n in range(3)), says("all done")])
     with hosted(postgres, model, work) as host:
         host.send("main", {"kind": "human", "text": "go"})
         until(lambda: ran)
-        with subprocess.Popen(idle, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        with start_python(idle, postgres, str(log), stdin=pipe, stdout=pipe) as other:
             assert other.stdout is not None
             assert other.stdout.readline() == "up\n"
             both.set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -14,6 +13,7 @@ import pytest
 from chat_server import Reply, Server
 from langgraph.checkpoint.memory import InMemorySaver
 from limited_worker import open_saver
+from processes import start_python
 from waiting import until
 
 from wakeloop import create_todo_agent, hold_thread, wait
@@ -64,8 +64,7 @@ def test_work_that_does_not_come_is_said_once_but_no_clock_moves_a_hold(url: str
 @contextmanager
 def worker(database: str, server: Server) -> Iterator[subprocess.Popen[str]]:
     """A worker that is killed at the end."""
-    command = [sys.executable, str(WORKER), database, server.url]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with start_python(WORKER, database, server.url, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "up\n"

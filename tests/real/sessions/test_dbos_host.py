@@ -178,21 +178,14 @@ def test_drain_is_asked_for_from_outside(url: str, saver: SqliteSaver) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_killed_workers_lose_and_repeat_nothing() -> None:
+@pytest.mark.parametrize("bound", [1, 4])
+def test_killed_workers_lose_and_repeat_nothing(bound: int) -> None:
     script = Path(__file__).parents[3] / "benchmarks" / "session_kills.py"
-    command = [
-        sys.executable,
-        str(script),
-        "--threads",
-        "8",
-        "--events",
-        "120",
-        "--workers",
-        "2",
-        "--kills",
-        "4",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+    many = {"threads": 2 * bound, "events": 30 * bound, "workers": 2, "kills": bound}
+    options = [part for name, number in many.items() for part in (f"--{name}", str(number))]
+    done = subprocess.run(
+        [sys.executable, str(script), *options], capture_output=True, text=True, check=False, timeout=280
+    )
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert {key: figures[key] for key in ("lost", "repeated", "out of order")} == {

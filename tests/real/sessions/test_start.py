@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -11,18 +10,19 @@ from pathlib import Path
 import psycopg
 import pytest
 from langgraph.checkpoint.postgres import PostgresSaver
+from processes import start_python
 
 from wakeloop import create_todo_agent
 from wakeloop.sessions.dbos import SessionClient
 from wakeloop.testing import ScriptedModel
 
-WORKER = [sys.executable, "-W", "error", str(Path(__file__).with_name("first_worker.py"))]
+WORKER = Path(__file__).with_name("first_worker.py")
 
 
 @contextmanager
 def begun(url: str) -> Iterator[subprocess.Popen[str]]:
     pipe = subprocess.PIPE
-    with subprocess.Popen([*WORKER, url], stdin=pipe, stdout=pipe, stderr=pipe, text=True) as worker:
+    with start_python(WORKER, url, stdin=pipe, stdout=pipe, stderr=pipe) as worker:
         yield worker
 
 
