@@ -14,7 +14,7 @@ GO: Any = {"messages": [("user", "go")]}
 
 def test_heads_of_many_kinds_at_once() -> None:
     """The memory of system prompts is bounded and shared: no thread may find another's, or none."""
-    agent_model = ScriptedModel([lambda request: str(request[0].content).split("\n")[0]] * 600)
+    agent_model = ScriptedModel([lambda request: str(request[0].content).split("\n")[0]] * 300)
     agent = create_todo_agent(agent_model)
 
     def run(number: int) -> bool:
@@ -22,7 +22,7 @@ def test_heads_of_many_kinds_at_once() -> None:
         return answer_of(out) == f"head {number}"
 
     with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(run, [n % 150 for n in range(600)]))
+        assert all(pool.map(run, [n % 150 for n in range(300)]))
     agent_model.assert_done()
 
 

@@ -30,6 +30,7 @@ def worst(monkeypatch: pytest.MonkeyPatch) -> Any:
     return worst_texts
 
 
+@pytest.mark.large
 def test_every_pattern_of_the_package_is_found(worst: Any) -> None:
     trees = [ast.parse(file.read_text(encoding="utf-8")) for file in HOUSE.rglob("*.py")]
     calls = [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Call)]
