@@ -14,6 +14,7 @@ says how many:
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 import sys
 from collections import Counter, defaultdict
@@ -34,6 +35,7 @@ PATHS = {"rig", "kept", "bare", "quick", "way", "door", "streaming"}  # what is 
 GROUPS = {"engine": {"sync", "async"}}  # of these one, and one of the others
 BOUND = "bound"  # an argument of two values: the one that is enough, and the large one
 SHELLS = {"shell", "world", "shared"}  # fixtures that start the command
+STARTS = {"Shell", "World", "run_python", "start_python"}  # and what else does, in a test or its helper
 ENOUGH = 16  # combinations of which the smallest covers are searched for
 
 
@@ -149,11 +151,24 @@ def stays(item: pytest.Item) -> bool:
 
 
 def is_forked(item: Any) -> bool:
-    """Whether it starts the command, in new interpreters in the full matrix: one row of a test will do."""
-    code = getattr(getattr(item, "function", None), "__code__", None)
-    return bool(SHELLS & {*getattr(item, "fixturenames", ())}) or bool(
-        {"Shell", "World"} & {*getattr(code, "co_names", ())}
-    )
+    """Whether it starts Python, in new interpreters in the full matrix: one row of a test will do."""
+    function = getattr(item, "function", None)
+    used = names_in(function)
+    helpers = getattr(function, "__globals__", {})
+    used |= {name for helper in used for name in names_in(helpers.get(helper))}
+    return bool(SHELLS & {*getattr(item, "fixturenames", ())} or STARTS & used)
+
+
+def names_in(function: Any) -> set[str]:
+    """What the code of a function names, with the functions and comprehensions in it."""
+    if not inspect.isfunction(function):
+        return set()
+    names, codes = set[str](), [inspect.unwrap(function).__code__]
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes += [inner for inner in code.co_consts if inspect.iscode(inner)]
+    return names
 
 
 def cover(row: Sequence[Any], axes: Sequence[str], number: int) -> Sequence[int]:

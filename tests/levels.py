@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,15 +37,6 @@ class Level:
 def every_third(values: range) -> range:
     """All of them with the largest bounds, otherwise one of three: odd and even ones alike."""
     return values if Level.whole() else values[::3]
-
-
-def few(table: Iterable[str], *enough: str) -> list[Any]:
-    """The names in a table of expensive rows: these are enough, the others are for the full matrix."""
-    import pytest
-
-    names = list(table)
-    assert {*enough} <= {*names}
-    return [name if name in enough else pytest.param(name, marks=pytest.mark.large) for name in names]
 
 
 def examples(number: int, **more: Any) -> settings:

@@ -126,23 +126,25 @@ def test_the_larger_bound_is_for_the_full_matrix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fixtures", "names", "row", "again"),
+    ("fixtures", "code", "row", "again"),
     [
-        (["tmp_path", "shell"], (), None, True),
-        (["world"], (), {"name": 0, "other": 0}, True),
-        (["shared"], (), {"name": 0, "other": 1}, False),
-        ([], ("Shell", "closing"), None, True),
-        (["tmp_path", "db"], ("wakeloop",), None, False),
+        (["tmp_path", "shell"], "None", None, True),
+        (["world"], "None", {"name": 0, "other": 0}, True),
+        (["shared"], "None", {"name": 0, "other": 1}, False),
+        ([], "closing(Shell())", None, True),
+        ([], "[helper(number) for number in range(4)]", None, True),
+        (["tmp_path", "db"], "wakeloop()", None, False),
     ],
 )
 def test_the_rest_starts_the_command_anew_where_a_test_starts_it(
-    monkeypatch: pytest.MonkeyPatch, fixtures: list[str], names: tuple[str, ...], row: Any, again: bool
+    monkeypatch: pytest.MonkeyPatch, fixtures: list[str], code: str, row: Any, again: bool
 ) -> None:
     monkeypatch.setattr(Level, "name", "rest")
-    code = SimpleNamespace(co_names=names)
+    known: dict[str, Any] = {}
+    exec(f"def helper(n): start_python()\ndef test(): {code}", known)
     item: Any = SimpleNamespace(
         fixturenames=fixtures,
-        function=SimpleNamespace(__code__=code),
+        function=known["test"],
         callspec=row and SimpleNamespace(indices=row),
         get_closest_marker=lambda _: None,
     )

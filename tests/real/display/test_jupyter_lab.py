@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason=WITHOUT),
     pytest.mark.loopback,
     pytest.mark.slow,
+    pytest.mark.large,
 ]
 OUTPUTS = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-OutputArea-output"
 ENDED = """\
