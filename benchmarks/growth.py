@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import math
 import sqlite3
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from cProfile import Profile
 from functools import partial
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 from parts.agents import OURS, arun, config, run
@@ -28,7 +33,7 @@ from parts.places import new_file, sqlite
 
 import wakeloop
 from wakeloop import create_todo_agent, preset
-from wakeloop.display import thread_report
+from wakeloop.display import TodoPanel, thread_report
 
 PACKAGE = str(Path(wakeloop.__file__).parent)
 UNBOUNDED = {"max_items": None, "max_requests": None, "max_idle_rounds": 0}
@@ -194,6 +199,41 @@ def report(n: int) -> Measured:
     yield lambda: thread_report(graph, config("1"))
 
 
+@contextmanager
+def panel(n: int) -> Measured:
+    """One redraw of a notebook's panel, after an item of n has changed."""
+    todos = listed(n)
+    with notebook():
+        shown = TodoPanel(OUR.graph(n), config("1"))
+        shown.feed("values", {"todos": todos})
+        changed = [{**todos[0], "status": "completed"}, *todos[1:]]
+        yield lambda: shown.feed("values", {"todos": changed})
+
+
+@contextmanager
+def panel_of_tokens(n: int) -> Measured:
+    """One redraw of the same panel while a reply streams in, and the list stays."""
+    with notebook():
+        shown = TodoPanel(OUR.graph(n), config("1"), clock=itertools.count().__next__)
+        shown.feed("values", {"todos": listed(n)})
+        yield lambda: shown.feed("messages", (AIMessageChunk("a word"), {}))
+
+
+def listed(n: int) -> list[dict[str, Any]]:
+    """A list of n open items."""
+    return [{"id": i, "content": f"item {i}", "status": "pending"} for i in range(1, n + 1)]
+
+
+@contextmanager
+def notebook() -> Iterator[None]:
+    """Stand in for IPython in a kernel, as far as a panel sees it."""
+    module: Any = ModuleType("IPython.display")
+    module.display = lambda *_, **__: SimpleNamespace(update=lambda *_, **__: None)
+    module.get_ipython = lambda: SimpleNamespace(kernel=object())
+    with patch.dict(sys.modules, {"IPython": module, "IPython.display": module}):
+        yield
+
+
 AXES: dict[str, tuple[Callable[[int], Any], int]] = {
     "items": (items, 12_800),
     "items, SQLite": (items_on_sqlite, 3_200),
@@ -207,6 +247,8 @@ AXES: dict[str, tuple[Callable[[int], Any], int]] = {
     "rounds before a resume": (history_at_resume, 3_200),
     "nested agents": (nested_agents, 32),
     "rounds of a report": (report, 2_000),
+    "items of a panel, one has changed": (panel, 1_600),
+    "items of a panel, a token": (panel_of_tokens, 1_600),
 }
 
 
@@ -222,7 +264,7 @@ def count(axis: Callable[[int], Any], size: int) -> tuple[int, int]:
     return own, sum(entry.callcount for entry in stats)
 
 
-def exponent(sizes: Sequence[int], counts: Sequence[int]) -> float:
+def exponent(sizes: Sequence[int], counts: Sequence[float]) -> float:
     """The slope of the straight line through the logarithms."""
     x, y = [math.log(size) for size in sizes], [math.log(count) for count in counts]
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
@@ -230,17 +272,61 @@ def exponent(sizes: Sequence[int], counts: Sequence[int]) -> float:
     return above / sum((a - mean_x) ** 2 for a in x)
 
 
+# -- the report in a browser: bytes, and milliseconds of a real clock ------------------------------------
+
+OPENED = """() => {
+  const [paint] = performance.getEntriesByName("first-contentful-paint");
+  const [opened] = performance.getEntriesByType("navigation");
+  return paint && opened.loadEventEnd ? [opened.loadEventEnd, paint.startTime] : null;
+}"""  # both since the page was asked for
+BROWSER = "report in a browser"
+OFTEN = 4  # the least counts, and sizes take turns
+
+
+def open_in_browser(sizes: Sequence[int]) -> Iterator[str]:
+    """Yield a row for the bytes of a report, its load event and its first paint."""
+    sys.path.append(str(Path(__file__).parents[1] / "tests/real/display"))
+    from chromium import PROGRAM, WITHOUT, chromium
+
+    if PROGRAM is None:
+        yield WITHOUT
+        return
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        files = [Path(folder, f"{size}.html") for size in sizes]
+        for size, file in zip(sizes, files, strict=True):
+            with report(size) as rendered:
+                file.write_text(str(rendered()), encoding="utf-8")
+        times: list[list[tuple[float, float]]] = [[] for _ in sizes]
+        for _, (file, taken) in itertools.product(range(OFTEN), zip(files, times, strict=True)):
+            with closing(browser.new_page()) as tab:
+                tab.goto(file.as_uri())
+                taken.append(tab.wait_for_function(OPENED).json_value())
+        figures = {
+            "bytes of a report": [file.stat().st_size for file in files],
+            "ms to its load event": [min(load for load, _ in taken) for taken in times],
+            "ms to its first paint": [min(paint for _, paint in taken) for taken in times],
+        }
+    for name, each in figures.items():
+        ends = f"{each[0]:,.0f} → {each[-1]:,.0f}"
+        yield f"| {name} | {sizes[0]:,} → {sizes[-1]:,} | {ends} | {exponent(sizes, each):.2f} | |"
+
+
 def main() -> None:
     """Print a row for each axis."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("axes", nargs="*", metavar="AXIS", help=f"{'; '.join(AXES)}; without: all")
+    parser.add_argument(
+        "axes", nargs="*", metavar="AXIS", help=f"{'; '.join([*AXES, BROWSER])}; without: all"
+    )
     parser.add_argument("--share", type=float, default=1.0, help="of the sizes (1)")
     options = parser.parse_args()
     print("| axis | sizes | the package's calls | exponent | of all calls |\n|---|--:|--:|--:|--:|")
-    for name in options.axes or AXES:
-        axis, largest = AXES[name]
+    for name in options.axes or [*AXES, BROWSER]:
+        axis, largest = AXES.get(name, AXES["rounds of a report"])
         smallest = max(1, round(largest * options.share / 8))
         sizes = [smallest * part for part in (1, 2, 4, 8)]
+        if name == BROWSER:
+            print(*open_in_browser(sizes), sep="\n", flush=True)
+            continue
         count(axis, sizes[0])  # what is made once
         counted = [count(axis, size) for size in sizes]
         own, every = ([pair[i] for pair in counted] for i in (0, 1))

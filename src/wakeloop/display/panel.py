@@ -78,6 +78,7 @@ class TodoPanel:
         self.running = False
         self._place: Any = None
         self._drawn_at = 0.0
+        self._rendered: tuple[list[Todo], View] = ([], _render_list([]))
 
     def run(self, given: Any, **more: Any) -> str:
         """Run the graph, show the run, and return its answer. `more` is passed to `graph.stream`."""
@@ -204,7 +205,7 @@ class TodoPanel:
             self._place.update(bundle, raw=True)
 
     def __str__(self) -> str:
-        lines = [render_list_text(self.screen.todos), self._status_line()]
+        lines = [self._render_list().text, self._status_line()]
         if self.title:
             lines.insert(0, strip_controls(self.title))
         return "\n".join(lines)
@@ -213,8 +214,7 @@ class TodoPanel:
         printer.text(str(self))
 
     def _repr_html_(self) -> str:
-        todos = self.screen.todos
-        parts = [render_list_html(todos, format_bar(todos)), make_paragraph(self._status_line())]
+        parts = [self._render_list().html, make_paragraph(self._status_line())]
         if self.title:
             parts.insert(0, f"<p><b>{escape_html(strip_controls(self.title))}</b></p>")
         lines = [line for line in self.lines if line.kind != "item"]
@@ -226,11 +226,23 @@ class TodoPanel:
             parts.append(f"<details><summary>{pluralize(len(lines), 'event')}</summary>{log}</details>")
         return "\n".join(["<div>", *parts, "</div>"])
 
+    def _render_list(self) -> View:
+        """Render the list again only if it has changed: tokens redraw the panel ten times a second."""
+        todos = self.screen.todos
+        if self._rendered[0] != todos:
+            self._rendered = (todos, _render_list(todos))
+        return self._rendered[1]
+
     def _format_streamed(self) -> str:
         return redact_text(strip_controls(self.screen.streamed))[-MAX_STREAMED:]
 
     def _status_line(self) -> str:
         return f"At work: {self.screen.summary}" if self.running else self.status
+
+
+def _render_list(todos: list[Todo]) -> View:
+    """Render a list as a table with a bar, and as lines."""
+    return View(render_list_html(todos, format_bar(todos)), render_list_text(todos))
 
 
 def _redact_line(line: Line) -> str:

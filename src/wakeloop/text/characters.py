@@ -81,7 +81,13 @@ def escape_invisible(text: str) -> str:
     >>> escape_invisible("rm" + chr(0x200B))
     'rm\\u200b'
     """
-    return "".join(char if is_visible(char) or char == "\n" else ascii(char)[1:-1] for char in text)
+    lines = []
+    for line in text.split("\n"):
+        if is_visible(line):  # as nearly all are: then no character is looked at alone
+            lines.append(line)
+        else:
+            lines.append("".join(char if is_visible(char) else ascii(char)[1:-1] for char in line))
+    return "\n".join(lines)
 
 
 def quote_path(path: object) -> str:

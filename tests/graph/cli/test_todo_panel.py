@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain_core.messages import AIMessageChunk
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
@@ -167,6 +168,29 @@ def test_what_is_nothing_of_a_thread_is_refused(given: Any) -> None:
 
 
 # -- the panel in a notebook -----------------------------------------------------------------------------
+
+
+def test_a_token_redraws_the_panel_without_its_list(
+    cell: list[list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rendered: list[int] = []
+    whole = panel.render_list_html
+
+    def counted(todos: Any, bar: str = "") -> str:
+        rendered.append(len(todos))
+        return whole(todos, bar)
+
+    monkeypatch.setattr(panel, "render_list_html", counted)
+    shown = TodoPanel(agent_of(), AT, clock=ticking(2 * REDRAW_SECONDS))
+    shown.feed("values", {"todos": DONE})
+    for word in ("a", "b", "c"):
+        shown.feed("messages", (AIMessageChunk(word), {}))
+    assert rendered == [0, 2]
+    assert len(cell[0]) == 4
+    shown.feed("values", {"todos": [DONE[0], {**DONE[1], "reason": "found it"}]})
+    assert rendered == [0, 2, 2]
+    assert "found it" in cell[0][-1]["text/html"]
+    assert "found it" in cell[0][-1]["text/plain"]
 
 
 @pytest.mark.parametrize("door", ["sync", "async"])

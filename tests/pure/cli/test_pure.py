@@ -177,6 +177,7 @@ def test_nothing_that_a_terminal_obeys_is_left() -> None:
     assert clean_line("abcdef", 4) == "abc…"
     assert escape_invisible("rm x\x1b[8m") == "rm x\\x1b[8m"
     assert "\u202e" not in escape_invisible("\u202e")
+    assert escape_invisible("seen\n\nun\u200bseen\r\n") == "seen\n\nun\\u200bseen\\r\n"
     assert strip_controls("\x1b[" + "1" * 5000) == "[" + "1" * 5000
 
 
