@@ -22,7 +22,6 @@ from wakeloop.errors import (
 from wakeloop.loop.gates import ExitCode
 from wakeloop.platform.database_errors import classify_outage, describe_database_error, is_database_error
 from wakeloop.platform.provider_errors import find_status, is_provider_error
-from wakeloop.text.secrets import redact_text
 
 SETTLED, FAILED, USAGE = ExitCode.SETTLED, ExitCode.FAILED, ExitCode.USAGE
 OPEN, WAITING = ExitCode.OPEN, ExitCode.WAITING
@@ -181,6 +180,8 @@ def find_root_cause(error: BaseException) -> BaseException:
 
 def redact(text: str) -> str:
     """Remove passwords in addresses and the values of environment variables that look like secrets."""
+    from wakeloop.text.secrets import redact_text  # compiling its patterns would be a tenth of `--help`
+
     text = redact_text(text)
     values = {value for value in os.environ.values() if len(value) >= MIN_SECRET_LENGTH and value in text}
     if not values:
