@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from parts import crowd, grid, page, plots, reading, rounds, starting, summary, talk, targets
+from parts import crowd, grid, page, plots, pool, reading, rounds, starting, summary, talk, targets
 
 ROOT = Path(__file__).parents[1]
 PARTS: dict[str, Any] = {
@@ -27,6 +27,7 @@ PARTS: dict[str, Any] = {
     "rounds": rounds,
     "starting": starting,
     "crowd": crowd,
+    "pool": pool,
     "talk": talk,
 }
 PACKAGES = ("langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "langchain", "deepagents")

@@ -145,7 +145,7 @@ def test_figures_go_into_their_places_of_a_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["versions", "targets", "grid", "reading", "rounds", "starting", "crowd", "talk"]
+    "name", ["versions", "targets", "grid", "reading", "rounds", "starting", "crowd", "pool", "talk"]
 )
 def test_the_book_has_a_place_for_every_table(name: str, tmp_path: Path) -> None:
     from parts import page
@@ -260,6 +260,15 @@ def test_crowd(tmp_path: Path) -> None:
     assert "| 1,000 threads at once, AsyncSqlite: not complete | ≤ 0 | 0.00 | another size |" in said
 
 
+def test_a_run_in_a_pool_starts_threads_only_to_store(tmp_path: Path) -> None:
+    found, said = figures("pool", tmp_path=tmp_path)
+    started = {(row["agent"], row["saver"], row["way"]): row["started"] for row in found["pool"]}
+    for way in ("in turn", "in a pool"):
+        assert started["wakeloop parley", "none", way] == started["hand", "none", way] == [0]
+        assert started["wakeloop parley", "memory", way] > [0]
+    assert "| memory | as tasks | " in said
+
+
 @pytest.mark.slow
 @pytest.mark.large
 def test_talk(tmp_path: Path) -> None:
@@ -282,7 +291,7 @@ def test_an_unknown_part_is_refused(
     with pytest.raises(SystemExit, match="2"):
         runpy.run_path(str(BENCHMARKS / "bench.py"), run_name="__main__")
     said = capsys.readouterr().err
-    assert "there is no part 'nothing'; there are grid, reading, rounds, starting, crowd, talk" in said
+    assert "there is no part 'nothing'; there are grid, reading, rounds, starting, crowd, pool, talk" in said
 
 
 # -- characters: what is exact -----------------------------------------------------------------------------
