@@ -180,7 +180,7 @@ def find_root_cause(error: BaseException) -> BaseException:
 
 def redact(text: str) -> str:
     """Remove passwords in addresses and the values of environment variables that look like secrets."""
-    from wakeloop.text.secrets import redact_text  # compiling its patterns would be a tenth of `--help`
+    from wakeloop.text.secrets import redact_text  # compiling its patterns would be 7 % of `--help`
 
     text = redact_text(text)
     values = {value for value in os.environ.values() if len(value) >= MIN_SECRET_LENGTH and value in text}
