@@ -33,7 +33,8 @@ def require_thread(store: Store, thread: str | None) -> ThreadRecord:
     if known := store.find(thread) or find_by_prefix(store, thread):
         return known
     name = repr(thread) if is_visible(thread) else ascii(thread)
-    raise usage_error(f"Unknown thread {name} {where}; list them with wakeloop threads.")
+    hint = " A message comes after the thread's id." if " " in thread else ""
+    raise usage_error(f"Unknown thread {name} {where}; list them with wakeloop threads.{hint}")
 
 
 def find_by_prefix(store: Store, prefix: str) -> ThreadRecord | None:

@@ -87,6 +87,8 @@ def _is_malformed(made: object) -> bool:
 
 
 def _with_finish_reason(reason: str | None, fields: dict[str, Any]) -> dict[str, Any]:
+    for name in fields.keys() - AIMessage.model_fields.keys():
+        raise TypeError(f"A reply has no field {name!r}. A call is a tuple: calls(({name!r}, {{…}})).")
     if reason is None:
         return fields
     return {**fields, "response_metadata": {"finish_reason": reason, **fields.get("response_metadata", {})}}

@@ -66,3 +66,9 @@ def test_arguments_are_a_copy() -> None:
 def test_what_is_no_call_is_a_type_error(made: Any) -> None:
     with pytest.raises(TypeError, match=r"\(name, arguments\)"):
         calls(made)
+
+
+def test_a_field_that_no_reply_has_is_refused() -> None:
+    for make in (lambda: calls(todo_write={"items": ["a"]}), lambda: says("x", todo_write={})):
+        with pytest.raises(TypeError, match="A reply has no field 'todo_write'"):
+            make()

@@ -89,6 +89,9 @@ def test_wrong_usage_is_one_sentence(db: Path, args: list[str], code: int, says:
     [
         (["Tidy up"], "To run a request: python -m wakeloop run 'Tidy up'"),
         (["run", "Tidy", "up"], "Got unexpected extra argument(s) (up). Put text with spaces in quotes."),
+        (["chat", "hello"], "extra argument(s) (hello). Type messages at its prompt, or use wakeloop run."),
+        (["run", "x", "--max-wakes", "3"], "No such option: --max-wakes. Use --set max_wake_cycles=N."),
+        (["resume", "a b"], "list them with wakeloop threads. A message comes after the thread's id."),
         (["run", "x", "--output", "yaml"], "'--output': 'yaml' is not one of 'text', 'json', 'stream-json'."),
     ],
 )

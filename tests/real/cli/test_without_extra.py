@@ -24,3 +24,10 @@ def test_the_script_says_what_to_install(missing: str, tmp_path: Path) -> None:
     )
     assert ran.returncode == 1
     assert ran.stderr == f"wakeloop: The command line needs {missing}. Run: pip install 'wakeloop[cli]'\n"
+
+
+def test_the_middleware_says_what_to_install() -> None:
+    code = "import sys; sys.modules['langchain'] = None; import wakeloop.middleware"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    said = "ImportError: The middleware needs langchain: pip install 'wakeloop[langchain]'."
+    assert ran.stderr.splitlines()[-1] == said

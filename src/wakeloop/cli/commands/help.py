@@ -14,6 +14,16 @@ from wakeloop.display.terminal_output import INDENT, find_width, wrap_text, writ
 MAX_COLUMNS = 78  # longer lines are hard to read
 UNBROKEN = 10_000  # columns, wide enough that click breaks no line
 TERM = re.compile(r"(  \S.*?) {2,}(\S.*)")  # an option or a command, and its help
+NO_TEXT = {  # commands that take no text, and what takes it
+    "chat": "Type messages at its prompt, or use wakeloop run.",
+    "config": "It only shows the settings; wakeloop init writes them.",
+}
+OTHERWISE = {  # options of other programs, and what does it here
+    "--api-key": "Set OPENAI_API_KEY.",
+    "--max-iterations": "Use --set max_wake_cycles=N.",
+    "--max-wakes": "Use --set max_wake_cycles=N.",
+    "--temperature": "Write model_options: {temperature: 0} into config.yaml.",
+}
 TERM_INDENT = " " * 6  # indents the help below a term that fills its own line
 
 
@@ -74,5 +84,8 @@ def print_usage_error(error: Any) -> None:
     error.show(message)
     text = message.getvalue().rstrip("\n").replace("Value error, ", "")  # pydantic's prefix
     if "unexpected extra argument" in text:
-        text += ". Put text with spaces in quotes."
+        text += f". {NO_TEXT.get(error.ctx.info_name, 'Put text with spaces in quotes.')}"
+    option = text.partition("No such option: ")[2].split(" ")[0]
+    if option in OTHERWISE:
+        text = f"{text.partition(option)[0]}{option}. {OTHERWISE[option]}"
     write_text(text, sys.stderr)
