@@ -82,7 +82,7 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
     """Try what a run does, whole and as a stream; report what works, and return the exit code."""
     show_progress("Asking the model for one tool call …")
     from wakeloop.cli.agent import make_model
-    from wakeloop.cli.model_trial import TRIAL_TOOL, ModelTrial, ShortcomingError
+    from wakeloop.cli.model_trial import TRIAL_TOOL, ModelTrial, NoAnswerError, ShortcomingError
     from wakeloop.cli.server_window import note_server_window
     from wakeloop.model.chat_models import bind_tools
     from wakeloop.model.context_window import read_profile_window
@@ -99,6 +99,9 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
             trial.request_call()
         except ShortcomingError as error:
             say(f"tools: {format_error(error)}")
+            return error.code
+        except NoAnswerError as error:
+            say(f"answer: {format_error(error)}")
             return error.code
         except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
             say(f"answer: none. {format_error(error)}")

@@ -8,10 +8,14 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import Runnable
 
-from wakeloop.cli.failures import SETTLED, CommandError
+from wakeloop.cli.failures import FAILED, SETTLED, CommandError
 from wakeloop.display.terminal_text import clean_line
+from wakeloop.errors import ToolError
 from wakeloop.model.reply import read_reply
 from wakeloop.model.reply_watcher import ReplyWatcher
+from wakeloop.platform.tool_boundary import run_within
+
+ANSWER_TIMEOUT = 60.0  # seconds that a request may take, including its client's retries
 
 TRIAL_TOOL: dict[str, Any] = {
     "type": "function",
@@ -29,11 +33,16 @@ class ShortcomingError(CommandError):
     """Something that a server or its model cannot do."""
 
 
+class NoAnswerError(CommandError):
+    """A request without an answer in time."""
+
+
 @dataclass
 class ModelTrial:
     """A call, and a second request with its result, as a run makes them; whole or as a stream.
 
-    What the server cannot do is raised as a `ShortcomingError`; errors of the client pass. With `finishes`, a
+    What the server cannot do is raised as a `ShortcomingError`, and a request that takes longer than
+    `ANSWER_TIMEOUT` as a `NoAnswerError`; errors of the client pass. With `finishes`, a
     stream has to say how it ended.
     """
 
@@ -49,7 +58,7 @@ class ModelTrial:
 
     def request_call(self) -> None:
         """Ask for a call, and answer it in the history."""
-        reply, watcher = self._ask()
+        reply, watcher = self._ask_in_time()
         if watcher.unreadable is not None:
             raise ShortcomingError(f"not called. The call could not be read: {watcher.unreadable.why}.")
         read = read_reply(
@@ -72,7 +81,18 @@ class ModelTrial:
 
     def send_result(self) -> None:
         """Send the history with the call and its result."""
-        self._ask()
+        self._ask_in_time()
+
+    def _ask_in_time(self) -> tuple[Any, ReplyWatcher]:
+        """Make one request, and give up after `ANSWER_TIMEOUT`.
+
+        The client's own limit would not do: it is ten minutes for each try, and not all providers have one.
+        """
+        try:
+            asked: tuple[Any, ReplyWatcher] = run_within(ANSWER_TIMEOUT, self._ask)
+        except ToolError:
+            raise NoAnswerError(f"none within {ANSWER_TIMEOUT:g} s", FAILED) from None
+        return asked
 
     def _ask(self) -> tuple[Any, ReplyWatcher]:
         """Make one request. The reply is None if the watcher says why."""

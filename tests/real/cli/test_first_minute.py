@@ -23,7 +23,7 @@ from chat_server import Reply, Server
 from processes import Shell, wakeloop
 
 from wakeloop.checks.models import is_local_address
-from wakeloop.cli import discovery, doctor
+from wakeloop.cli import discovery, doctor, model_trial
 from wakeloop.cli.discovery import KEY_PROVIDERS
 from wakeloop.cli.store import DatabaseFile
 
@@ -303,6 +303,57 @@ def test_the_doctor_tries_what_a_run_does(here: Path, monkeypatch: pytest.Monkey
         assert len(first["messages"]) == 1
         assert [message["role"] for message in second["messages"]] == ["user", "assistant", "tool"]
         assert first["tools"] == second["tools"]
+
+
+@pytest.mark.parametrize(
+    ("file", "option"),
+    [("config.yaml", []), ("agents/quick.yaml", ["--agent", "quick"])],
+    ids=["config", "agent"],
+)
+def test_a_file_limits_how_long_a_run_waits_for_an_answer(
+    here: Path, serve: Any, file: str, option: list[str]
+) -> None:
+    server = serve(replace(CALLED, delay=3))
+    path = here.parent / file
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        f"model: openai:m\nbase_url: {server.url}\nmodel_options: {{timeout: 0.3, max_retries: 1}}\n"
+    )
+    code, _, err = wakeloop("run", "go", *option)
+    at = server.url.removesuffix("/v1")
+    assert (code, err.splitlines()[0]) == (1, f"wakeloop: The server at {at} did not answer in time.")
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("silent", [1, 2, 3, 4])
+def test_the_doctor_waits_a_minute_for_each_answer(
+    here: Path, monkeypatch: pytest.MonkeyPatch, silent: int
+) -> None:
+    """The server lists its models, and one of the requests is never answered."""
+    assert model_trial.ANSWER_TIMEOUT == 60
+    monkeypatch.setattr(model_trial, "ANSWER_TIMEOUT", 0.5)
+    over = Event()
+
+    def play(number: int, asked: dict[str, Any]) -> Reply:
+        if number == silent:
+            over.wait(60)
+        return CALLED if len(asked["messages"]) == 1 else Reply("Done.")
+
+    server = Server(play)
+    monkeypatch.setattr(discovery, "SERVERS", {"Ollama": int(server.url.split(":")[2].split("/")[0])})
+    try:
+        code, out, err = wakeloop("doctor")
+    finally:
+        over.set()
+        server.close()
+    late = "none within 0.5 s"
+    told = {
+        1: [f"answer: {late}"],
+        2: [GOOD[0], f"result: {late}", GOOD[2]],
+        3: [*GOOD[:2], f"stream: {late}"],
+        4: [*GOOD[:2], f"stream: {late}"],
+    }
+    assert (code, out.splitlines()[6:], err) == (1, told[silent], "")
 
 
 def refuses(number: int, streamed: bool) -> Any:
