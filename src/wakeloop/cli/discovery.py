@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from wakeloop.cli.agent_spec import strip_credentials
+
 KEY_PROVIDERS = {  # environment variables, and LangChain's name for the provider
     "OPENAI_API_KEY": "openai",
     "ANTHROPIC_API_KEY": "anthropic",
@@ -59,10 +61,14 @@ class ModelServer:
 
 @dataclass(frozen=True)
 class ModelSources:
-    """The keys (names of variables, never their values) and servers that were found."""
+    """The keys (names of variables, never their values) and servers that were found.
+
+    `silent_address` is that of OPENAI_BASE_URL, if no server listed its models there.
+    """
 
     keys: Sequence[str]
     servers: Sequence[ModelServer]
+    silent_address: str = ""
 
     @property
     def choices(self) -> Sequence[tuple[str, Mapping[str, str]]]:
@@ -85,18 +91,24 @@ def discover_models(say: Callable[[str], None] = lambda _: None) -> ModelSources
     servers = []
     addresses = {name: f"http://127.0.0.1:{port}/v1" for name, port in SERVERS.items()}
     own = os.environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")
-    known = own.replace("localhost", "127.0.0.1") in addresses.values()
-    if own.startswith(("http://", "https://")) and "@" not in own and not known:
+    if (local := own.replace("localhost", "127.0.0.1")) in addresses.values():
+        own = local
+    elif own.startswith(("http://", "https://")) and "@" not in own:
         addresses = {"OPENAI_BASE_URL": own, **addresses}
+    silent = ""
     with ThreadPoolExecutor(len(addresses)) as pool:
-        for server in pool.map(lambda item: query_server(*item), addresses.items()):
+        answers = pool.map(lambda item: query_server(*item), addresses.items())
+        for url, server in zip(addresses.values(), answers, strict=True):
             if server is not None:
                 servers.append(server)
                 say(f"server: {server.summary}")
+            elif url == own:
+                silent = strip_credentials(own)
+                say(f"server: none at {silent} (OPENAI_BASE_URL) that lists its models")
     if not servers:
         looked = ", ".join(f"{name} ({port})" for name, port in SERVERS.items())
         say(f"server: none on this machine; looked for {looked}")
-    return ModelSources(keys, servers)
+    return ModelSources(keys, servers, silent)
 
 
 def rank_model(model: str) -> int:

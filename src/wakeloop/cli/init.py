@@ -51,6 +51,8 @@ def suggest_next_steps(sources: ModelSources, file: Path) -> Iterator[str]:
             model += DEFAULT_MODELS.get(model, "NAME")
         address = f" --base-url {values['base_url']}" if "base_url" in values else ""
         yield f'To start: wakeloop run "Say what is in this folder" --model {quote(model)}{address}'
+    elif there := sources.silent_address:
+        yield f"To start: start the server at {there} or correct OPENAI_BASE_URL, and try again."
     else:
         yield "To start: set OPENAI_API_KEY, or start a server such as Ollama, and try again."
     yield from ("Without a model: wakeloop demo", "All commands: wakeloop --help")

@@ -70,6 +70,28 @@ def test_alone_it_says_what_is_there_and_how_to_go_on(here: Path) -> None:
     assert not here.exists()
 
 
+def test_an_address_where_nothing_answers_is_named_first(
+    here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any
+) -> None:
+    at = f"http://127.0.0.1:{free_port()}/v1"
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{at}/")
+    [port] = discovery.SERVERS.values()
+    silent = f"server: none at {at} (OPENAI_BASE_URL) that lists its models"
+    nothing = [silent, f"server: none on this machine; looked for Ollama ({port})"]
+    advice = f"To start: start the server at {at} or correct OPENAI_BASE_URL, and try again."
+    assert wakeloop() == wakeloop("init")
+    lines = wakeloop("init")[1].splitlines()
+    assert (lines[1:3], lines[4]) == (nothing, advice)
+    assert wakeloop("doctor")[1].splitlines()[4:6] == nothing
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://localhost:{port}/v1")  # one of those that are asked anyway
+    assert wakeloop("init")[1].splitlines()[1:3] == [
+        line.replace(at, f"http://127.0.0.1:{port}/v1") for line in nothing
+    ]
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{at}?api_key=hunter22")
+    other = served(monkeypatch, serve)
+    assert wakeloop("init")[1].splitlines()[1:3] == [silent, f"server: Ollama at {other.url}: loopback:1b"]
+
+
 def test_a_key_is_named_and_never_shown(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
     monkeypatch.setenv("GROQ_API_KEY", " ")
