@@ -59,7 +59,7 @@ class ThreadRunner:
         """
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         failed = ""
-        while (planned := self.plan_next_run(graph, thread, config, control)) is not None:
+        while (planned := self.plan_next_run(graph, thread, config, control, failed)) is not None:
             if planned.name == failed:  # what it was to take waits for the next event
                 return
             named = graph.with_config(metadata={RUN_KEY: planned.name})
@@ -93,36 +93,40 @@ class ThreadRunner:
         self.mailbox.requeue(thread, [event["id"] for event in events], words)
 
     def plan_next_run(
-        self, graph: Graph, thread: str, config: RunnableConfig, control: RunControl
+        self, graph: Graph, thread: str, config: RunnableConfig, control: RunControl, failed: str
     ) -> "PlannedRun | None":
-        """Return the thread's next run, or None. Its events are claimed before anything is done with them."""
+        """Return the thread's next run, or None. Its events are claimed before anything is done with them.
+
+        `failed` is the name of the run before it, if that failed.
+        """
         while True:
             if control.drain_requested:
                 raise GraphDrained
             waiting = self.mailbox.list_waiting(thread)
             snapshot = graph.get_state(config)
             steered = find_next_input(graph, snapshot)
-            if waiting and not steered and all(one.error is not None for one in waiting):
+            if waiting and (failed or not steered) and all(one.error is not None for one in waiting):
                 return None  # events of failed runs wait for the next event
-            claimed = [one.event for one in waiting if one.run is not None]
+            claimed = [one for one in waiting if one.run is not None]
             if claimed:
                 return self.plan_begun_run(claimed, snapshot)
             chosen = self.choose_input(thread, waiting, snapshot)
             if not chosen.run and not steered:
                 return None
+            checkpoint = str(snapshot.config["configurable"].get("checkpoint_id"))
             if not chosen.run:  # a person has said something that no request took
                 return PlannedRun(derive_id("steered", *(entry.id for entry in steered)), {"messages": []})
             if not chosen.taken:  # somebody else left a run unfinished, or the time of a wait is over
-                checkpoint = str(snapshot.config["configurable"].get("checkpoint_id"))
                 return PlannedRun(derive_id("left", checkpoint), chosen.input)
             taken = [one for one in waiting if one.event in chosen.taken]
             if chosen.question:
                 # store which question the event answers: the thread may ask another one later
                 answer: WakeEvent = {**taken[0].event, "correlation_id": chosen.question}
                 taken = [replace(taken[0], event=answer)]
-            if self.mailbox.claim(taken[0].id, taken):  # else one of them was just withdrawn: look again
+            name = name_run(taken[0], checkpoint)
+            if self.mailbox.claim(name, taken):  # else one of them was just withdrawn: look again
                 events = tuple(one.event for one in taken)
-                return PlannedRun(taken[0].id, chosen.input, events, chosen.question)
+                return PlannedRun(name, chosen.input, events, chosen.question)
 
     def choose_input(self, thread: str, waiting: list[StoredEvent], snapshot: StateSnapshot) -> NextInput:
         """Choose what the next run takes, and refuse answers to questions that are not being asked."""
@@ -138,9 +142,10 @@ class ThreadRunner:
                 self.report(thread)
         return chosen
 
-    def plan_begun_run(self, taken: list[WakeEvent], snapshot: StateSnapshot) -> "PlannedRun":
+    def plan_begun_run(self, claimed: list[StoredEvent], snapshot: StateSnapshot) -> "PlannedRun":
         """Plan the rest of a run that was started before: nothing, the rest of the graph, or all of it."""
-        nothing_left = PlannedRun(taken[0]["id"], nothing=True)
+        taken = [one.event for one in claimed]
+        nothing_left = PlannedRun(str(claimed[0].run), nothing=True)
         if (snapshot.metadata or {}).get(RUN_KEY) == nothing_left.name:
             if is_unfinished(snapshot) and not snapshot.interrupts:
                 return PlannedRun(nothing_left.name, taken=tuple(taken))
@@ -187,7 +192,7 @@ class PlannedRun:
     """A run that is about to be made.
 
     Attributes:
-        name: The id of its first event.
+        name: The id of its first event, or one of its own if a run of that event has failed before.
         input: The input to run the graph with.
         taken: The events that it takes.
         question: The id of the question that it answers; None if it answers none.
@@ -199,6 +204,11 @@ class PlannedRun:
     taken: tuple[WakeEvent, ...] = ()
     question: str | None = None
     nothing: bool = False
+
+
+def name_run(first: StoredEvent, checkpoint: str) -> str:
+    """Name a run after its first event; not again if one failed, since its checkpoints have that name."""
+    return first.id if first.error is None else derive_id("again", first.id, checkpoint)
 
 
 def run_graph(graph: Graph, given: Any, config: RunnableConfig, control: RunControl) -> None:

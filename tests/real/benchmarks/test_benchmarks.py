@@ -260,6 +260,7 @@ def test_crowd(tmp_path: Path) -> None:
     assert "| 1,000 threads at once, AsyncSqlite: not complete | ≤ 0 | 0.00 | another size |" in said
 
 
+@pytest.mark.large
 def test_a_run_in_a_pool_starts_threads_only_to_store(tmp_path: Path) -> None:
     found, said = figures("pool", tmp_path=tmp_path)
     started = {(row["agent"], row["saver"], row["way"]): row["started"] for row in found["pool"]}

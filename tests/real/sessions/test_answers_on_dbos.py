@@ -87,13 +87,14 @@ def test_an_answer_whose_run_was_given_up_waits_as_a_text(
         host.send("t", {"kind": "human", "text": "go"})
         until(lambda: host.status("t").asks)
         raising.append(KeyError("gone"))
-        host.send("t", {**YES, "id": "yes", "correlation_id": host.status("t").asks[0]})
+        first = host.status("t").asks
+        host.send("t", {**YES, "id": "yes", "correlation_id": first[0]})
         assert host.wait("t", timeout=30)
         assert host.status("t").error == "KeyError: 'gone'"
         [stored] = host.mailbox.list_waiting("t")
         assert (stored.id, stored.event.get("correlation_id")) == ("yes", None)
         host.send("t", {"kind": "kick"})
-        until(lambda: host.status("t").asks and not host.mailbox.list_waiting("t"))
+        until(lambda: host.status("t").asks not in ((), first) and not host.mailbox.list_waiting("t"))
         host.send("t", {"kind": "human", "text": "no"})
         assert host.wait("t", timeout=30)
     assert not [name for name in "ab" if (tmp_path / name).exists()]

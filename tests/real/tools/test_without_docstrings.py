@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 DESCRIBED = """
 import json
 from pathlib import Path
@@ -25,6 +27,7 @@ def described(*flags: str) -> str:
     return ran.stdout
 
 
+@pytest.mark.large
 def test_tools_keep_their_descriptions_without_docstrings() -> None:
     told = described("-OO")
     assert told == described()
