@@ -364,6 +364,11 @@ def find_waiting_chain(thread_id: str, values: Mapping[str, Any], host: SessionH
     return found
 
 
+def name_run(first: str, snapshot: StateSnapshot, *, failed: bool) -> str:
+    """Name a run after the id of its first event, or anew if one of that event failed: it keeps the name."""
+    return derive_id("again", first, str(snapshot.created_at)) if failed else first
+
+
 def find_unread_events(
     snapshot: StateSnapshot, taken: Sequence[WakeEvent], question: str | None
 ) -> list[str]:

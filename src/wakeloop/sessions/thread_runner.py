@@ -24,6 +24,7 @@ from wakeloop.sessions.host_rules import (
     find_unread_events,
     make_refusal,
     must_resume,
+    name_run,
     send_answer,
 )
 from wakeloop.sessions.mailbox import Mailbox
@@ -113,17 +114,17 @@ class ThreadRunner:
             chosen = self.choose_input(thread, waiting, snapshot)
             if not chosen.run and not steered:
                 return None
-            checkpoint = str(snapshot.config["configurable"].get("checkpoint_id"))
             if not chosen.run:  # a person has said something that no request took
                 return PlannedRun(derive_id("steered", *(entry.id for entry in steered)), {"messages": []})
             if not chosen.taken:  # somebody else left a run unfinished, or the time of a wait is over
+                checkpoint = str(snapshot.config["configurable"].get("checkpoint_id"))
                 return PlannedRun(derive_id("left", checkpoint), chosen.input)
             taken = [one for one in waiting if one.event in chosen.taken]
             if chosen.question:
                 # store which question the event answers: the thread may ask another one later
                 answer: WakeEvent = {**taken[0].event, "correlation_id": chosen.question}
                 taken = [replace(taken[0], event=answer)]
-            name = name_run(taken[0], checkpoint)
+            name = name_run(taken[0].id, snapshot, failed=taken[0].error is not None)
             if self.mailbox.claim(name, taken):  # else one of them was just withdrawn: look again
                 events = tuple(one.event for one in taken)
                 return PlannedRun(name, chosen.input, events, chosen.question)
@@ -204,11 +205,6 @@ class PlannedRun:
     taken: tuple[WakeEvent, ...] = ()
     question: str | None = None
     nothing: bool = False
-
-
-def name_run(first: StoredEvent, checkpoint: str) -> str:
-    """Name a run after its first event; not again if one failed, since its checkpoints have that name."""
-    return first.id if first.error is None else derive_id("again", first.id, checkpoint)
 
 
 def run_graph(graph: Graph, given: Any, config: RunnableConfig, control: RunControl) -> None:

@@ -11,6 +11,7 @@ from langgraph_sdk.errors import InternalServerError
 from waiting import until
 
 from wakeloop import SessionError
+from wakeloop.sessions.host_rules import RUN_KEY
 from wakeloop.sessions.langgraph_server import ServerHost
 from wakeloop.sessions.langgraph_server.server_store import EVENTS, server_thread_id
 
@@ -232,8 +233,10 @@ def test_an_answer_whose_run_has_failed_waits_as_a_text(
 ) -> None:
     host.send(name, {"kind": "human", "text": "ask"})
     until(lambda: host.status(name).asks and host.background.at_work == {})
+    names: list[str] = []
     with monkeypatch.context() as patch:  # a run that ends before its step has read the answer
-        patch.setattr(host.client.runs, "create", lambda *_, **__: {"run_id": "gone"})
+        create = lambda *_, metadata, **__: names.append(metadata[RUN_KEY]) or {"run_id": "gone"}  # noqa: E731
+        patch.setattr(host.client.runs, "create", create)
         patch.setattr(
             host.client.runs, "join", lambda *_: {"__error__": {"error": "KeyError", "message": "'x'"}}
         )
@@ -243,6 +246,7 @@ def test_an_answer_whose_run_has_failed_waits_as_a_text(
     assert (host.status(name).queued, host.status(name).asks) == (1, ())
     host.send(name, {"kind": "kick"})
     until(lambda: texts(host, name)[-1:] == ["read: the blue one"])
+    assert host.store.find_run(name, names[0]) is None  # a name of its own
 
 
 @pytest.mark.usefixtures("quick")

@@ -17,6 +17,7 @@ from wakeloop.sessions.host_rules import (
     choose_next_input,
     find_unread_events,
     make_refusal,
+    name_run,
     send_answer,
     send_outstanding,
 )
@@ -69,7 +70,8 @@ class ServerRunner:
         if not mine:  # somebody else left a run unfinished, or the time of a wait is over
             name = derive_id("left", thread, *(task.id for task in snapshot.tasks))
             return self.start(thread, name, [], {"input": chosen.input})
-        claim = {"taken": True, "run": mine[0]["event"]["id"], "question": chosen.question, "error": None}
+        run = name_run(mine[0]["event"]["id"], snapshot, failed=bool(mine[0].get("error")))
+        claim = {"taken": True, "run": run, "question": chosen.question, "error": None}
         claimed = [self.store.put_event(thread, item, **claim) for item in mine]
         return self.begin_claimed(thread, claimed, newest=RECENT_RUNS)
 
