@@ -82,6 +82,7 @@ def test_nobody_to_ask_parks_the_thread() -> None:
 
 
 def test_ctrl_c_keeps_what_had_finished_and_asks_for_nothing_more() -> None:
+    before = signal.getsignal(signal.SIGINT)
     agent, model, view = made(calls(("press_ctrl_c", {})), says("later"), tools=[press_ctrl_c])
     stop = threading.Event()
     outcome = execute(agent, GO, CONFIG, view, nobody, stop)
@@ -94,6 +95,7 @@ def test_ctrl_c_keeps_what_had_finished_and_asks_for_nothing_more() -> None:
     assert exit_code(session_of(outcome.snapshot), outcome.stopped) == 130
     again = execute(agent, None, CONFIG, view, nobody)
     assert session_of(again.snapshot)["reason"] == "answered"
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_keyboard_interrupt_in_a_tool_is_ctrl_c() -> None:

@@ -14,11 +14,11 @@ from wakeloop.display.terminal_output import INDENT, find_width, wrap_text, writ
 MAX_COLUMNS = 78  # longer lines are hard to read
 UNBROKEN = 10_000  # columns, wide enough that click breaks no line
 TERM = re.compile(r"(  \S.*?) {2,}(\S.*)")  # an option or a command, and its help
-NO_TEXT = {  # commands that take no text, and what takes it
+NO_TEXT = {  # commands that take no text, and where it belongs
     "chat": "Type messages at its prompt, or use wakeloop run.",
     "config": "It only shows the settings; wakeloop init writes them.",
 }
-OTHERWISE = {  # options of other programs, and what does it here
+OTHERWISE = {  # options of other programs, and what to use here
     "--api-key": "Set OPENAI_API_KEY.",
     "--max-iterations": "Use --set max_wake_cycles=N.",
     "--max-wakes": "Use --set max_wake_cycles=N.",
