@@ -81,7 +81,7 @@ def test_c28_every_door_and_saver_stores_the_same(kept: Rig, waking: bool) -> No
     assert first[:2] == ((162, 72936) if waking else (100, 23274))
     assert second[:2] == ((160, 73836) if waking else (100, 23422))
     if kept.kind == "sqlite":
-        assert max(row_sizes(kept)) < 5_000  # names and versions, and a text of 1 kB that may wait; no history
+        assert max(row_sizes(kept)) < 5_000  # names, versions, a text that waits; no history
     kept.follow_up()
 
 
