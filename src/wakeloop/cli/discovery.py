@@ -47,11 +47,15 @@ MAX_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class ModelServer:
-    """A server that listed its models: on this machine, or at the user's address."""
+    """A server that listed its models: on this machine, or at the user's address.
+
+    Its `url` has no credentials; with `secret`, the address has some, so it stays in the environment.
+    """
 
     name: str
     url: str
     models: Sequence[str]
+    secret: bool = False
 
     @property
     def summary(self) -> str:
@@ -76,8 +80,8 @@ class ModelSources:
         found: list[tuple[str, Mapping[str, str]]] = []
         for server in self.servers:
             for model in sorted(server.models, key=rank_model):
-                values = {"model": f"openai:{model}", "base_url": server.url}
-                found.append((f"{model} ({server.name})", values))
+                address = {} if server.secret else {"base_url": server.url}
+                found.append((f"{model} ({server.name})", {"model": f"openai:{model}", **address}))
         for key in self.keys:
             provider = KEY_PROVIDERS[key]
             found.append((f"{provider}, using {key}", {"model": f"{provider}:"}))
@@ -93,7 +97,7 @@ def discover_models(say: Callable[[str], None] = lambda _: None) -> ModelSources
     own = os.environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")
     if (local := own.replace("localhost", "127.0.0.1")) in addresses.values():
         own = local
-    elif own.startswith(("http://", "https://")) and "@" not in own:
+    elif own.startswith(("http://", "https://")):
         addresses = {"OPENAI_BASE_URL": own, **addresses}
     silent = ""
     with ThreadPoolExecutor(len(addresses)) as pool:
@@ -154,7 +158,8 @@ def query_server(name: str, url: str) -> ModelServer | None:
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
         return None
     models = parse_model_list(answer)
-    return None if models is None else ModelServer(name, url, models)
+    shown = strip_credentials(url)
+    return None if models is None else ModelServer(name, shown, models, secret=shown != url)
 
 
 def parse_model_list(answer: Any) -> list[str] | None:

@@ -73,7 +73,7 @@ def choose_spec(sources: ModelSources, given: Mapping[str, Any]) -> AgentSpec | 
     if stack.resolve().get("model"):
         return spec_from_stack(stack, AgentSpec(), given)
     for _, values in sources.choices:
-        if "base_url" in values:
+        if not values["model"].endswith(":"):
             return spec_from_stack(build_stack(None, {**given, **values}), AgentSpec(), given)
     return None
 

@@ -79,7 +79,7 @@ def choose_model(sources: ModelSources) -> dict[str, str] | None:
 
 def pick_from_menu(sources: ModelSources) -> tuple[str, Mapping[str, str]]:
     """Ask which model to use, by number or by name; a name may be one that the menu leaves out."""
-    served = [choice for choice in sources.choices if "base_url" in choice[1]]
+    served = [choice for choice in sources.choices if not choice[1]["model"].endswith(":")]
     shown = [*served[:MAX_MENU], *sources.choices[len(served) :]]
     by_name: dict[str, tuple[str, Mapping[str, str]]] = {}
     for choice in reversed(sources.choices):  # if two share a name, the first one counts

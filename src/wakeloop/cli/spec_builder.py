@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wakeloop.cli.agent_spec import AgentSpec, is_http_url, is_openai, resolve_folder
+from wakeloop.cli.agent_spec import (
+    AgentSpec,
+    is_http_url,
+    is_openai,
+    resolve_folder,
+    strip_credentials,
+)
 from wakeloop.cli.failures import usage_error
 from wakeloop.config.levels import (
     Level,
@@ -237,9 +243,17 @@ def keep_only_prices(levels: Iterable[Level]) -> list[Level]:
 def levels_from_spec(spec: AgentSpec) -> list[Level]:
     """Return the levels that a spec was built from; a spec without any is one base level."""
     if spec.levels:
-        return [Level(**level) for level in spec.levels]
+        kept = [Level(**level) for level in spec.levels]
+        return [replace(level, values=restore_credentials(level.values)) for level in kept]
     given = {key: getattr(spec, key) for key in (*OPTIONS, "settings") if getattr(spec, key)}
     return apply_options([], given)
+
+
+def restore_credentials(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return stored values, with the user and password of OPENAI_BASE_URL if that is their address."""
+    url = os.environ.get("OPENAI_BASE_URL", "")
+    same = url and values.get("base_url") == strip_credentials(url)
+    return {**values, "base_url": url} if same else values
 
 
 def apply_options(base: Iterable[Level], given: Mapping[str, Any]) -> list[Level]:

@@ -16,6 +16,7 @@ from wakeloop.cli.final_state import exit_code
 from wakeloop.cli.plan_editor import format_item, parse_plan
 from wakeloop.cli.sessions.ps import format_status
 from wakeloop.cli.show import format_message, message_as_json
+from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import DatabaseFile, ThreadRecord
 from wakeloop.cli.stored_state import StoredState
 from wakeloop.cli.thread_rows import format_table, summarize_thread
@@ -69,6 +70,17 @@ def test_a_recipe_survives_and_keeps_no_password() -> None:
     assert read.base_url == "http://host:1/v1"
     assert AgentSpec.from_json('{"model": "m", "of the future": 1}').model == "m"
     assert strip_credentials("http://host/v1?x=1") == "http://host/v1?x=1"
+
+
+def test_a_password_in_the_environment_is_there_again_at_a_resume(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAKELOOP_CONFIG", "/nowhere")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:pw@host:1/v1")
+    begun = build_spec(None, {"model": "m"})
+    kept = AgentSpec.from_json(begun.to_json())
+    assert kept is not None
+    assert (kept.base_url, build_spec(kept, {}).base_url) == ("http://host:1/v1", begun.base_url)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:pw@other:1/v1")
+    assert build_spec(kept, {}).base_url == "http://host:1/v1"
 
 
 @pytest.mark.parametrize(

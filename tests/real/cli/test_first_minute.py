@@ -117,6 +117,11 @@ def test_the_users_own_address_is_asked_first_and_alone_gets_the_key(
     ]
     assert f"--model openai:loopback:1b --base-url {own.url}\n" in out
     assert (own.keys, other.keys) == (["Bearer sk-loopback-secret"], [None])
+    monkeypatch.setenv("OPENAI_BASE_URL", own.url.replace("//", "//user:hunter22@"))
+    _, out, _ = wakeloop("init")
+    assert out.splitlines()[1] == f"server: OPENAI_BASE_URL at {own.url}: loopback:1b"
+    assert "--model openai:loopback:1b\n" in out  # the address, with its password, stays in the environment
+    assert (own.keys[1:], "hunter22" in out) == (["Basic dXNlcjpodW50ZXIyMg=="], False)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:port/v1")
     assert wakeloop("init")[0] == 0
     monkeypatch.setenv("OPENAI_BASE_URL", other.url.replace("127.0.0.1", "localhost"))
