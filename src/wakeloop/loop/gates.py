@@ -257,7 +257,8 @@ OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by 
     ),
     Ending(
         name="truncated",
-        sentence="The model's replies kept hitting the length limit; {open} open.",
+        sentence="The model's replies were cut off every time, at the length limit or in a stream without a "
+        "finish reason; {open} open.",
         meaning="cut off until the last retry (rule 14)",
     ),
     Ending(

@@ -11,7 +11,8 @@ from rig import Rig, close, marks, results, statuses, write
 from shared_tools import look
 from whole import whole
 
-from wakeloop import LoopSettings, answer_of, create_todo_agent, preset
+from wakeloop import LoopSettings, answer_of, create_todo_agent, preset, session_of
+from wakeloop.display.formatting import format_ending
 from wakeloop.testing import ScriptedModel, calls, malformed_call, prompt_faults, says, wire_faults
 
 SERVER = Path(__file__).with_name("strict_server.py")
@@ -214,6 +215,7 @@ def test_c23_for_ever_is_bounded_and_flagged(rig: Rig) -> None:
     rig.run("go")
     rig.model.assert_done()
     assert rig.ending == ("idle", "truncated", 5)
+    assert "a stream without a finish reason" in format_ending(session_of(rig.state))  # as well as the limit
     assert answer_of(rig.state) == "Half an"
     rig.follow_up()
 
