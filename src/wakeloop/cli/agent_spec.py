@@ -206,6 +206,8 @@ def parse_mcp(text: str) -> str:
     if text.strip() == "none":
         return ""
     path = Path(text).expanduser()
+    if path.is_dir():
+        raise usage_error(f"{text!r} of --mcp is a folder, not a file.")
     if not path.is_file():
         raise usage_error(f"The file {text!r} of --mcp does not exist.")
     return str(path.resolve())

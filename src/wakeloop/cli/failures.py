@@ -3,7 +3,7 @@
 import os
 import re
 from contextlib import suppress
-from errno import EDQUOT, ENOSPC
+from errno import EDQUOT, ENAMETOOLONG, ENOSPC
 from typing import Any
 
 from wakeloop.display.terminal_text import clean_line
@@ -64,7 +64,8 @@ def error_exit_code(error: BaseException) -> int:
     """Return the exit code for an exception."""
     if isinstance(error, CommandError):
         return error.code
-    return USAGE if isinstance(error, USAGE_ERRORS) else FAILED
+    typed_wrong = isinstance(error, OSError) and error.errno == ENAMETOOLONG  # from `is_file`, for example
+    return USAGE if typed_wrong or isinstance(error, USAGE_ERRORS) else FAILED
 
 
 def format_error(error: BaseException) -> str:

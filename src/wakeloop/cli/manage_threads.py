@@ -23,7 +23,7 @@ SESSION_TABLES = {"wakeloop_events", "wakeloop_schedules", "wakeloop_sessions"}
 
 def remove_threads(database: DatabaseFile, threads: Sequence[str]) -> Iterator[str]:
     """Remove threads, or none of them if one does not exist or belongs to a server."""
-    known = [find_thread(database, thread) for thread in threads]
+    known = {record.id: record for record in (find_thread(database, thread) for thread in threads)}.values()
     for record in known:
         refuse_hosted_thread(database, record.id)
     for record in known:
@@ -51,9 +51,12 @@ def rename_thread(database: DatabaseFile, thread: str, name: str) -> Iterator[st
     check_thread_id(name)
     known = find_thread(database, thread)
     refuse_hosted_thread(database, known.id)
+    taken = usage_error(f"The thread {name!r} already exists: choose another name.")
+    if name == known.id:
+        raise taken
     with open_to_write(database) as store, store.hold(known.id), store.hold(name):
         if store.find(name) is not None:
-            raise usage_error(f"The thread {name!r} already exists: choose another name.")
+            raise taken
         store.rename(known.id, name)
     yield f"Renamed {clean_line(known.id)} to {name}."
 

@@ -11,7 +11,8 @@ from wakeloop.text.characters import is_visible
 
 ABBREVIATED_ID = re.compile(r"(t|demo)-[0-9a-f]{1,7}")  # the start of an id from `new_thread_id`
 MAX_LISTED = 5  # threads in a sentence
-THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
+THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]*")
+LONGEST_ID = 100  # characters
 
 
 def find_thread(database: DatabaseFile, thread: str | None) -> ThreadRecord:
@@ -96,6 +97,8 @@ def find_or_new(store: Store, thread: str) -> tuple[str, ThreadRecord | None]:
 
 def check_thread_id(thread: str) -> None:
     """Refuse an id that would be hard to type or to display."""
+    if len(thread) > LONGEST_ID:
+        raise usage_error(f"A thread id has at most {LONGEST_ID} characters, got {len(thread)}.")
     if not THREAD_ID.fullmatch(thread):
         raise usage_error(
             "A thread id may contain letters, digits and . _ : @ -, and must start with a letter or digit, "

@@ -284,7 +284,7 @@ def test_threads_are_removed_whole_or_not_at_all(db: Path) -> None:
             1,
             "wakeloop: Another process is using the thread 't-1'",
         )
-    assert wakeloop("rm", "t-1", "t-3") == (0, "Removed t-1 (go t-1).\nRemoved t-3 (go t-3).\n", "")
+    assert wakeloop("rm", "t-1", "t-3", "t-1") == (0, "Removed t-1 (go t-1).\nRemoved t-3 (go t-3).\n", "")
     assert (rows(db, "t-1"), rows(db, "t-3")) == (0, 0)
     assert [one["thread"] for one in json.loads(wakeloop("threads", "--json")[1])] == ["t-2"]
 
@@ -296,7 +296,7 @@ def test_a_thread_has_another_name_and_the_same_in_it(db: Path) -> None:
     assert (rows(db, "t-1"), rows(db, "notes")) == (0, count)
     assert json.loads(wakeloop("show", "notes", "--json", "--history")[1]) == before | {"thread": "notes"}
     taken = (2, "", "wakeloop: The thread 't-2' already exists: choose another name.\n")
-    assert wakeloop("rename", "notes", "t-2") == taken
+    assert wakeloop("rename", "notes", "t-2") == taken == wakeloop("rename", "t-2", "t-2")
     assert wakeloop("rename", "notes", "a b")[0] == 2
 
 

@@ -208,6 +208,7 @@ def test_a_file_that_nobody_named_is_reported_and_starts_nothing(
     ("options", "says"),
     [
         (["--mcp", "nothing.json"], "The file 'nothing.json' of --mcp does not exist."),
+        (["--mcp", "."], "'.' of --mcp is a folder, not a file."),
         (["--mcp", "bad.json"], r"\S+/bad.json, line 1 is not valid JSON: Expecting value."),
         (
             ["--mcp", "one.json", "--model", "m"],

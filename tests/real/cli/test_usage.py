@@ -50,6 +50,12 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", "x", "--wait", "soon"], 2, "--wait takes a time such as 15m"),
         (["chat", "--wait", "soon"], 2, "--wait takes a time such as 15m"),
         (["run", "x", "--model", "m", "--thread", "-a b"], 2, "A thread id may contain letters"),
+        (
+            ["run", "x", "--model", "m", "--thread", "x" * 101],
+            2,
+            "at most 100 characters, got 101.",
+        ),
+        (["run", "x", "--model", "m", "--root", "x" * 300], 2, "File name too long: xxx"),
         (["run", "x", "--model", "anthropic:m", "--base-url", "http://x"], 2, "names another provider"),
         (["run", "x", "--model", "tiny:3b", "--base-url", "http://x"], 2, "write 'openai:tiny:3b'."),
         (["run", "x", "--model", "groq:m"], 2, "langchain-groq"),
