@@ -259,6 +259,46 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         'if isinstance(source, str) and source.strip() not in ("", KEY):',
         "if False:",
     ),
+    "c53": (
+        "model/reply_kinds.py",
+        "if may_call and promises_call(message):",
+        "if False:",
+    ),
+    "c54": (
+        "model/reply_kinds.py",
+        "start, printed = find_printed_calls(text, tools)",
+        "start, printed = 0, []",
+    ),
+    "c55": (
+        "model/reply_kinds.py",
+        "text = strip_end_marks(strip_thoughts(whole))",
+        "text = strip_end_marks(whole)",
+    ),
+    "c56": (
+        "loop/replies.py",
+        'return notes.get("spoke", False) or notes.get("wrote", False)',
+        "return True",
+    ),
+    "c57": (
+        "middleware/watched_request.py",
+        'return "ended_elsewhere" if self.answered is None else "failed"',
+        "return None",
+    ),
+    "c58": (
+        "loop/gates.py",
+        "return bool(case.open or case.unmet) and case.awaited is not None",
+        "return False",
+    ),
+    "c59": (
+        "loop/silences.py",
+        'if woken == "topic" or (woken == "question" and settings.on_question != "wake"):',
+        "if False:",
+    ),
+    "c60": (
+        "nodes/activate.py",
+        'notes["uncalled"] = "said" if text else "unsaid"',
+        "pass",
+    ),
     "c61": (
         "thread/exchange.py",
         'if "unseen" in self.ledger and self.active:',
@@ -293,6 +333,31 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "thread/tool_reviews.py",
         "if misfit := find_misfit(decision.args, schema):",
         "if misfit := None:",
+    ),
+    "c68": (
+        "loop/silences.py",
+        'return "subagent" if woken and subagents else None',
+        "return None",
+    ),
+    "c69": (
+        "loop/gates.py",
+        "return is_done(case) and case.gave_up",
+        "return False",
+    ),
+    "c70": (
+        "thread/verifier.py",
+        'with raised_as(VerifyError, "verify", self.model):',
+        "if True:",
+    ),
+    "c71": (
+        "thread/thread_status.py",
+        "elif view.failure:",
+        "elif False:",
+    ),
+    "c73": (
+        "model/reply_watcher.py",
+        "self.too_long = find_length_refusal(error) if self.takes_refusals else None",
+        "self.too_long = None",
     ),
     "c93": (
         "loop/replies.py",
@@ -413,6 +478,31 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "sessions/langgraph_server/server_host.py",
         "if _is_about_to_run(snapshot, items):",
         "if False:",
+    ),
+    "c99": (
+        "loop/replies.py",
+        'notes.get("spoke", False) or notes.get("wrote", False)',
+        'notes.get("spoke", False) or "writes" in notes',
+    ),
+    "c100": (
+        "model/reply_kinds.py",
+        "if text and is_filler(text, prompts):",
+        "if False:",
+    ),
+    "c101": (
+        "model/reply_kinds.py",
+        "if is_faked(text, tools, prompts):",
+        "if False:",
+    ),
+    "c102": (
+        "loop/replies.py",
+        '"empty" if first else "silent"',
+        '"empty"',
+    ),
+    "c103": (
+        "loop/pushes.py",
+        'return settings.force_call == "second" and bool(open_count) and unanswered',
+        "return False",
     ),
 }
 
