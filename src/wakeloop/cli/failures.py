@@ -44,7 +44,9 @@ USAGE_ERRORS = (
     UnicodeError,
 )
 SERVER_ERROR, NOT_FOUND, TOO_MANY_REQUESTS = 500, 404, 429
-NO_MESSAGE = re.compile(r"Error code: \d+$|\s*<(?:!doctype|html)\b", re.IGNORECASE)  # a bare status, a page
+NO_MESSAGE = re.compile(  # a bare status, a page
+    r"Error code: \d+$|(?:404 page |file )?not found\.?$|\s*<(?:!doctype|html)\b", re.IGNORECASE
+)
 
 
 class CommandError(Exception):
@@ -138,9 +140,9 @@ def format_server_error(error: Any) -> str:
 
 def server_message(error: Any) -> str:
     """Return the server's own message, ending in a full stop; "" if it sent only a status."""
-    body = getattr(error, "body", None)
-    message = body.get("message") if isinstance(body, dict) else None
-    message = str(message or error).strip()
+    from wakeloop.platform.response_bodies import find_body_message  # imports langchain-core
+
+    message = find_body_message(getattr(error, "body", None)) or str(error).strip()
     if NO_MESSAGE.match(message):
         return ""
     return message if message.endswith((".", "!", "?")) else f"{message}."

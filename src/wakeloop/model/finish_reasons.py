@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage
 
-from wakeloop.platform.provider_errors import find_status
+from wakeloop.platform.provider_errors import find_status, read_error_text
 
 Problem = Literal["cut", "refused", "unfit"]
 Sign = Literal[Problem, "promised"]
@@ -110,7 +110,7 @@ def is_unreadable_call(error: BaseException | None) -> bool:
     if not isinstance(error, Exception):
         return False
     is_client_error = find_status(error) in range(400, 500)
-    text = f"{getattr(error, 'code', '')} {error}".lower()
+    text = f"{getattr(error, 'code', '')} {read_error_text(error)}".lower()
     for sign, whatever_status in UNREADABLE_CALL_ERRORS.items():
         if sign in text and (whatever_status or not is_client_error):
             return True

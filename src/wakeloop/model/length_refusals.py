@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from wakeloop.platform.provider_errors import find_status, is_provider_error
+from wakeloop.platform.provider_errors import find_status, is_provider_error, read_error_text
 
 TOO_LARGE = 413  # HTTP: some servers send it without a body
 _N = r"[\d,]+"
@@ -108,7 +108,7 @@ def find_length_refusal(error: BaseException) -> LengthRefusal | None:
     """
     if not isinstance(error, Exception):
         return None
-    text = str(error)
+    text = read_error_text(error)
     for words in _REFUSALS:
         if (found := words.search(text)) is not None:
             return _read_numbers(found.groupdict())

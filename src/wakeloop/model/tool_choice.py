@@ -60,7 +60,8 @@ def refuses_choice(error: BaseException) -> bool:
     """
     if not isinstance(error, Exception):
         return False
-    return any(isinstance(part, str) and _NAMES_CHOICE.search(part) for part in error.args)
+    words = [part for part in error.args if isinstance(part, str)]
+    return bool(_NAMES_CHOICE.search(f"{words} {getattr(error, 'body', '')}"))
 
 
 def loses_plain_bodies(model: BaseChatModel) -> bool:

@@ -32,6 +32,15 @@ def is_provider_error(error: BaseException | None, *names: str) -> bool:
     return False
 
 
+def read_error_text(error: BaseException) -> str:
+    """Return the words of an error, and the body of the server's answer.
+
+    The words of openai's newer errors have only a message in OpenAI's own form: no code, no `{"error": "…"}`.
+    """
+    body = getattr(error, "body", None)
+    return f"{error} {body}" if body else str(error)
+
+
 def find_status(error: BaseException | None) -> int | None:
     """Return the HTTP status of a failed request, as its class says or as it has it; None without one.
 

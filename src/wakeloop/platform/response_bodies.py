@@ -18,6 +18,27 @@ _MESSAGE_KEYS = (
 _DEEPEST = 4
 
 
+def find_body_message(body: Any, room: int = _DEEPEST) -> str:
+    """Return the first string under a key that errors use, at most `room` levels deep."""
+    if isinstance(body, str):
+        return " ".join(body.split())
+    if not room:
+        return ""
+    parts: list[Any] = []
+    if isinstance(body, list):
+        parts = body[:room]
+    elif isinstance(body, BaseModel):
+        # also the fields that the client does not declare; a model made without validation has none
+        body = {**vars(body), **(getattr(body, "__pydantic_extra__", None) or {})}
+    if isinstance(body, Mapping):
+        parts = [body.get(key) for key in _MESSAGE_KEYS]
+    for part in parts:
+        message = find_body_message(part, room - 1)
+        if message:
+            return message
+    return ""
+
+
 def find_server_message(trace: TracebackType | None) -> str:
     """Return the message in the body that an exception was raised about, or ""."""
     if trace is None:
@@ -27,7 +48,7 @@ def find_server_message(trace: TracebackType | None) -> str:
     for value in trace.tb_frame.f_locals.values():
         first = value[0] if isinstance(value, list) and value else value
         if isinstance(first, BaseModel | Mapping):
-            message = _find_message(first)
+            message = find_body_message(first)
             if message:
                 return message
     return ""
@@ -54,24 +75,3 @@ def find_unparsed_text(trace: TracebackType | None) -> AIMessage | None:
         if details is not None:
             metadata["incomplete_details"] = {"reason": getattr(details, "reason", None)}
     return None if text is None else AIMessage(text, response_metadata=metadata)
-
-
-def _find_message(body: Any, room: int = _DEEPEST) -> str:
-    """Return the first string under a key that errors use, at most `room` levels deep."""
-    if isinstance(body, str):
-        return " ".join(body.split())
-    if not room:
-        return ""
-    parts: list[Any] = []
-    if isinstance(body, list):
-        parts = body[:room]
-    elif isinstance(body, BaseModel):
-        # also the fields that the client does not declare; a model made without validation has none
-        body = {**vars(body), **(getattr(body, "__pydantic_extra__", None) or {})}
-    if isinstance(body, Mapping):
-        parts = [body.get(key) for key in _MESSAGE_KEYS]
-    for part in parts:
-        message = _find_message(part, room - 1)
-        if message:
-            return message
-    return ""

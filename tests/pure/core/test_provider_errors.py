@@ -1,9 +1,14 @@
 """What a failed request was, by langchain-core's classes first."""
 
+from collections.abc import Callable
+
 import pytest
 from langchain_core import exceptions
 
 from wakeloop.cli.failures import format_error, is_model_error
+from wakeloop.model.finish_reasons import is_unreadable_call
+from wakeloop.model.length_refusals import LengthRefusal, find_length_refusal
+from wakeloop.model.tool_choice import refuses_choice
 from wakeloop.platform.provider_errors import find_status
 
 KINDS = {
@@ -41,3 +46,35 @@ def test_a_number_is_kept_where_it_says_more(name: str, own: int, status: int) -
     error = getattr(exceptions, name)("x")
     error.status_code = own
     assert find_status(error) == status
+
+
+class RefusedError(Exception):
+    """An error of openai's client from 3.0 on: words that are not in OpenAI's form are in the body alone."""
+
+    status_code = 400
+
+    def __init__(self, body: object, status: int = 400) -> None:
+        super().__init__(f"Error code: {status}")
+        self.body, self.status_code = body, status
+
+
+BODIES = {
+    "LM Studio, TGI": lambda words: {"error": words, "error_type": "x"},
+    "FastAPI": lambda words: {"detail": words},
+    "FastAPI's checks": lambda words: {"detail": [{"loc": ["body"], "msg": words}]},
+    "in a stream": lambda words: words,
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_the_servers_words_are_read_in_other_forms_than_openais(body: Callable[[str], object]) -> None:
+    said = (
+        "Trying to keep the first 5000 tokens when context overflows. Provide a context length of only 4096"
+    )
+    error = RefusedError(body(said))
+    assert format_error(error) == f"The server rejected the request (400): {said}."
+    assert find_length_refusal(error) == LengthRefusal(4096, 5000)
+    assert refuses_choice(RefusedError(body("tool_choice must be auto")))
+    assert is_unreadable_call(RefusedError(body("tool_use_failed")))
+    nothing = "The server has nothing at this address (404). Check --base-url: "
+    assert format_error(RefusedError(body("Not Found"), 404)).startswith(nothing)
