@@ -138,6 +138,10 @@ def read_global_levels(folder: Path) -> list[Level]:
     path = folder / "config.yaml"
     if path.is_file():
         levels.append(Level("global", str(path), check_document(read_yaml(path))))
+    elif os.path.lexists(path):  # its settings, such as a limit of costs, would be left out without a word
+        raise SettingsError(
+            f"{quote_path(path)} is not a file that can be read, such as a folder or a dead link."
+        )
     for key, value in read_environment(NON_SETTINGS).items():
         variable = f"{PREFIX}{key.upper()}"
         levels.append(Level("global", variable, check_document(Document(Path(variable), {key: value}))))
@@ -286,6 +290,10 @@ def _check_model_options(document: Document, given: str, value: Any) -> dict[str
         value = json.loads(value)
     if not isinstance(value, Mapping):
         raise document.error(given, f"{given} must be a mapping such as {{temperature: 0.2}}, got {value!r}.")
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise document.error(given, f"{given} must be plain JSON values: {error}.") from None
     if name := _find_secret_name(value):  # the options are stored with the thread
         raise document.error(given, f"{given} must not contain {name!r}: set it in the environment.")
     return dict(value)

@@ -154,6 +154,8 @@ def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
         ("price: {}\n", 1, "unknown setting 'price'. Did you mean 'prices'?"),
         ("max_requests: 0\n", 1, "Setting 'max_requests' must be greater than or equal to 1, got 0."),
         ("prompts: {nudge: $nothing}\n", 1, "Prompt 'nudge' has an unknown blank $nothing"),
+        ("model_options: {top_p: .nan}\n", 1, "model_options must be plain JSON values: Out of range"),
+        ("model_options: {user: 2020-01-01}\n", 1, "model_options must be plain JSON values: Object of"),
     ],
 )
 def test_a_wrong_file_names_file_line_and_key(text: str, line: int, why: str, folder: Path) -> None:
@@ -161,6 +163,12 @@ def test_a_wrong_file_names_file_line_and_key(text: str, line: int, why: str, fo
     with pytest.raises(SettingsError) as refused:
         read_global_levels(folder)
     assert str(refused.value).startswith(f"{folder / 'config.yaml'}, line {line}: {why}")
+
+
+def test_a_file_that_is_there_and_none_is_not_left_out(folder: Path) -> None:
+    (folder / "config.yaml").symlink_to("nowhere")
+    with pytest.raises(SettingsError, match="is not a file that can be read"):
+        read_global_levels(folder)
 
 
 def test_lines_of_a_front_matter_and_of_an_agents_settings_are_the_files_own(folder: Path) -> None:
