@@ -240,6 +240,11 @@ def unreadable_reply_error(cause: BaseException | str, server_message: str = "")
         why = f"the server says: {shorten(server_message, _LONGEST_CAUSE)}"
     if "is not JSON serializable" in why:
         return ReplyError(f"The request could not be written ({why}): remove the message that contains it.")
+    if "got an unexpected keyword argument" in why:
+        return ReplyError(
+            f"The request could not be made ({why}): the client has no such option. Remove it, or put what is "
+            "meant for the server into `extra_body`."
+        )
     return ReplyError(
         f"The model's reply could not be read ({why}), so nothing of it was stored: {RESUME_HINT}. If it "
         "happens again, check the model's address and any proxy in front of its server."

@@ -18,6 +18,7 @@ from shared_tools import ask
 
 from wakeloop import InputError, ReplyError, TodoState, create_todo_agent, session_of
 from wakeloop.middleware import WakeLoopMiddleware
+from wakeloop.model.chat_models import create_model
 from wakeloop.testing import ScriptedModel, calls, says
 
 CONFIG: Any = {"configurable": {"thread_id": "1"}}
@@ -184,6 +185,12 @@ def test_bytes_are_the_clients_and_one_that_cannot_send_them_says_so() -> None:
         agent.invoke({"messages": [HumanMessage(blocks, id="m")]}, CONFIG)
     agent.invoke({"messages": [HumanMessage("hi", id="m")]}, CONFIG)
     server.assert_done()
+
+
+def test_an_option_that_the_client_does_not_have_is_named() -> None:
+    model = create_model("m", api_key="x", model_kwargs={"top_k": 4})
+    with pytest.raises(ReplyError, match=r"could not be made .*'top_k'.*: the client has no such option"):
+        create_todo_agent(model).invoke({"messages": "hi"})
 
 
 @tool(response_format="content_and_artifact")
