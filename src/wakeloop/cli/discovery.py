@@ -142,7 +142,7 @@ def query_server(name: str, url: str) -> ModelServer | None:
     """
     import httpx
 
-    key = os.environ.get("OPENAI_API_KEY", "") if name == "OPENAI_BASE_URL" else ""
+    key = os.environ.get("OPENAI_API_KEY", "").strip() if name == "OPENAI_BASE_URL" else ""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     deadline, body = time.monotonic() + TOTAL_TIMEOUT, b""
     try:

@@ -186,12 +186,13 @@ def redact(text: str) -> str:
     from wakeloop.text.secrets import redact_text  # compiling its patterns would be 7 % of `--help`
 
     text = redact_text(text)
-    values = {value for value in os.environ.values() if len(value) >= MIN_SECRET_LENGTH and value in text}
+    named = {name: value.strip() for name, value in os.environ.items()}
+    values = {value for value in named.values() if len(value) >= MIN_SECRET_LENGTH and value in text}
     if not values:
         return text
     from wakeloop.tools.shell import without_secret_variables
 
-    for value in values - set(without_secret_variables(os.environ).values()):
+    for value in values - set(without_secret_variables(named).values()):
         text = text.replace(value, "…")
     return text
 

@@ -62,8 +62,8 @@ def create_openai_model(name: str, **options: Any) -> BaseChatModel:
     address = options.get("base_url") or os.environ.get("OPENAI_BASE_URL", "")
     if os.environ.get("OPENAI_BASE_URL") == "":  # set to nothing: the client would take it for an address
         options.setdefault("base_url", "https://api.openai.com/v1")
-    if not os.environ.get("OPENAI_API_KEY") and is_local_address(address):
-        options.setdefault("api_key", "none")
+    if "api_key" not in options:
+        options |= _read_key(address)
     try:
         chat = ChatOpenAI(model=name, stream_usage=True, **options)
     except Exception as error:  # noqa: BLE001 - pydantic's text contains the values it was given
@@ -75,6 +75,19 @@ def create_openai_model(name: str, **options: Any) -> BaseChatModel:
         raise ModelSetupError(f"The model {name!r} cannot be created: {_describe_error(error)}.") from None
     send_reasoning_back(chat)
     return chat
+
+
+def _read_key(address: str) -> dict[str, str]:
+    """Return what the client is given as its key: `{}` if it shall read `OPENAI_API_KEY` itself."""
+    given = os.environ.get("OPENAI_API_KEY", "")
+    if not given:
+        return {"api_key": "none"} if is_local_address(address) else {}
+    key = given.strip()  # a file with Windows line ends adds one to the key, and no header takes it
+    if not (key and key.isascii() and key.isprintable()):
+        raise ModelSetupError(
+            "OPENAI_API_KEY has a character that no key has, such as a line break or an accent. Set it again."
+        )
+    return {} if key == given else {"api_key": key}
 
 
 def bind_tools(model: BaseChatModel, tools: Sequence[Any], choice: Any = None) -> Runnable[Any, Any]:

@@ -29,7 +29,10 @@ def collect_secrets(model: object) -> list[str]:
     >>> collect_secrets({"api_key": "0123456789", "base_url": "https://host/v1"})
     ['0123456789']
     """
-    long_enough = {secret for secret in _find_secrets(model, "", DEEPEST) if len(secret) >= SHORTEST}
+    found: set[str] = set()
+    for secret in _find_secrets(model, "", DEEPEST):
+        found |= {secret, secret.strip()}  # an error shows the line break of a key escaped
+    long_enough = {secret for secret in found if len(secret) >= SHORTEST}
     return sorted(long_enough, key=len, reverse=True)  # one may be part of another
 
 

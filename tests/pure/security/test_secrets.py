@@ -169,8 +169,10 @@ def test_the_text_around_a_secret_stays(text: str, left: str) -> None:
     assert redact_text(text) == left
 
 
-def test_known_values_are_hidden_wherever_they_are() -> None:
+def test_known_values_are_hidden_wherever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert redact_text("hunter2, not hunter", ["hunter2"]) == "…, not hunter"
+    monkeypatch.setenv("MY_KEY", "hunter2\r")
+    assert redact(repr("hunter2\r")) == repr("…\r")
 
 
 def test_the_values_of_secret_headers_are_hidden_whole() -> None:

@@ -156,6 +156,20 @@ def test_what_a_model_carries_is_found() -> None:
     assert found == sorted(found, key=len, reverse=True)
     assert collect_secrets(ScriptedModel([])) == []
     assert collect_secrets(ChatOpenAI(model="m", api_key=SecretStr("short"))) == []
+    assert PLAIN in collect_secrets({"api_key": f"{PLAIN}\r"})  # an error shows its end as two characters
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"), [(f"{KEY}\r\n", KEY), ("schlüssel", None), ("sk-1\nsk-2", None), (" \n", None)]
+)
+def test_a_key_that_no_header_takes(monkeypatch: pytest.MonkeyPatch, given: str, sent: str | None) -> None:
+    """The line end of a file is taken off."""
+    monkeypatch.setenv("OPENAI_API_KEY", given)
+    if sent is None:
+        with pytest.raises(ModelSetupError, match="OPENAI_API_KEY has a character that no key has"):
+            create_model("m")
+    else:
+        assert create_model("m").openai_api_key.get_secret_value() == sent
 
 
 def test_the_servers_model_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
