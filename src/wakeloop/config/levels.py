@@ -139,9 +139,7 @@ def read_global_levels(folder: Path) -> list[Level]:
     if path.is_file():
         levels.append(Level("global", str(path), check_document(read_yaml(path))))
     elif os.path.lexists(path):  # its settings, such as a limit of costs, would be left out without a word
-        raise SettingsError(
-            f"{quote_path(path)} is not a file that can be read, such as a folder or a dead link."
-        )
+        raise SettingsError(f"{quote_path(path)} is a folder or a dead link, not a file that can be read.")
     for key, value in read_environment(NON_SETTINGS).items():
         variable = f"{PREFIX}{key.upper()}"
         levels.append(Level("global", variable, check_document(Document(Path(variable), {key: value}))))

@@ -242,8 +242,8 @@ def unreadable_reply_error(cause: BaseException | str, server_message: str = "")
         return ReplyError(f"The request could not be written ({why}): remove the message that contains it.")
     if "got an unexpected keyword argument" in why:
         return ReplyError(
-            f"The request could not be made ({why}): the client has no such option. Remove it, or put what is "
-            "meant for the server into `extra_body`."
+            f"The request could not be made ({why}): the client has no such option. Remove it, or put it into "
+            "`extra_body` if it is meant for the server."
         )
     return ReplyError(
         f"The model's reply could not be read ({why}), so nothing of it was stored: {RESUME_HINT}. If it "

@@ -167,7 +167,7 @@ def test_a_wrong_file_names_file_line_and_key(text: str, line: int, why: str, fo
 
 def test_a_file_that_is_there_and_none_is_not_left_out(folder: Path) -> None:
     (folder / "config.yaml").symlink_to("nowhere")
-    with pytest.raises(SettingsError, match="is not a file that can be read"):
+    with pytest.raises(SettingsError, match="not a file that can be read"):
         read_global_levels(folder)
 
 
