@@ -279,7 +279,19 @@ def close_run(
         [OutgoingEvent(thread='bob', event={'kind': 'peer_reply', ...})]
     """
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    sent, update = send_outstanding(graph.get_state(config), thread_id, host, failure)
+    return close_run_after(graph, graph.get_state(config), thread_id, host, failure)
+
+
+def close_run_after(
+    graph: CompiledStateGraph[Any, Any, Any, Any],
+    after: StateSnapshot,
+    thread_id: str,
+    host: SessionHost,
+    failure: str | None,
+) -> list[OutgoingEvent]:
+    """Close a run whose thread was just read: `close_run`."""
+    config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+    sent, update = send_outstanding(after, thread_id, host, failure)
     if failure is not None:
         end_run(graph, config, failure)
     if sent:

@@ -165,8 +165,8 @@ class Mailbox:
 
     def _write_error(self, c: sa.Connection, thread: str, error: str | None) -> None:
         error = None if error is None else storable_text(error)  # it may quote anything
-        self._ensure_session(c, thread)
-        c.execute(SESSIONS.update().where(SESSIONS.c.thread == thread).values(error=error))
+        row = self._insert_into(SESSIONS).values(thread=thread, error=error)
+        c.execute(row.on_conflict_do_update(index_elements=[SESSIONS.c.thread], set_={"error": error}))
 
     def drop_question(self, thread: str, keys: Collection[str]) -> None:
         """Turn answers into plain messages: the question they name ended with the run that failed."""

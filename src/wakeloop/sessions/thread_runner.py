@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -20,7 +20,7 @@ from wakeloop.sessions.host_rules import (
     RUN_KEY,
     NextInput,
     choose_next_input,
-    close_run,
+    close_run_after,
     find_unread_events,
     make_refusal,
     must_resume,
@@ -50,37 +50,48 @@ class ThreadRunner:
 
     mailbox: Mailbox
     host: SessionHost
-    report: Callable[[str], None] = field(default=lambda _thread: None)
+    report: Callable[[str], None] | None = None
 
-    def run_waiting(self, graph: Graph, thread: str, control: RunControl, *, patient: bool = False) -> None:
-        """Run the thread until nothing waits that it can take now.
+    def run_waiting(
+        self, graph: Graph, thread: str, control: RunControl, *, patient: bool = False
+    ) -> StateSnapshot:
+        """Run the thread until nothing waits that it can take now. Return the thread as it was found then.
 
         Raises `GraphDrained` when drained, and the error of a database that was away for too long; call it
         again then. A run that meets such an outage has failed, as with any other error, unless `patient`.
         """
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        failed = ""
-        while (planned := self.plan_next_run(graph, thread, config, control, failed)) is not None:
-            if planned.name == failed:  # what it was to take waits for the next event
-                return
+        failed, known = "", None
+        while True:
+            planned, snapshot = self.plan_next_run(graph, thread, config, control, failed, known)
+            if planned is None or planned.name == failed:  # what it was to take waits for the next event
+                return snapshot
             named = graph.with_config(metadata={RUN_KEY: planned.name})
             failure = self.execute(named, config, planned, control, patient=patient)
             after = graph.get_state(config)
-            self.mailbox.note_questions(thread, open_questions(after))
-            if failure is not None:  # before `close_run` ends the thread, which no longer shows it then
+            if questions := open_questions(after):  # at once: the next event may be the answer
+                self.mailbox.note_questions(thread, questions)
+            if failure is not None:  # before `close_run_after` ends the thread, which no longer shows it then
                 unread = find_unread_events(after, planned.taken, planned.question)
                 if planned.question is not None:
                     self.mailbox.drop_question(thread, unread)
                 self.mailbox.requeue(thread, unread, failure)
-            close_run(named, thread, self.host, failure)
+            sent = close_run_after(named, after, thread, self.host, failure)
             if failure is None and (planned.nothing or control.drain_requested):  # only then a drain ended it
                 self.wake_after_drain(named, thread, planned.name)
             self.mailbox.settle_run(thread, planned.name, failure)
             failed = planned.name if failure is not None else ""
+            # a report may change the thread: whoever gives one has it read again
+            known = after if failure is None and not sent and self.report is None else None
             try:
-                self.report(thread)
+                self.report_run(thread)
             except Exception as error:  # noqa: BLE001 - the run itself ended well, so it is not repeated
                 self.mailbox.settle_run(thread, planned.name, f"report: {describe_error(error)}")
+
+    def report_run(self, thread: str) -> None:
+        """Report a thread, if anybody wants to know."""
+        if self.report is not None:
+            self.report(thread)
 
     def give_up(self, thread: str, error: Exception) -> None:
         """Note an error that was raised around a run, and tell whoever waits for an answer.
@@ -94,31 +105,38 @@ class ThreadRunner:
         self.mailbox.requeue(thread, [event["id"] for event in events], words)
 
     def plan_next_run(
-        self, graph: Graph, thread: str, config: RunnableConfig, control: RunControl, failed: str
-    ) -> "PlannedRun | None":
-        """Return the thread's next run, or None. Its events are claimed before anything is done with them.
+        self,
+        graph: Graph,
+        thread: str,
+        config: RunnableConfig,
+        control: RunControl,
+        failed: str,
+        known: StateSnapshot | None,
+    ) -> "tuple[PlannedRun | None, StateSnapshot]":
+        """Return the thread's next run, or None, and the thread as it was found.
 
-        `failed` is the name of the run before it, if that failed.
+        The run's events are claimed before anything is done with them.
+
+        `failed` is the name of the run before it, if that failed. `known` is the thread as that run left it,
+        if nothing was written since: it is read again only for events that wait.
         """
         while True:
             if control.drain_requested:
                 raise GraphDrained
             waiting = self.mailbox.list_waiting(thread)
-            snapshot = graph.get_state(config)
-            steered = find_next_input(graph, snapshot)
-            if waiting and (failed or not steered) and all(one.error is not None for one in waiting):
-                return None  # events of failed runs wait for the next event
+            snapshot = known if known is not None and not waiting else graph.get_state(config)
+            given_back = bool(waiting) and all(one.error is not None for one in waiting)
+            if given_back and (failed or not find_next_input(graph, snapshot)):
+                return None, snapshot  # events of failed runs wait for the next event
             claimed = [one for one in waiting if one.run is not None]
             if claimed:
-                return self.plan_begun_run(claimed, snapshot)
+                return self.plan_begun_run(claimed, snapshot), snapshot
             chosen = self.choose_input(thread, waiting, snapshot)
-            if not chosen.run and not steered:
-                return None
-            if not chosen.run:  # a person has said something that no request took
-                return PlannedRun(derive_id("steered", *(entry.id for entry in steered)), {"messages": []})
+            if not chosen.run:
+                return self.plan_steered_run(graph, snapshot), snapshot
             if not chosen.taken:  # somebody else left a run unfinished, or the time of a wait is over
                 checkpoint = str(snapshot.config["configurable"].get("checkpoint_id"))
-                return PlannedRun(derive_id("left", checkpoint), chosen.input)
+                return PlannedRun(derive_id("left", checkpoint), chosen.input), snapshot
             taken = [one for one in waiting if one.event in chosen.taken]
             if chosen.question:
                 # store which question the event answers: the thread may ask another one later
@@ -127,11 +145,19 @@ class ThreadRunner:
             name = name_run(taken[0].id, snapshot, failed=taken[0].error is not None)
             if self.mailbox.claim(name, taken):  # else one of them was just withdrawn: look again
                 events = tuple(one.event for one in taken)
-                return PlannedRun(name, chosen.input, events, chosen.question)
+                return PlannedRun(name, chosen.input, events, chosen.question), snapshot
+
+    def plan_steered_run(self, graph: Graph, snapshot: StateSnapshot) -> "PlannedRun | None":
+        """Plan a run for what a person has said and no request took; None if there is nothing."""
+        steered = find_next_input(graph, snapshot)
+        if not steered:
+            return None
+        return PlannedRun(derive_id("steered", *(entry.id for entry in steered)), {"messages": []})
 
     def choose_input(self, thread: str, waiting: list[StoredEvent], snapshot: StateSnapshot) -> NextInput:
         """Choose what the next run takes, and refuse answers to questions that are not being asked."""
-        notes = self.mailbox.note_questions(thread, open_questions(snapshot))
+        questions = open_questions(snapshot)
+        notes = self.mailbox.note_questions(thread, questions) if waiting or questions else {}
         numbered = [(one.number, one.event) for one in waiting]
         events = [one.event for one in waiting]
         early = find_early_events(notes, numbered)
@@ -140,7 +166,7 @@ class ThreadRunner:
             self.mailbox.refuse(thread, event["id"], why)
         if chosen.refused and not chosen.run:
             with suppress(Exception):  # a report may fail: nothing has run
-                self.report(thread)
+                self.report_run(thread)
         return chosen
 
     def plan_begun_run(self, claimed: list[StoredEvent], snapshot: StateSnapshot) -> "PlannedRun":

@@ -15,6 +15,7 @@ from uuid import uuid4
 from dbos import DBOS
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
+from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
 from wakeloop.loop.waits import CLOCK_MARGIN, find_next_wait
@@ -88,8 +89,8 @@ class DbosHost(SessionClient):
             self.worker = worker or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.concurrency, self.polling = concurrency, polling
         self.hold = hold or (self.locks.hold_thread if self.locks else lambda _: nullcontext())
-        self.report = report
-        self.runner = ThreadRunner(self.mailbox, self, self.report_status)
+        reporting = None if report is None else partial(self.report_status, report)
+        self.runner = ThreadRunner(self.mailbox, self, reporting)
         self.running: dict[str, RunControl] = {}
         self.draining = self.mailbox.patience.stopped  # a drain waits for no database
         self.idle = threading.Condition()
@@ -214,8 +215,9 @@ class DbosHost(SessionClient):
                 fence = Fence(partial(self.confirm_ownership, thread, DBOS.workflow_id), self.draining)
                 agent = self.agents[find_agent(thread, self.agents)]
                 graph = fence_graph(agent, fence, self.find_store(thread))
-                self.runner.run_waiting(graph, thread, control, patient=patient)
-                self.set_clock(thread, graph)
+                found = self.runner.run_waiting(graph, thread, control, patient=patient)
+                self.set_clock(thread, found)
+                fence.confirm()  # the workflow of a thread that was taken over must stay pending
         except (GraphDrained, TakenOverError):
             raise WorkflowStopped from None
         except Exception as failure:
@@ -229,21 +231,19 @@ class DbosHost(SessionClient):
                 del self.running[key]
                 self.idle.notify_all()
 
-    def set_clock(self, thread: str, graph: Graph) -> None:
+    def set_clock(self, thread: str, found: StateSnapshot) -> None:
         """Queue a run for the time when the first wait of a thread is over; the database keeps it.
 
         One that comes too early, because clocks differ, is followed by another one.
         """
-        values = graph.get_state({"configurable": {"thread_id": thread}}).values
-        first = find_next_wait(values.get("waiting_on") or ())
+        first = find_next_wait(found.values.get("waiting_on") or ())
         if first is not None:
             left = max(first["until"] - time.time(), 0)
             self.request_run(thread, f"{first['until']}/{int(left)}", left + CLOCK_MARGIN)
 
-    def report_status(self, thread: str) -> None:
+    def report_status(self, report: Callable[[SessionStatus], None], thread: str) -> None:
         """Report the session's status to the caller after a run."""
-        if self.report is not None:
-            self.report(self.status(thread))
+        report(self.status(thread))
 
     def confirm_ownership(self, thread: str, key: str | None) -> None:
         """Raise `TakenOverError` if the run has lost its thread to another worker."""
