@@ -15,7 +15,7 @@ from wakeloop.cli.failures import FAILED, USAGE, CommandError, format_disk_full,
 from wakeloop.cli.locks import RUNNING_PREFIX, ThreadLock, open_lock_file
 from wakeloop.loop.inbox import name_thread
 from wakeloop.platform.computed_once import computed_once
-from wakeloop.platform.database_errors import describe_database_error
+from wakeloop.platform.database_errors import classify_outage, describe_database_error
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite import SqliteSaver
@@ -234,6 +234,11 @@ def open_to_write(database: DatabaseFile) -> Iterator[Store]:
     """Open the database to write; create it if needed, readable only by its owner."""
     if not database_exists(database):
         create_database(database)
+    elif not os.access(database.path.parent, os.W_OK):  # SQLite would not say why
+        raise CommandError(
+            f"The database {str(database.path)!r} cannot be changed: its folder is read-only. "
+            "Name another file with --db."
+        )
     with translate_errors(database), closing(connect(database, "rw")) as connection:
         check_tables(database, connection)
         connection.execute("PRAGMA journal_mode = WAL")
@@ -292,9 +297,9 @@ def connect(database: DatabaseFile, mode: str, **more: Any) -> sqlite3.Connectio
 
 
 def connect_to_read(database: DatabaseFile) -> sqlite3.Connection:
-    """Connect read-only; on a full disk to the file alone, if its log is empty.
+    """Connect read-only; on a full disk or in a read-only folder to the file alone, if its log is empty.
 
-    SQLite needs space next to the file even to read.
+    SQLite makes files next to it even to read.
     """
     if not database_exists(database):
         return sqlite3.connect(":memory:", check_same_thread=False)
@@ -304,7 +309,8 @@ def connect_to_read(database: DatabaseFile) -> sqlite3.Connection:
     except sqlite3.Error as error:
         connection.close()
         log = Path(f"{database.path.resolve()}-wal")
-        if not is_disk_full(error) or (log.exists() and log.stat().st_size):
+        alone = classify_outage(error) in ("full", "gone", "read-only")
+        if not alone or (log.exists() and log.stat().st_size):
             raise
         return connect(database, "ro&immutable=1")
     return connection

@@ -242,7 +242,7 @@ def unreadable_reply_error(cause: BaseException | str, server_message: str = "")
         return ReplyError(f"The request could not be written ({why}): remove the message that contains it.")
     if "got an unexpected keyword argument" in why:
         return ReplyError(
-            f"The request could not be made ({why}): the client has no such option. Remove it, or put it into "
+            f"The request could not be made ({why}): the client has no such option. Remove it, or move it to "
             "`extra_body` if it is meant for the server."
         )
     return ReplyError(

@@ -577,6 +577,16 @@ def test_on_a_full_disk_a_thread_is_still_looked_at(db: Path) -> None:
     assert told[len(looks) :] == [[1, "", full]] * len(writes)
 
 
+def test_where_no_file_can_be_made_beside_it_a_thread_is_still_looked_at(db: Path) -> None:
+    """As on a file system that is read-only."""
+    keep(db, "t")
+    looked = wakeloop("show", "t")
+    Path(f"{db}-shm").unlink(missing_ok=True)
+    Path(f"{db}-shm").mkdir()
+    assert wakeloop("show", "t") == looked
+    assert wakeloop("todo", "t", "add", "x")[:2] == (1, "")
+
+
 def test_a_terminal_that_is_closed_leaves_the_thread_whole(shell: Shell, serve: Any) -> None:
     import pty
 

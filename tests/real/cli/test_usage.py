@@ -139,6 +139,14 @@ def test_a_place_that_may_only_be_read(db: Path) -> None:
         db.parent.chmod(0o700)
     assert code == 1
     assert "Cannot create the database" in err
+    wakeloop("demo", ".")
+    kept = wakeloop("threads")
+    db.parent.chmod(0o500)
+    try:
+        assert wakeloop("threads") == kept
+        assert "cannot be changed: its folder is read-only." in wakeloop("demo", ".")[2]
+    finally:
+        db.parent.chmod(0o700)
 
 
 def test_a_name_with_a_colon_of_its_own(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
