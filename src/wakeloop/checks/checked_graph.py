@@ -11,7 +11,7 @@ from langgraph.errors import EmptyInputError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
-from wakeloop.checks.pending_questions import refuse_dropping
+from wakeloop.checks.pending_questions import refuse_dropping, refuse_lost_answer
 from wakeloop.checks.run_inputs import (
     check_run,
     check_serializable,
@@ -48,7 +48,10 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Run; `invoke` calls this."""
         self._check_run(input, config, more)
         if (saver := self._find_saver_to_ask(input, config)) is not None:
-            refuse_dropping(find_interrupt_values(saver.get_tuple(self._find_thread(config))))
+            if isinstance(input, Command):
+                refuse_lost_answer(super().get_state(self._find_thread(config)))
+            else:
+                refuse_dropping(find_interrupt_values(saver.get_tuple(self._find_thread(config))))
         run = super().stream(drop_list_changes(input), mark_as_agent(config, self), **more)
         return self._resume(run, config) if input is None else run
 
@@ -59,7 +62,7 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if input is None:
             return self._aresume(run, config)
         saver = self._find_saver_to_ask(input, config)
-        return run if saver is None else self._stream_if_nothing_waits(run, saver, config)
+        return run if saver is None else self._stream_if_it_fits(run, saver, input, config)
 
     def _resume(self, run: Any, config: Any) -> Iterator[Any]:
         try:
@@ -84,11 +87,14 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             f"There is nothing to resume: the thread {thread!r} is empty. Check its name, or send a message."
         )
 
-    async def _stream_if_nothing_waits(
-        self, run: Any, saver: BaseCheckpointSaver[Any], config: Any
+    async def _stream_if_it_fits(
+        self, run: Any, saver: BaseCheckpointSaver[Any], given: Any, config: Any
     ) -> AsyncIterator[Any]:
         async with aclosing(run):
-            refuse_dropping(find_interrupt_values(await saver.aget_tuple(self._find_thread(config))))
+            if isinstance(given, Command):
+                refuse_lost_answer(await super().aget_state(self._find_thread(config)))
+            else:
+                refuse_dropping(find_interrupt_values(await saver.aget_tuple(self._find_thread(config))))
             async for part in run:
                 yield part
 
@@ -96,9 +102,11 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return ensure_config(merge_configs(self.config, config))
 
     def _find_saver_to_ask(self, given: Any, config: Any) -> BaseCheckpointSaver[Any] | None:
-        """Return the saver to ask for a standing question; None if this input cannot drop one."""
+        """Return the saver to ask for a standing question; None if this input does nothing to one."""
         saver = self.checkpointer
-        if given is None or isinstance(given, Command) or not isinstance(saver, BaseCheckpointSaver):
+        if isinstance(given, Command) and given.resume is None:
+            return None
+        if given is None or not isinstance(saver, BaseCheckpointSaver):
             return None
         return None if is_nested_run(config) else saver
 

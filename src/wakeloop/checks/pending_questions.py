@@ -1,10 +1,13 @@
-"""Refuses an input that would drop a standing question."""
+"""Refuses an input that would drop a standing question, and an answer that nothing asks for."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wakeloop.errors import InputError
 from wakeloop.text.characters import shorten
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
 
 
 def is_package_request(value: object) -> bool:
@@ -32,6 +35,20 @@ def refuse_dropping(asked: Iterable[tuple[str, Any]]) -> None:
             f"This thread waits for an answer about {shorten(', '.join(names))}, and this input would drop "
             f"the question. Answer first. To reject: agent.invoke(Command(resume={resume!r}), config)."
         )
+
+
+def refuse_lost_answer(snapshot: "StateSnapshot") -> None:
+    """Refuse `Command(resume=…)` on a thread at rest: LangGraph would lose it. Raises `InputError`."""
+    if snapshot.next or snapshot.interrupts:
+        return
+    thread = snapshot.config["configurable"]["thread_id"]
+    if snapshot.created_at is None:
+        raise InputError(
+            f"There is nothing to answer: the thread {thread!r} is empty. Check its name, or send a message."
+        )
+    raise InputError(
+        f"Command(resume=…) answers an interrupt, and the thread {thread!r} waits at none. Send a message."
+    )
 
 
 def build_refusal(value: Mapping[str, Any]) -> Any:

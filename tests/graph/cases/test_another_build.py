@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 from levels import examples
 
-from wakeloop import create_todo_agent, preset, session_of, update_todos
+from wakeloop import InputError, create_todo_agent, preset, session_of, update_todos
 from wakeloop.dialects import get_dialect
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults
 
@@ -168,7 +168,8 @@ def story(name: str) -> tuple[InMemorySaver, tuple[Any, ...]]:
     ]
     agent, _ = built(saver, *rounds, *[says(str(n)) for n in range(60)], name=name, tools=(look, ask))
     agent.invoke({"messages": [("user", "go")]}, CONFIG)
-    agent.invoke(Command(resume="yes"), CONFIG)
+    if agent.get_state(CONFIG).interrupts:  # in some presets the run has ended before the question
+        agent.invoke(Command(resume="yes"), CONFIG)
     agent.invoke({"messages": [("user", "more")]}, CONFIG)
     return saver, tuple(row.config for row in agent.get_state_history(CONFIG))
 
@@ -231,4 +232,8 @@ def test_a_resume_at_an_older_checkpoint_meets_nobody(what: Any) -> None:
     saver, rows = story("wakeloop")
     for row in rows:
         agent, _ = built(copied(saver), *[says(str(n)) for n in range(90)], tools=(look, ask))
-        agent.invoke(what, row)
+        if what is None or agent.get_state(row).next:
+            agent.invoke(what, row)
+        else:
+            with pytest.raises(InputError, match="waits at none"):
+                agent.invoke(what, row)

@@ -15,7 +15,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, Overwrite
 from shared_tools import City
 
-from wakeloop import LoopSettings, WakeloopError, build_todo_graph, preset, session_of
+from wakeloop import InputError, LoopSettings, WakeloopError, build_todo_graph, preset, session_of
 from wakeloop.testing import ScriptedModel, calls
 
 PRESET: Any = preset
@@ -284,6 +284,21 @@ async def test_a_run_without_an_input_names_the_empty_thread() -> None:
         await hi().ainvoke(None, AT)
     with pytest.raises(EmptyInputError, match="the agent keeps no threads"):
         BUILD(ScriptedModel()).invoke(None)
+
+
+@pytest.mark.parametrize("answer", ["yes", {"some-id": "yes"}, False])
+async def test_an_answer_that_nothing_asks_for_is_not_lost(answer: Any) -> None:
+    agent, empty = hi("Hello. Shall I go on?"), "There is nothing to answer: the thread '1' is empty."
+    rests = "answers an interrupt, and the thread '1' waits at none. Send a message."
+    for sentence in (empty, rests):
+        before = len(list(agent.get_state_history(AT)))
+        with pytest.raises(InputError, match=sentence):
+            agent.invoke(Command(resume=answer), AT)
+        with pytest.raises(InputError, match=sentence):
+            await agent.ainvoke(Command(resume=answer), AT)
+        assert len(list(agent.get_state_history(AT))) == before
+        if not before:
+            agent.invoke(GO, AT)
 
 
 def test_a_name_of_another_module_is_refused_with_that_module() -> None:
