@@ -7,7 +7,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wakeloop.cli.failures import FAILED, INTERRUPTED, TERMINATED, WAITING
+from wakeloop.cli.failures import FAILED, INTERRUPTED, SETTLED, TERMINATED, WAITING
 from wakeloop.cli.questions import find_questions
 from wakeloop.cli.store import DatabaseFile
 from wakeloop.display.formatting import (
@@ -21,7 +21,7 @@ from wakeloop.display.formatting import (
     wants_approval,
 )
 from wakeloop.display.screen import Line
-from wakeloop.loop.gates import ExitCode, choose_exit_code
+from wakeloop.loop.gates import choose_exit_code
 from wakeloop.loop.waits import ENDED_BY_KICK
 from wakeloop.thread.thread_status import answer_of, read_session, session_of
 from wakeloop.todos.items import count_items, is_open
@@ -64,7 +64,7 @@ def closing_lines(
     todos = snapshot.values.get("todos") or []
     problem = format_trouble(session, todos)
     progress = format_progress(todos) if todos else ""
-    good = choose_exit_code(session) == ExitCode.SETTLED and session["completed"] == session["items"]
+    good = exit_code(session) == SETTLED and session["completed"] == session["items"]
     if not whole:
         todos = [todo for todo in todos if is_open(todo) or todo["status"] == "blocked"]
     lines = [Line("item", f"  {format_item(todo)}") for todo in todos[:MOST_ITEMS]]

@@ -12,7 +12,7 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.cli.agent_spec import AgentSpec, parse_setting, parse_tools, strip_credentials
 from wakeloop.cli.failures import CommandError, error_exit_code, format_error
-from wakeloop.cli.final_state import exit_code
+from wakeloop.cli.final_state import closing_lines, exit_code
 from wakeloop.cli.plan_editor import format_item, parse_plan
 from wakeloop.cli.sessions.ps import format_status
 from wakeloop.cli.show import format_message, message_as_json
@@ -122,6 +122,14 @@ def test_every_exception_is_a_sentence() -> None:
 def test_every_reason_has_a_sentence(reason: str) -> None:
     for session in ({"open": 2, "budget": 25}, {"open": 0}):
         assert format_ending({"state": "idle", "reason": reason, **session}).endswith(".")
+
+
+def test_a_run_that_broke_off_ends_in_no_good_line() -> None:
+    """With --quiet, good lines are left out."""
+    values = {"todo_session": {"state": "running", "reason": None}, "todos": []}
+    snapshot = StateSnapshot(values, (), {}, *[None] * 3, (), ())
+    first = closing_lines(snapshot, "t", DatabaseFile.of(None), "", whole=False)[0]
+    assert (first.kind, first.text) == ("end", "The run has not finished; 0 open.")
 
 
 def test_an_unknown_reason_is_named() -> None:
