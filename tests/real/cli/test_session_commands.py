@@ -214,6 +214,17 @@ def test_send_says_in_a_terminal_that_it_waits(shared: World) -> None:
     os.close(ours)
 
 
+def test_send_that_is_stopped_while_it_waits_says_that_the_text_is_sent(
+    shared: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wakeloop.cli.sessions.send.wait_for_run", stop)
+    stopped = "Stopped waiting. The text is sent, and its run is not stopped.\n"
+    assert shared.here("send", "stopped", "hello", "--wait") == (130, "", stopped)
+
+
 def test_send_waits_for_what_stays_open(shared: World) -> None:
     code, out, err = shared.here("send", "open", "leave", "--wait")
     assert (code, err) == (3, "")

@@ -84,7 +84,11 @@ def send_event(
             write_text("Waiting for wakeloop serve: none is running.", sys.stderr)
         elif sys.stderr.isatty():
             write_text(f"Waiting for the run of {clean_line(thread)} …", sys.stderr)
-        status, snapshot = wait_for_run(client, thread, key)
+        try:
+            status, snapshot = wait_for_run(client, thread, key)
+        except KeyboardInterrupt:
+            write_text("Stopped waiting. The text is sent, and its run is not stopped.", sys.stderr)
+            raise
     if snapshot is None:
         return [to_json_line(asdict(status)) if json else format_status(status)], FAILED
     return report_run(status, snapshot, json=json)
