@@ -70,10 +70,16 @@ class Mailbox:
     # -- events ------------------------------------------------------------------------------------------
 
     def add_event(self, thread: str, event: WakeEvent, questions: Sequence[str] = ()) -> bool:
-        """Store an event after the others of its thread. Return False if its id was stored before.
+        """Store an event after the others of its thread, unless its id was stored before.
+
+        Return whether it was stored behind another event that no run has taken yet.
 
         `questions` are the ids of the questions that its sender saw in the thread, so it came after them.
         """
+        other = EVENTS.alias()
+        waits = (other.c.thread == thread, other.c.event.is_not(None), other.c.run.is_(None))
+        behind = sa.exists().where(*waits, other.c.id != event["id"])
+        row = EVENTS.insert().values(id=event["id"], thread=thread, event=dump_event(event))
         try:
             with self.engine.begin() as c:
                 self._ensure_session(c, thread)
@@ -81,10 +87,9 @@ class Mailbox:
                     before = self._read_notes(c, thread, alone=True)
                     seen = update_question_notes(before, questions, self._newest_number(c))
                     self._write_notes(c, thread, {**before, **seen})
-                c.execute(EVENTS.insert().values(id=event["id"], thread=thread, event=dump_event(event)))
+                return bool(c.execute(row.returning(behind)).scalar())
         except IntegrityError:
             return False
-        return True
 
     def list_waiting(self, thread: str) -> list[StoredEvent]:
         """Return the events that wait for a thread, in order of arrival, skipping unreadable ones."""

@@ -105,9 +105,11 @@ class SessionClient(WaitsForEvents, WorkflowQueues):
         """Store an event for a thread and return its id. A repeated id is dropped."""
         find_agent(thread_id, self.agents)
         event = complete_event(event)
-        self.mailbox.add_event(thread_id, event, self.find_questions_seen(thread_id, event))
-        # also for a repeat: its sender may have died between the two
-        self.request_run(thread_id, event["id"])
+        behind = self.mailbox.add_event(thread_id, event, self.find_questions_seen(thread_id, event))
+        # a run that waits in the queue reads this event, too; one under way may have looked for the last time
+        # a repeat asks as well: its sender may have died between the two
+        if not behind or not self.has_waiting_run(thread_id):
+            self.request_run(thread_id, event["id"])
         return event["id"]
 
     def find_questions_seen(self, thread: str, event: WakeEvent) -> Sequence[str]:

@@ -10,8 +10,8 @@ from dbos import DBOSClient
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.database_errors import classify_outage
 from wakeloop.platform.outages import wait_out
-from wakeloop.sessions.dbos.database import open_engine
-from wakeloop.sessions.dbos.engine import make_client
+from wakeloop.sessions.dbos.database import is_postgres, open_engine
+from wakeloop.sessions.dbos.engine import APP_NAME, make_client
 from wakeloop.sessions.host import utc_now
 from wakeloop.sessions.mailbox import Mailbox
 
@@ -23,6 +23,9 @@ ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")  # s
 PENDING = ("ENQUEUED", "DELAYED", "PENDING", "ERROR")
 NO_TABLES = (sa.exc.OperationalError, sa.exc.ProgrammingError)  # raised before the first host has made them
 PAGE_SIZE = 1000  # records per page, and per deletion
+# with both conditions on the status: the second is that of the engine's partial index
+WAITING_RUN = """SELECT 1 FROM {table} WHERE queue_name = :queue AND queue_partition_key = :thread
+    AND status = 'ENQUEUED' AND status IN ('ENQUEUED', 'PENDING') LIMIT 1"""
 
 
 class WorkflowQueues:
@@ -56,6 +59,26 @@ class WorkflowQueues:
                     raise
 
         wait_out(enqueue_once, self.mailbox.patience, self.mailbox.engine.dispose)
+
+    def has_waiting_run(self, thread: str) -> bool:
+        """Tell whether a run of a thread is queued that no worker has taken yet.
+
+        A run looks for events after a worker has taken it, so it finds each one that was stored before this
+        call. If that worker is killed, the run is queued again and looks again.
+        """
+        schema = f"{APP_NAME}." if is_postgres(self.url) else ""
+        query = sa.text(WAITING_RUN.format(table=f"{schema}workflow_status"))
+
+        def find_run() -> bool:
+            try:
+                with self.mailbox.engine.connect() as c:
+                    return c.execute(query, {"queue": RUN_QUEUE, "thread": thread}).first() is not None
+            except NO_TABLES as error:
+                if classify_outage(error) is not None:
+                    raise
+                return False
+
+        return wait_out(find_run, self.mailbox.patience, self.mailbox.engine.dispose)
 
     def prune(self, age: timedelta = KEEP_RECORDS) -> int:
         """Delete the engine's records of ended runs and timers, and return how many there were.
