@@ -1,6 +1,6 @@
 """Builds an agent: checks the arguments, makes the nodes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
@@ -78,7 +78,9 @@ def build_todo_graph(
     argument_values.check_callable("verify", verify, "todo", "state")
     argument_values.check_callable("done_when", done_when, "state")
     argument_values.check_callable("pre_model_hook", pre_model_hook, "state")
-    schemas = _build_schemas(state_schema or TodoState, context_schema or build_context_form(base))
+    schemas = _build_schemas(
+        state_schema or TodoState, context_schema or build_context_form(base), dialect.tool_names
+    )
     chat = _resolve_model(model)
     check_price(base, model_name_of(chat))
     reviews = ToolReviews.parse(
@@ -209,7 +211,7 @@ def _as_runnable(hook: Runnable[Any, Any] | Callable[..., Any] | None) -> Runnab
     return hook if hook is None or isinstance(hook, Runnable) else RunnableLambda(hook)
 
 
-def _build_schemas(state: Any, context: type[Any]) -> Schemas:
+def _build_schemas(state: Any, context: type[Any], todo_tools: Collection[str]) -> Schemas:
     """Return the schemas of input, output and nodes: the package's channels and the caller's own."""
     hints = get_type_hints(state, include_extras=True) if isinstance(state, type) else {}
     ours = get_type_hints(TodoState, include_extras=True)
@@ -223,4 +225,4 @@ def _build_schemas(state: Any, context: type[Any]) -> Schemas:
 
     nodes = TypedDict("NodeState", {**hints, **get_type_hints(Steps, include_extras=True)})  # type: ignore[misc]
     given = schema("TodoInput", *INPUT_CHANNELS, total=False)  # no channel is required
-    return Schemas(state, nodes, given, schema("TodoOutput", *OUTPUT_CHANNELS), context)
+    return Schemas(state, nodes, given, schema("TodoOutput", *OUTPUT_CHANNELS), context, todo_tools)

@@ -1,6 +1,6 @@
 """The picture: nodes, edges, the words on the edges."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,13 +37,14 @@ CALL_NODES = ("run_tools", "review_calls")  # what they get is sent to them
 
 @dataclass(frozen=True)
 class Schemas:
-    """What travels: the state, what the nodes read of it, input and output, and the caller's context."""
+    """What travels: the state, what nodes read of it, input and output, the caller's context, todo calls."""
 
     state: type[Any]
     nodes: type[Any]
     input: type[Any]
     output: type[Any]
     context: type[Any] | None = None
+    todo_tools: Collection[str] = ()
 
 
 def draw_graph(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, Any, Any, Any]:
@@ -62,7 +63,7 @@ def draw_graph(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, A
     )
     graph.add_conditional_edges(
         "call_model",
-        Router(after_call_model),
+        Router(after_call_model, todo_tools=schemas.todo_tools),
         ["run_tools", "review_calls", "validate_todos", "finalization_guard"],
     )
     graph.add_conditional_edges("run_tools", Router(after_tools), AFTER_TOOLS)

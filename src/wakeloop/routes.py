@@ -1,6 +1,6 @@
 """Routers: from the state to the word on an edge."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 from langgraph.types import Send
@@ -8,7 +8,7 @@ from langgraph.types import Send
 from wakeloop.loop.approval import runs_call
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.replies import find_external_calls, has_undecided_calls, is_put_together
-from wakeloop.model.tool_results import find_unanswered, last_calls
+from wakeloop.model.tool_results import find_calls_to_send
 from wakeloop.state import Notes, NotesAndReply, RoundNotes
 
 
@@ -17,12 +17,11 @@ def after_activate(state: Notes) -> Literal["something to answer", "nothing to a
     return "nothing to answer" if (state.get("todo_ledger") or {}).get("unasked") else "something to answer"
 
 
-def after_call_model(state: NotesAndReply) -> list[Send | str]:
+def after_call_model(state: NotesAndReply, todo_tools: Collection[str] = ()) -> list[Send | str]:
     """Send each other call on its own and the todo calls together; without calls, rule on the turn's end."""
     notes = state.get("todo_ledger") or {}
     messages = state.get("messages") or ()
-    # where the round was put to a person again, the input comes after the reply
-    calls = find_unanswered(last_calls(messages), messages) if "nag" in notes else ()
+    calls = find_calls_to_send(notes, messages, todo_tools)
     if not calls:  # also notes of a round, but no calls: edited by hand
         return ["finalization_guard"]
     outside = find_external_calls(notes, calls)

@@ -1,9 +1,9 @@
 """The end of a turn, as the case of a ruling."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage
 
 from wakeloop.loop.audit import find_suspects
 from wakeloop.loop.case import Case, choose_costs
@@ -18,6 +18,7 @@ from wakeloop.settings import LoopSettings
 from wakeloop.todos.items import Todo, count_open
 
 GUARD = "open_todos"  # the name of the guard in the ledger
+ENDED_WITHOUT_REPLY = frozenset(("again", "asking", "end", "unasked"))  # notes that say why no reply came
 
 
 def build_case(
@@ -73,3 +74,26 @@ def never_had_list(notes: Ledger) -> bool:
     """Tell whether tools ran, the thread never had a list, and nobody asked about that yet."""
     had_one = notes.get("listed") or notes.get("next_id", 1) > 1
     return notes.get("unlisted") == "ran" and not had_one
+
+
+def is_unanswered(notes: Ledger, messages: Sequence[AnyMessage]) -> bool:
+    """Tell whether no reply has ended the turn, since somebody wrote messages in the model's place.
+
+    `update_state` does that in a fork: it changes the result of a call, or writes a reply with other calls.
+    """
+    if notes.keys() & ENDED_WITHOUT_REPLY or not messages:
+        return False
+    last = messages[-1]
+    return not isinstance(last, AIMessage) or bool(last.tool_calls)
+
+
+def find_written_reply(
+    notes: Ledger, messages: Sequence[AnyMessage], todo_tools: Collection[str]
+) -> AIMessage | None:
+    """Return a reply with calls that somebody wrote in the model's place: its calls are not noted."""
+    last = messages[-1] if messages else None
+    if not isinstance(last, AIMessage) or not is_unanswered(notes, messages):
+        return None
+    noted = {*notes.get("todo_calls", ()), *notes.get("faults", ())}
+    written = [call for call in last.tool_calls if call["name"] in todo_tools and call["id"] not in noted]
+    return last if written or "nag" not in notes else None

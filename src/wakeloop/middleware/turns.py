@@ -15,9 +15,10 @@ from wakeloop.loop.goal import build_wait_entry, is_unmet
 from wakeloop.loop.idle_rounds import describe_repeats
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import settings_in_force
-from wakeloop.loop.replies import note_step_limit
+from wakeloop.loop.replies import ReplyFacts, note_reply, note_step_limit
 from wakeloop.loop.run_end import build_session, drop_run_notes
 from wakeloop.loop.spending import add_round
+from wakeloop.loop.turn import find_written_reply
 from wakeloop.middleware.draft import Draft, remove_placeholder, with_message_ids
 from wakeloop.model.reply import misfit_error
 from wakeloop.model.tool_results import error_result, find_unanswered
@@ -84,7 +85,7 @@ class Turns:
 
     def follow_reply(self, state: Any, config: RunnableConfig) -> Any:
         """Return what follows a reply: the results of a round's calls, or the ruling on a turn's end."""
-        round_ = Round.read(state, config, self.validate.dialect)
+        round_ = Round.read(state, config, self.validate)
         if round_ is None:
             return self.judges.finish(self.end_turn(state, config))
         played: dict[str, Any] = {}
@@ -94,7 +95,7 @@ class Turns:
 
     async def afollow_reply(self, state: Any, config: RunnableConfig) -> Any:
         """Do the same as `follow_reply`, awaiting the verifier."""
-        round_ = Round.read(state, config, self.validate.dialect)
+        round_ = Round.read(state, config, self.validate)
         if round_ is None:
             return await self.judges.afinish(self.end_turn(state, config))
         played: dict[str, Any] = {}
@@ -253,7 +254,7 @@ class Round:
         return new
 
     @classmethod
-    def read(cls, state: Any, config: RunnableConfig, dialect: Dialect) -> Self | None:
+    def read(cls, state: Any, config: RunnableConfig, validate: ValidateTodos) -> Self | None:
         """Read the round of the last reply; None if that ended a turn."""
         ledger, draft = copy_ledger(state), Draft(state)
         ledger.pop("standing", None)
@@ -261,11 +262,36 @@ class Round:
             draft.apply({"messages": gone})
         messages = draft.state["messages"]
         reply = find_last(AIMessage, messages)
+        if (written := find_written_reply(ledger, messages, validate.dialect.tool_names)) is not None:
+            ledger = note_written_calls(ledger, written, state, config, validate)
         if "nag" not in ledger or reply is None or not reply.tool_calls:
             return None
         if not ledger.get("end"):
             note_step_limit(ledger, state["remaining_steps"], compute_costs(ledger, config))
-        return cls(draft, reply, ledger, dialect)
+        return cls(draft, reply, ledger, validate.dialect)
+
+
+def note_written_calls(
+    ledger: Ledger, reply: AIMessage, state: Any, config: RunnableConfig, validate: ValidateTodos
+) -> Ledger:
+    """Return the notes of a reply with calls that somebody wrote in the model's place."""
+    dialect, todo, faults = validate.dialect, list[str](), dict[str, str]()
+    wrote = False
+    for call in reply.tool_calls:
+        if call["name"] in dialect.tool_names:
+            todo.append(call["id"] or "")
+            wrote = wrote or call["name"] in dialect.writes
+            if why := misfit_error(dialect, call["name"], call["args"]):
+                faults[call["id"] or ""] = why
+    facts = ReplyFacts(calls=len(reply.tool_calls), todo_calls=tuple(todo), faults=faults, wrote=wrote)
+    return note_reply(
+        ledger,
+        facts,
+        settings_in_force(validate.settings, ledger),
+        open_count=count_open(state["todos"]),
+        steps_left=state["remaining_steps"],
+        costs=compute_costs(ledger, config),
+    )
 
 
 def compute_costs(ledger: Ledger, config: RunnableConfig) -> Costs:

@@ -8,6 +8,8 @@ from langchain_core.tools import ToolException
 from pydantic import ValidationError
 
 from wakeloop.errors import ToolError
+from wakeloop.loop.ledger import Ledger
+from wakeloop.loop.turn import find_written_reply
 from wakeloop.model.storable_values import make_storable
 from wakeloop.text.characters import fix_surrogates, shorten
 from wakeloop.text.marks import find_last, new_id, remove_mark
@@ -83,6 +85,16 @@ def last_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
     """Return the calls of the last reply."""
     reply = find_last(AIMessage, messages)
     return reply.tool_calls if reply else []
+
+
+def find_calls_to_send(
+    notes: Ledger, messages: Sequence[AnyMessage], todo_tools: Collection[str]
+) -> list[Any]:
+    """Return the calls of a round that are to run now; none of a reply that `call_model` has not read."""
+    if "nag" not in notes or find_written_reply(notes, messages, todo_tools) is not None:
+        return []
+    # where the round was put to a person again, the input comes after the reply
+    return find_unanswered(last_calls(messages), messages)
 
 
 def unknown_tool_error(name: str, known: Collection[str]) -> str:

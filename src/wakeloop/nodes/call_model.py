@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from langchain_core.messages import SystemMessage
+from langchain_core.messages import AIMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from wakeloop.dialects.base import Dialect
@@ -13,6 +13,7 @@ from wakeloop.errors import HookError
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.pushes import note_free_call, note_steps
 from wakeloop.loop.round_checks import may_check_round
+from wakeloop.loop.turn import find_written_reply
 from wakeloop.model.bindings import BoundModel, ModelBindings
 from wakeloop.model.context_window import read_profile_window
 from wakeloop.model.invocation import ainvoke_model, invoke_model
@@ -74,6 +75,8 @@ class CallModel(RedactingNode):
         exchange = Exchange(state, self.context)
         if (update := exchange.end_without_request()) is not None:
             return update
+        if (reply := self.find_written_reply(exchange)) is not None:
+            return self.store_written_reply(exchange, reply, config)
         if (read := exchange.plan_read()) is not None:
             exchange.entries = read_store(read)
         if self.hook is not None:
@@ -93,6 +96,8 @@ class CallModel(RedactingNode):
         exchange = Exchange(state, self.context)
         if (update := exchange.end_without_request()) is not None:
             return update
+        if (reply := self.find_written_reply(exchange)) is not None:
+            return self.store_written_reply(exchange, reply, config)
         if (read := exchange.plan_read()) is not None:
             exchange.entries = await aread_store(read)
         if self.hook is not None:
@@ -120,11 +125,27 @@ class CallModel(RedactingNode):
             config, exchange.asking, exchange.settings, forced=way.unforced is not None, waits=waits
         )
 
+    def find_written_reply(self, exchange: Exchange) -> AIMessage | None:
+        """Return the last message, if it is a reply that somebody wrote in the model's place."""
+        return find_written_reply(exchange.ledger, exchange.messages, self.dialect.tool_names)
+
+    def store_written_reply(
+        self, exchange: Exchange, reply: AIMessage, config: RunnableConfig
+    ) -> dict[str, Any]:
+        """Return the update for a reply that somebody wrote in the model's place."""
+        nobody_heard = ReplyWatcher(config, streaming=False)
+        return self.note_update(exchange, exchange.take_written_reply(reply, nobody_heard), config)
+
     def store_reply(
         self, exchange: Exchange, raw: Any, way: BoundModel, heard: ReplyWatcher, config: RunnableConfig
     ) -> dict[str, Any]:
-        """Return the update for a reply; at a turn's end, with where it was requested."""
-        update = exchange.build_update(raw, heard, may_call=way.may_call)
+        """Return the update for the model's reply."""
+        return self.note_update(exchange, exchange.build_update(raw, heard, may_call=way.may_call), config)
+
+    def note_update(
+        self, exchange: Exchange, update: dict[str, Any], config: RunnableConfig
+    ) -> dict[str, Any]:
+        """Return the update with what the routers read; at a turn's end, with where it was requested."""
         ledger = update["todo_ledger"]
         note_steps(ledger, read_step(config) + exchange.state["remaining_steps"])
         if "nag" in ledger:

@@ -34,7 +34,7 @@ from wakeloop.loop.run_end import build_session, drop_run_notes, waits_for_limit
 from wakeloop.loop.second_look import find_due, precedes_end
 from wakeloop.loop.silences import build_wait, ends_by_asking, restart_counts
 from wakeloop.loop.spending import add_round
-from wakeloop.loop.turn import GUARD, build_case
+from wakeloop.loop.turn import GUARD, build_case, is_unanswered
 from wakeloop.loop.waits import set_ceilings
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event, stream_event
@@ -108,8 +108,11 @@ class FinalizationGuard(Node):
             settings = settings_in_force(self.settings, ledger)
             ledger["ruling"] = "waiting"
             return self.end_run(state, ledger, Case(count_open(state["todos"]), settings), "waiting")
-        add_round(ledger, state["messages"])
-        ledger.pop("nag", None)
+        if is_unanswered(ledger, state["messages"]):
+            ledger["again"] = "unread"
+        else:
+            add_round(ledger, state["messages"])
+            ledger.pop("nag", None)
         written = adopt_list(state["todos"], ledger)
         if written is None:
             return (yield from self.judge_turn(state, ledger))

@@ -42,6 +42,7 @@ from wakeloop.thread.interrupts import run_approved
 from wakeloop.thread.tool_reviews import ToolReviews, strip_notes
 from wakeloop.todos.items import OperationRefused, read_list
 
+NOTED = frozenset(("decision", "fault", "review"))  # keys of a call with notes of its own
 NAMESPACE_SEPARATOR = "|"  # between a parent's and a child's part of a checkpoint namespace
 
 
@@ -96,6 +97,8 @@ class RunTools(TimedNode):
     def prepare_call(self, state: dict[str, Any]) -> tuple[dict[str, Any], ToolMessage | None]:
         """Return the call to run, and the result that answers it if it does not run."""
         tool = self.tools.get(state["name"])
+        if tool and not state.keys() & NOTED:
+            state = self.reviews.review_written(state, self.tools)
         call, answered = self.reviews.apply_decision(state, tool) if tool else (state, None)
         if answered is None and (fault := self.find_fault(state)):
             return state, error_result(state, fault)

@@ -1,7 +1,7 @@
 """Nodes and routers that run without a thread hop."""
 
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -31,10 +31,10 @@ class Node(Runnable[Any, Any]):
 
 
 class Router(Runnable[Any, Any]):
-    """A pure function from state to the next node; LangGraph reads its annotations."""
+    """A pure function from state (and `more`) to the next node; LangGraph reads its annotations."""
 
-    def __init__(self, choose: Callable[[Any], Any]) -> None:
-        self.choose = choose
+    def __init__(self, choose: Callable[..., Any], **more: Any) -> None:
+        self.choose = partial(choose, **more) if more else choose
         self.name = choose.__name__
         update_wrapper(self, choose)
 

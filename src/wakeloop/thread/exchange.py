@@ -76,6 +76,7 @@ class Exchange:
         self.asks_for_call = self.asking is None and asks_for_call(self.ledger)
         self.entries: Sequence[Entry] = ()  # that a person has steered in
         self.refusals = 0  # for length
+        self.written: AIMessage | None = None  # the reply, if somebody wrote it in the model's place
         self.stores_reply = False  # whether the last of the written messages is the reply
 
     def end_without_request(self) -> dict[str, Any] | None:
@@ -219,6 +220,17 @@ class Exchange:
             self.update["messages"] = self.request.writes
         return {**self.request.update, **self.update, "todo_ledger": self.ledger}
 
+    def take_written_reply(self, reply: AIMessage, watcher: ReplyWatcher) -> dict[str, Any]:
+        """Return the update for a reply that somebody wrote: it was neither requested nor paid for."""
+        self.written = reply
+        self.store_reply(reply, watcher, may_call=True)
+        return {
+            **self.request.update,
+            **self.update,
+            "messages": self.request.writes,
+            "todo_ledger": self.ledger,
+        }
+
     def has_message(self, key: str) -> bool:
         """Tell whether the history has a message of this id."""
         return self.index.find(key) is not None
@@ -257,7 +269,7 @@ class Exchange:
             self.context.dialect if self.active else None,
             self.context.tools,
             used=self.index.has_result,
-            known=self.has_message,
+            known=self.has_message if raw is not self.written else lambda _: False,
             fill=self.request.fill_prompt,
             broken_arguments=watcher.broken_arguments,
             must_finish=watcher.must_finish,

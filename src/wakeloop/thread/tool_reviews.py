@@ -130,6 +130,14 @@ class ToolReviews:
         [decided] = self.decide_together([{**call, "review": note}], {call["name"]: tool} if tool else {})
         return self.apply_decision(decided, tool)
 
+    def review_written(self, call: dict[str, Any], tools: Mapping[str, BaseTool]) -> dict[str, Any]:
+        """Return a call that somebody wrote in the model's place, with its review, which nobody has noted."""
+        review = self.by_tool.get(call["name"])
+        if review is None or not review.covers(call):
+            return call
+        noted = {**call, "review": review.note_call(call)}
+        return self.decide_together([noted], tools)[0] if self.mode == "batched" else noted
+
     def decide_alone(self, call: dict[str, Any], tool: BaseTool | None) -> Decision:
         """Ask about one call, in an interrupt of its own."""
         request = build_calls_request([call])

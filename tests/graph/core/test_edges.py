@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 from agents import Make, session, settings, write
-from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
-from wakeloop import create_todo_agent
+from wakeloop import create_todo_agent, session_of
 from wakeloop.errors import InputError, ModelSetupError, SettingsError
+from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.presets import preset
-from wakeloop.testing import ScriptedModel, calls
+from wakeloop.testing import ScriptedModel, calls, walk, wire_faults
 
 
 @dataclass
@@ -136,3 +138,62 @@ def test_c92_a_thread_without_a_message_continues_from_every_node(before: str, n
     agent.invoke(None, agent.update_state(config, update, as_node=node))
     ended = agent.get_state(config).values["todo_session"]
     assert (ended["state"], ended["reason"], ended["open"]) == ("idle", "wake_budget", 1)
+
+
+GUARD, LOOP = "finalization_guard", ["call_model", "finalization_guard"]
+WRITTEN: dict[str, tuple[Any, Any, list[str], list[str]]] = {
+    "a result": (ToolMessage("edited", tool_call_id="a", id="r"), None, [GUARD, *LOOP], ["edited"]),
+    "words": (HumanMessage("Look again."), None, [GUARD, *LOOP], ["p", "[interrupted]", "Look again."]),
+    "calls": (
+        calls(("looking", {"path": "q"}), ("todo_write", {"items": ["b"]})),
+        "call_model",
+        [GUARD, "call_model", "run_tools", "validate_todos", *LOOP],
+        ["Stored 1 item:\n  [1] b", "q"],
+    ),
+}
+
+
+@pytest.mark.parametrize("door", ["graph", "middleware"])
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_is_written_in_the_models_place_ends_no_turn(name: str, door: str) -> None:
+    """A fork that edits the result of a call, or the calls of a reply, continues with them."""
+    written, node, way, end = WRITTEN[name]
+    quiet = {"preset": "wakeloop", "max_wake_cycles": 0, "guard_retries": 0}
+    model = ScriptedModel(calls(("looking", {"path": "p"}, "a")), "Old.", "New.")
+    saver: Any = InMemorySaver()
+    agent: Any = create_todo_agent(model, [looking], settings=quiet, checkpointer=saver)
+    if door == "middleware":
+        laid = [WakeLoopMiddleware(settings=quiet)]
+        agent = create_agent(model, [looking], middleware=laid, checkpointer=saver)
+    config: Any = {"configurable": {"thread_id": "1"}}
+    agent.invoke({"messages": [("user", "go")]}, config)
+    place = next(row for row in agent.get_state_history(config) if row.values["messages"][-1].type == "tool")
+    if isinstance(written, ToolMessage):
+        written = written.model_copy(update={"id": place.values["messages"][-1].id})
+    node = "model" if node and door == "middleware" else node
+    fork = agent.update_state(place.config, {"messages": [written]}, as_node=node)
+    walked = walk(agent, None, fork)
+    assert door == "middleware" or walked == way
+    assert [message.text for message in model.requests[-1][-len(end) :]] == end
+    assert len(model.requests) == 3
+    assert wire_faults(model.requests) == []
+    assert session_of(agent.get_state(config))["open"] == (name == "calls")
+
+
+def test_a_call_that_is_written_in_the_models_place_is_approved_like_the_models() -> None:
+    def remove(path: str) -> str:
+        """Remove."""
+        return f"removed {path}"
+
+    model = ScriptedModel(calls(("looking", {"path": "p"}, "a")), "Old.", "New.")
+    saver, asks = InMemorySaver(), {"remove": True}
+    agent = create_todo_agent(model, [looking, remove], interrupt_on=asks, checkpointer=saver)
+    config: Any = {"configurable": {"thread_id": "1"}}
+    agent.invoke({"messages": [("user", "go")]}, config)
+    for place in [*agent.get_state_history(config)][:4]:  # with the notes of a round, or without
+        update = {"messages": [calls(("remove", {"path": "q"}))]}
+        fork = agent.update_state(place.config, update, as_node="call_model")
+        (asked,) = agent.invoke(None, fork)["__interrupt__"]
+        assert [request["name"] for request in asked.value["action_requests"]] == ["remove"]
+    agent.invoke(Command(resume="yes"), config)
+    assert model.requests[-1][-1].text == "removed q"
