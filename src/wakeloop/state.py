@@ -1,6 +1,6 @@
 """What travels along the edges: the channels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
@@ -13,6 +13,7 @@ from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
 from wakeloop.channels.session import SessionChannel
 from wakeloop.channels.todo_channels import TodosChannel
 from wakeloop.channels.todo_list import check_stored_todos, merge_todos
+from wakeloop.errors import InputError
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.list_changes import PROGRAM, note_changes, note_whole_list
@@ -117,22 +118,25 @@ def find_overruled(todos: Sequence[Todo]) -> Sequence[int | str]:
     return getattr(todos, "overruled", ())
 
 
-def note_untaken(ledger: Ledger, todos: Sequence[Todo], numbered: Sequence[Todo], by: str = PROGRAM) -> None:
+def note_untaken(ledger: Ledger, todos: Sequence[Todo], numbered: Sequence[Todo]) -> None:
     """Note what changed in a list that somebody wrote, once its items have their ids."""
     if has_lost_base(todos):
         note_whole_list(ledger)
     else:
-        note_changes(ledger, list_before(todos), numbered, getattr(todos, "by", None) or by)
+        note_changes(ledger, list_before(todos), numbered, getattr(todos, "by", None) or PROGRAM)
 
 
-def adopt_list(
-    todos: Sequence[Todo], ledger: Ledger, find_writer: Callable[[], str] = lambda: PROGRAM
-) -> list[Todo] | None:
+def adopt_list(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:
     """Give ids to a list that somebody else than the model wrote, and note what it changed.
 
-    Return None if nobody did. `find_writer` returns who wrote it, if the list does not say so. What a hook
-    wrote itself comes back as it is.
+    Return None if nobody did. What a hook wrote itself comes back as it is. Raises `InputError` for a list
+    that was refused, which nobody would hear of otherwise: in mid-run no node checks an input.
     """
+    if (fault := getattr(todos, "fault", None)) is not None:
+        raise InputError(
+            f"The list that was written during this run is refused: {fault}. Write a valid list, then run "
+            "the thread again with the input None."
+        )
     before = getattr(todos, "before", None)
     if before is None:
         if type(todos) is not list or all("id" in todo for todo in todos):
@@ -143,5 +147,5 @@ def adopt_list(
     numbered, ledger["next_id"] = assign_ids(todos, next_free_number(before, ledger.get("next_id", 1)))
     ledger["writes"] = ledger.get("writes", 0) + 1
     ledger["wrote"] = True
-    note_untaken(ledger, todos, numbered, find_writer())
+    note_untaken(ledger, todos, numbered)
     return numbered

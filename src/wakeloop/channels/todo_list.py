@@ -191,7 +191,10 @@ def _apply_changes(todos: Todos, difference: Changes) -> Todos:
         todos.began = began
     else:
         # a tool may have replaced the list in this round: `before` and its other notes are kept
+        was = todos.before
         todos = _apply_difference(todos, difference)
+        if was is not None and "own" in difference:
+            todos.before = list(_apply_difference(Todos(was), difference))  # this is not what the other wrote
     if "step" in difference:
         todos.superstep = Superstep(difference["step"], base, frozenset(find_changed_ids(base, todos)))
     return todos

@@ -10,10 +10,11 @@ from langgraph.types import Command, Overwrite
 from pydantic import ValidationError
 
 from wakeloop.errors import ArgumentError, InputError
+from wakeloop.platform.command_updates import read_update
 from wakeloop.text.characters import find_lone_surrogate, shorten
 from wakeloop.text.wording import describe_type, nearest
 from wakeloop.todos.changes import Changes, check_changes
-from wakeloop.todos.items import OperationRefused
+from wakeloop.todos.items import OperationRefused, read_list
 
 EXAMPLE_CALL = "agent.invoke({'messages': [('user', 'TEXT')]}, {'configurable': {'thread_id': 'NAME'}})"
 # Words of chains and other agents for the keys of an input, too far from them in spelling.
@@ -53,9 +54,12 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
         raise InputError("Command(resume=None) answers nothing. Pass the answer, or False for a no.")
     if isinstance(given, Mapping):
         _check_keys(given, channels)
-        if "messages" in given:
-            # LangGraph commits an input before a reducer has seen it: a bad message would stay in the thread.
-            _check_messages(given["messages"])
+    update: Any = read_update(given.update) if isinstance(given, Command) else given
+    if isinstance(update, Mapping) and "messages" in update:
+        # LangGraph commits an input before a reducer has seen it: a bad message would stay in the thread.
+        _check_messages(update["messages"])
+    if isinstance(given, Command) and update.get("todos") is not None:
+        _check_todos(update["todos"])  # those of another input are checked where a run begins
 
 
 def _check_keys(given: Mapping[Any, Any], channels: Collection[str]) -> None:
@@ -160,6 +164,17 @@ def drop_list_changes(given: Any) -> Any:
     except OperationRefused:
         return given  # the reducer refuses it and says why
     return {key: value for key, value in given.items() if key != "todos"}
+
+
+def _check_todos(given: Any) -> None:
+    is_difference = isinstance(given, dict) and given and Changes.__annotations__.keys() >= given.keys()
+    try:
+        if is_difference:
+            check_changes(given)
+        else:
+            read_list(given.value if isinstance(given, Overwrite) else given)
+    except OperationRefused as refusal:
+        raise InputError(f"The input is refused: {refusal}.") from None
 
 
 def _check_messages(given: Any) -> None:

@@ -3,8 +3,6 @@
 from typing import Any
 
 from wakeloop.loop.case import Costs
-from wakeloop.loop.list_changes import PROGRAM
-from wakeloop.loop.progress import find_last_round
 from wakeloop.loop.replies import note_format_reply
 from wakeloop.model.finish_reasons import reply_problem
 from wakeloop.model.reply import drop_calls
@@ -18,17 +16,6 @@ JUDGED_LATER = Costs(round=0)  # a round is judged after the reply, when the hoo
 
 class AgentExchange(Exchange):
     """A request through an agent's own model node, which reads an answer in a format itself."""
-
-    def find_writer(self) -> str:
-        """Return the tools of the last round, or the program: an agent's own tools leave no name."""
-        if "nag" not in self.ledger:
-            return PROGRAM
-        names: dict[str, None] = {}
-        others = {*self.ledger.get("todo_calls", ()), *self.ledger.get("faults", ())}
-        for call, _ in find_last_round(reversed(self.messages)):
-            if call["id"] not in others:
-                names[call["name"]] = None
-        return " or ".join(names) or PROGRAM
 
     def store_structured(self, result: Any, heard: ReplyWatcher) -> None:  # noqa: ARG002 - whole, or the agent has raised
         """Store the reply as the agent does; request it again if it holds no answer in the format."""

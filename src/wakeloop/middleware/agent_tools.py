@@ -59,7 +59,7 @@ def bind_result(request: ToolCallRequest, result: Result | list[Result]) -> Resu
 
 def _read_command(request: ToolCallRequest, command: Command[Any]) -> Command[Any]:
     """Return a tool's command; its list will be merged with a todo call of the same reply."""
-    if command.graph == Command.PARENT or not isinstance(command.update, dict | list | tuple):
+    if command.graph == Command.PARENT or command.update is None:
         return command
     update = read_tool_update(command.update, request.tool_call["name"], read_step(get_config()), PRIVATE)
     base = read_notes(request.state).get("base")

@@ -27,6 +27,7 @@ from wakeloop.model.tool_results import (
     tool_result,
     unknown_tool_error,
 )
+from wakeloop.platform.command_updates import read_update
 from wakeloop.platform.direct_calls import DirectTool, has_no_listeners, takes_injection
 from wakeloop.platform.runnables import read_step
 from wakeloop.platform.tool_boundary import (
@@ -209,14 +210,13 @@ def _as_list(value: Any) -> list[Any]:
 def _read_update(call: dict[str, Any], command: Command[Any], step: int) -> dict[str, Any]:
     update = read_tool_update(command.update, call["name"], step)
     if "messages" in update:
-        messages = bind_to_call(call, _read_messages(command))
+        messages = bind_to_call(call, _read_messages(update))
         update["messages"] = [clean_tool_message(message) for message in messages]
     return update
 
 
-def _read_messages(command: Command[Any]) -> list[BaseMessage]:
-    found = dict(command.update or ()).get("messages", [])
-    return convert_to_messages(_as_list(found))
+def _read_messages(update: Mapping[str, Any]) -> list[BaseMessage]:
+    return convert_to_messages(_as_list(update.get("messages", [])))
 
 
 def read_tool_update(
@@ -226,7 +226,7 @@ def read_tool_update(
 
     Raises `ToolError` for private channels and invalid lists, before they are stored.
     """
-    update = dict(written or ())
+    update = read_update(written)
     if refused := private & update.keys():
         raise ToolError(f"a tool may not write {min(refused)!r}, which the graph keeps for itself")
     if (todos := update.get("todos")) is not None:
@@ -257,8 +257,8 @@ def _note_handover(call: dict[str, Any], command: Command[Any]) -> dict[str, Any
             sends.append({"node": target.node, "arg": target.arg})
         else:
             sends.append({"node": target})
-    update = dict(command.update or ())
-    messages = [clean_tool_message(message) for message in _read_messages(command)]
+    update = read_update(command.update)
+    messages = [clean_tool_message(message) for message in _read_messages(update)]
     if not _answers(call, messages):
         messages.append(tool_result(call, "Handed over."))
     update.pop("messages", None)

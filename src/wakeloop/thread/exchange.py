@@ -13,7 +13,7 @@ from wakeloop.loop.case import choose_costs
 from wakeloop.loop.earned_wakes import note_list
 from wakeloop.loop.idle_rounds import count_idle_rounds, end_if_looping
 from wakeloop.loop.ledger import ROUND_KEYS, drop_keys
-from wakeloop.loop.list_changes import PROGRAM, note_unnoticed, note_vocabulary, note_whole_list
+from wakeloop.loop.list_changes import note_unnoticed, note_vocabulary, note_whole_list
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.prices import Usage
 from wakeloop.loop.progress import note_progress
@@ -104,7 +104,7 @@ class Exchange:
     def request(self) -> Request:
         """The request, after the last round's list and progress have been noted."""
         noted = self.ledger.get("unseen")
-        written = adopt_list(self.todos, self.ledger, self.find_writer)
+        written = adopt_list(self.todos, self.ledger)
         if written is not None:
             stream_event(make_todos_event(list_before(self.todos), written, find_overruled(self.todos)))
             self.todos = written
@@ -147,10 +147,6 @@ class Exchange:
         if not last or last[0].id == self.ledger.get("tail"):  # of an earlier run, and older than the notes
             return False
         return find_list_stamp(last) not in (None, stamp_of(self.todos))
-
-    def find_writer(self) -> str:
-        """Return who wrote the list past the model, where the list itself does not say so."""
-        return PROGRAM
 
     @computed_once
     def wire(self) -> list[AnyMessage]:

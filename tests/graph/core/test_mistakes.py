@@ -210,6 +210,8 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         run({"messages": [HumanMessage("a", name=None, id=None), ("usr", "x")]}),
         "Item 2 of 'messages' is not a",
     ),
+    (run(Command(resume=1, update={"messages": ["a", 5]})), "Item 2 of 'messages' is not a message ("),
+    (run(Command(goto="wake", update=[("todos", [{"content": ""}])])), "todos item 1 has no content"),
     (run({"messages": Overwrite("x")}), "Overwrite of 'messages' must be a list of messages"),
     (run({**GO, "todos": [{"content": "a", "status": "open"}]}), "has the status 'open'"),
     (run({**GO, "todos": "a"}), "todos must be a list of items"),

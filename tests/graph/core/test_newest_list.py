@@ -1,6 +1,7 @@
 """Rule 23: the model always knows the newest list, whoever wrote it."""
 
 from contextlib import suppress
+from dataclasses import make_dataclass
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -322,16 +323,19 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("several", [False, True], ids=["alone", "among others"])
+@pytest.mark.parametrize("form", ["alone", "among others", "an object"])
 @pytest.mark.parametrize("door", WHOLE)
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_a_tool_may_not_write_is_its_error(name: str, door: str, several: bool) -> None:
+def test_what_a_tool_may_not_write_is_its_error(name: str, door: str, form: str) -> None:
     update, why = REFUSED[name]
 
     def edit(call_id: str) -> Any:
         """Edit the list."""
-        command: Any = Command(update={**update, "messages": [ToolMessage("ok", tool_call_id=call_id)]})
-        return [command] if several else command
+        written: Any = {**update, "messages": [ToolMessage("ok", tool_call_id=call_id)]}
+        if form == "an object":
+            written = make_dataclass("Update", [(key, Any) for key in written])(**written)
+        command: Any = Command(update=written)
+        return [command] if form == "among others" else command
 
     agent, model, _ = make(door, calls(("edit", {"call_id": "77"}, "77")), "Fine.", tools=[edit])
     run(agent, "Tidy up.")
@@ -354,6 +358,47 @@ def test_a_list_that_update_state_wrote_wrongly_is_refused_by_the_next_run(writt
     run(agent, "Go on.")
     assert [item["content"] for item in agent.get_state(CONFIG).values["todos"]] == ["sweep", "water"]
     assert len(model.requests) == 3
+
+
+def ask_first(call_id: str) -> str:
+    """Ask a person."""
+    return str(interrupt("May I?"))
+
+
+@pytest.mark.parametrize("door", WHOLE)
+def test_a_wrong_list_in_mid_run_is_refused_until_a_right_one_is_written(door: str) -> None:
+    agent, model, _ = make(door, calls(("ask_first", {"call_id": "7"}, "7")), "Fine.", tools=[ask_first])
+    run(agent, "Tidy up.")
+    run(agent, "Go on.")
+    before = agent.get_state(CONFIG).values["todos"]
+    agent.update_state(CONFIG, {"todos": [{"content": "a", "status": "half"}]})
+    with pytest.raises(
+        InputError, match=r"^The list that was written during this run is refused: todos item"
+    ):
+        agent.invoke(Command(resume="yes"), CONFIG)
+    assert agent.get_state(CONFIG).values["todos"] == before
+    agent.update_state(CONFIG, {"todos": before[:1]})
+    agent.invoke(None, CONFIG)
+    assert [item["content"] for item in agent.get_state(CONFIG).values["todos"]] == ["sweep"]
+    assert len(model.requests) == 4
+    assert sound(model)
+
+
+@pytest.mark.parametrize("door", ["wakeloop", *WHOLE])
+def test_a_list_next_to_an_answer_is_the_programs(door: str) -> None:
+    """It is not the work of the tool that asked, and what a todo call next to it did is not the program's."""
+    known = send(dialect_of(door), *KNOWN) if dialect_of(door) == "write_todos" else done(1)
+    both = AIMessage("", tool_calls=[*known.tool_calls, call_of("ask_first", "77")])
+    agent, model, _ = make(door, both, "Fine.", tools=[ask_first])
+    run(agent, "Tidy up.")
+    run(agent, "Go on.")
+    given = [*agent.get_state(CONFIG).values["todos"], {"content": "tell Ada"}]
+    agent.invoke(Command(resume="yes", update={"todos": given}), CONFIG)
+    said = model.requests[-1][-1].text.split("\n")
+    assert (said[0], len(said[2:]), said[-2]) == ("yes", 3, "Added by the program:")
+    statuses = [(item["content"], item["status"]) for item in agent.get_state(CONFIG).values["todos"]]
+    assert statuses == [*KNOWN, ("tell Ada", "pending")]
+    assert sound(model)
 
 
 @pytest.mark.parametrize("door", DOORS)
