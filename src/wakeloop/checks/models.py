@@ -81,7 +81,10 @@ def check_model(model: object) -> None:
             f"Pass options to the model, as in {kind}(…, stop=[…]), and tools as tools=[…]."
         )
     else:
-        raise ModelSetupError(f"`model` must be a model's name or a chat model, got {describe_type(model)}.")
+        raise ModelSetupError(
+            "`model` must be a name such as 'openai:NAME' or a chat model of LangChain, "
+            f"got {describe_type(model)}."
+        )
 
 
 def check_model_name(name: str) -> None:

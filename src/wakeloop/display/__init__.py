@@ -26,4 +26,5 @@ __getattr__, __dir__ = lazy_exports(
         "wakeloop.display.report": ("athread_report", "thread_report"),
         "wakeloop.display.views": ("View", "show"),
     },
+    extra="cli",
 )

@@ -128,7 +128,7 @@ class Plot:
 
 
 def compare(
-    presets: Iterable[str | LoopSettings] | Mapping[str, str | LoopSettings],
+    presets: str | LoopSettings | Iterable[str | LoopSettings] | Mapping[str, str | LoopSettings],
     task: str | Mapping[str, Any],
     *,
     model: Model,
@@ -139,7 +139,7 @@ def compare(
     """Run one task under several presets, one after the other, and compare the runs.
 
     Args:
-        presets: Names of presets, or settings; a mapping gives them names of your own.
+        presets: Names of presets, or settings, one or several; a mapping gives them names of your own.
         task: A user's message, or the whole input of a run.
         model: A model or its name, as for `create_todo_agent`; or a function of the settings that makes one
             for each preset, since a scripted model can only be used once.
@@ -160,6 +160,8 @@ def compare(
         [('wakeloop', 1), ('loki', 1)]
     """
     chosen: dict[str, str | LoopSettings] = {}
+    if isinstance(presets, str | LoopSettings):
+        presets = [presets]
     if isinstance(presets, Mapping):
         chosen.update(presets)
     else:

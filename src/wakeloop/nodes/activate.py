@@ -413,7 +413,7 @@ def is_unasked(opening: ThreadInput, ledger: Ledger, todos: Sequence[Todo], *, e
 def refuse_unanswerable(*, reviews: bool, plans: bool) -> None:
     """Refuse a run that could ask a person but could not wait for the answer. Raises `InputError`."""
     if reviews or plans:
-        what = "calls of its tools wait for a person's approval" if reviews else "approve_plan asks a person"
+        what = "its tools ask a person" if reviews else "approve_plan asks a person"
         raise InputError(
             f"This agent needs a checkpointer: {what}, and without one nothing can wait for the answer. "
             "Pass checkpointer=InMemorySaver(), or one that lasts."

@@ -44,7 +44,8 @@ def calls(*made: Call, text: str = "", finish_reason: str | None = None, **field
             invalid.append(one)
         else:
             raise TypeError(
-                "calls() takes (name, arguments), (name, arguments, id) and malformed_call(…) only."
+                f"A call is a tuple (name, arguments), as in calls(('search', {{'query': 'x'}})), or a "
+                f"malformed_call(…); got {one!r}."
             )
     return AIMessage(
         content=text,

@@ -105,7 +105,7 @@ def test_a_run_that_raises_has_its_row_and_the_others_go_on() -> None:
 
 
 def test_a_refused_input_shows_its_own_sentence() -> None:
-    found = compare(["wakeloop"], {"messages": [("user", "go")], "todos": [{"content": " "}]}, model=model)
+    found = compare("wakeloop", {"messages": [("user", "go")], "todos": [{"content": " "}]}, model=model)
     [refused] = found.rows
     told = "The input is refused: todos item 1 has no content; every item needs text that is not blank."
     assert (refused["error"], refused["items"], refused["requests"]) == (told, 0, 0)

@@ -151,7 +151,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     # models
     (model(ScriptedModel), "`model` is the class ScriptedModel. Pass an instance: ScriptedModel(…)."),
-    (model(5), "`model` must be a model's name or a chat model, got an int."),
+    (model(5), "`model` must be a name such as 'openai:NAME' or a chat model of LangChain, got an int."),
     (model(ScriptedModel().with_retry()), "Let the client retry instead: max_retries=N."),
     (model(ScriptedModel().bind(stop=["x"])), "Pass options to the model, as in ScriptedModel(…, stop=[…])"),
     (

@@ -26,8 +26,17 @@ def test_the_script_says_what_to_install(missing: str, tmp_path: Path) -> None:
     assert ran.stderr == f"wakeloop: The command line needs {missing}. Run: pip install 'wakeloop[cli]'\n"
 
 
-def test_the_middleware_says_what_to_install() -> None:
-    code = "import sys; sys.modules['langchain'] = None; import wakeloop.middleware"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    said = "ImportError: The middleware needs langchain: pip install 'wakeloop[langchain]'."
-    assert ran.stderr.splitlines()[-1] == said
+def test_a_name_of_an_extra_says_what_to_install() -> None:
+    needs = [
+        ("middleware", "WakeLoopMiddleware", "langchain.agents.middleware.types", "langchain"),
+        ("display", "thread_report", "jinja2", "cli"),
+        ("sessions.dbos", "DbosHost", "dbos", "sessions"),
+    ]
+    code = "import sys; name, missing = sys.argv[1:]; sys.modules[missing] = None; exec(name)"
+    for package, name, missing, extra in needs:
+        order = f"from wakeloop.{package} import {name}"
+        ran = subprocess.run(
+            [sys.executable, "-c", code, order, missing], capture_output=True, text=True, check=False
+        )
+        said = f"ModuleNotFoundError: {name} needs {missing}: pip install 'wakeloop[{extra}]'."
+        assert ran.stderr.splitlines()[-1] == said

@@ -19,4 +19,5 @@ __getattr__, __dir__ = lazy_exports(
         "wakeloop.sessions.dbos.dbos_host": ("DbosHost",),
         "wakeloop.sessions.dbos.session_client": ("SessionClient",),
     },
+    extra="sessions",
 )
