@@ -1,4 +1,4 @@
-"""Refuses an input that would drop a standing question, and an answer that nothing asks for."""
+"""Refuses inputs that drop a question or answer none."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The console script where only the library is installed: one sentence, and no traceback."""
+"""Where an extra is missing: one sentence that says what to install."""
 
 import subprocess
 import sys
