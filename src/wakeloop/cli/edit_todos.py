@@ -33,7 +33,8 @@ def edit_todos(database: DatabaseFile, typed: Sequence[str]) -> list[str]:
     action = parse_action(word, which)
     refuse_non_utf8(*words)
     changes = build_changes(action, words, "wakeloop todo THREAD")
-    known = find_thread(database, which)
+    hint = f" Actions: {', '.join(TodoAction)}." if len(typed) == 1 else ""
+    known = find_thread(database, which, hint)
     thread = known.id
     if action is TodoAction.LIST:
         with open_to_read(database) as store:
@@ -61,8 +62,8 @@ def parse_action(word: str, thread: str | None = None) -> TodoAction:
     try:
         return TodoAction(word)
     except ValueError:
-        place = f" for the thread {thread!r}" if thread else ""
-        raise usage_error(f"Unknown action {word!r}{place}. Available: {', '.join(TodoAction)}.") from None
+        what = f"Neither {thread!r} nor {word!r} is an action" if thread else f"Unknown action {word!r}"
+        raise usage_error(f"{what}. Available: {', '.join(TodoAction)}.") from None
 
 
 def build_changes(action: TodoAction, words: Sequence[str], command: str) -> dict[str, Any]:

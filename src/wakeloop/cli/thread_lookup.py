@@ -15,16 +15,16 @@ THREAD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]*")
 LONGEST_ID = 100  # characters
 
 
-def find_thread(database: DatabaseFile, thread: str | None) -> ThreadRecord:
+def find_thread(database: DatabaseFile, thread: str | None, hint: str = "") -> ThreadRecord:
     """Find a thread, or the latest one, without creating a database."""
     with open_to_read(database) as store:
-        return require_thread(store, thread)
+        return require_thread(store, thread, hint)
 
 
-def require_thread(store: Store, thread: str | None) -> ThreadRecord:
+def require_thread(store: Store, thread: str | None, hint: str = "") -> ThreadRecord:
     """Find a thread by its id or the start of its id; None means the latest one.
 
-    Raises `CommandError` if no thread matches.
+    Raises `CommandError` if no thread matches; the `hint` ends its sentence.
     """
     where = f"in {str(store.database.path)!r}"
     if thread is None:
@@ -34,7 +34,8 @@ def require_thread(store: Store, thread: str | None) -> ThreadRecord:
     if known := store.find(thread) or find_by_prefix(store, thread):
         return known
     name = repr(thread) if is_visible(thread) else ascii(thread)
-    hint = " A message comes after the thread's id." if " " in thread else ""
+    if " " in thread:
+        hint = " A message comes after the thread's id."
     raise usage_error(f"Unknown thread {name} {where}; list them with wakeloop threads.{hint}")
 
 

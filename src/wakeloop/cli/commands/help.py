@@ -22,7 +22,14 @@ OTHERWISE = {  # options of other programs, and what to use here
     "--api-key": "Set OPENAI_API_KEY.",
     "--max-iterations": "Use --set max_wake_cycles=N.",
     "--max-wakes": "Use --set max_wake_cycles=N.",
+    "--thread": "Name the thread without it, as in wakeloop show THREAD.",
     "--temperature": "Write model_options: {temperature: 0} into config.yaml.",
+}
+OTHER_NAMES = {  # commands of other programs, and what they are called here
+    "ls": "threads",
+    "list": "threads",
+    "delete": "rm",
+    "remove": "rm",
 }
 TERM_INDENT = " " * 6  # indents the help below a term that fills its own line
 
@@ -49,6 +56,8 @@ class FittedGroup(TyperGroup):
         if args[0] == "help":
             write_text(self.get_help(ctx), sys.stdout)
             ctx.exit()
+        if (meant := OTHER_NAMES.get(args[0])) in self.commands:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {meant!r}?")
         return super().resolve_command(ctx, args)
 
 
@@ -85,7 +94,14 @@ def print_usage_error(error: Any) -> None:
     text = message.getvalue().rstrip("\n").replace("Value error, ", "")  # pydantic's prefix
     if "unexpected extra argument" in text:
         text += f". {NO_TEXT.get(error.ctx.info_name, 'Put text with spaces in quotes.')}"
+    if "Missing argument 'THREAD" in text:
+        lists = "ps" if error.ctx.info_name == "send" else "threads"
+        text += f" List them with wakeloop {lists}."
     option = text.partition("No such option: ")[2].split(" ")[0]
-    if option in OTHERWISE:
-        text = f"{text.partition(option)[0]}{option}. {OTHERWISE[option]}"
+    advice = OTHERWISE.get(option)
+    for command in getattr(error.ctx.command, "commands", {}).values() if option else ():
+        if any(option in parameter.opts for parameter in command.params):
+            advice = "It comes after the command."
+    if advice:
+        text = f"{text.partition(option)[0]}{option}. {advice}"
     write_text(text, sys.stderr)
