@@ -40,5 +40,6 @@ def write_atomically(text: str, file: Path, *, force: bool = False) -> list[str]
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise CommandError(f"Cannot write the file {str(file)!r}: {error.strerror}.") from None
+        reason = "its folder does not exist" if isinstance(error, FileNotFoundError) else error.strerror
+        raise CommandError(f"Cannot write the file {str(file)!r}: {reason}.") from None
     return [str(file)]

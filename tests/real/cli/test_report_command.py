@@ -67,7 +67,7 @@ def test_c86_nothing_is_written_through_a_link_at_the_name_of_a_temporary_file(
     ("words", "code", "told"),
     [
         (["nobody"], 2, "Unknown thread 'nobody'"),
-        (["a", "-o", "nowhere/page.html"], 1, "Cannot write the file 'nowhere/page.html': No such file"),
+        (["a", "-o", "nowhere/page.html"], 1, "Cannot write the file 'nowhere/page.html': its folder "),
         (["a", "-o", ".", "--force"], 1, "Cannot write the file '.': Is a directory"),
         (["a", "-o", "/dev/full", "--force"], 1, "Cannot write the file '/dev/full': No space left"),
         (["a", "--db", "none.sqlite"], 2, "Unknown thread 'a'"),

@@ -121,6 +121,7 @@ def report(
 ) -> None:
     """Print the results of runs as Markdown, beginning with where wakeloop loses."""
     from wakeloop.cli.agent_spec import read_option_file
+    from wakeloop.cli.atomic_write import write_atomically
     from wakeloop.cli.bench_study import build_report
 
     head = f"# {title}\n\n{read_option_file(intro, '--intro')}".strip() if intro else f"# {title}"
@@ -128,8 +129,7 @@ def report(
     if page is None:
         print_lines(text.splitlines())
         return
-    page.write_text(text, encoding="utf-8")
-    print_lines([f"{page}"])
+    print_lines(write_atomically(text, page, force=True))
 
 
 @bench.command(cls=FittedCommand)
