@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from dbos import DBOS
 from langgraph.checkpoint.sqlite import SqliteSaver
 from waiting import until
 
 from wakeloop import create_todo_agent
 from wakeloop.sessions.dbos import DbosHost, SessionClient
-from wakeloop.sessions.dbos.workflow_queues import RUN_QUEUE
+from wakeloop.sessions.dbos.workflow_queues import RUN_QUEUE, TIMER_QUEUE
 from wakeloop.testing import ScriptedModel, says
 
 EVENTS = 301
@@ -124,3 +125,12 @@ def test_an_event_during_a_run_queues_the_next_run_and_the_others_share_it(
         until(lambda: runs(host) == {"SUCCESS": 2})
         messages = agent.get_state({"configurable": {"thread_id": "main"}}).values["messages"]
         assert [m.text for m in messages if m.type == "human"] == [f"event {key}" for key in "abcde"]
+
+
+@pytest.mark.parametrize(("polling", "timers"), [(0.05, 1.0), (3.0, 3.0)])
+def test_the_queue_of_timers_is_polled_once_a_second_at_most(
+    polling: float, timers: float, tmp_path: Path
+) -> None:
+    with DbosHost(f"sqlite:///{tmp_path / 'sessions.db'}", {}, polling=polling):
+        queues = [DBOS.retrieve_queue(name) for name in (RUN_QUEUE, TIMER_QUEUE)]
+        assert [queue and queue.polling_interval_sec for queue in queues] == [polling, timers]

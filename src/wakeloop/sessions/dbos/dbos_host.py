@@ -48,8 +48,8 @@ class DbosHost(SessionClient):
         worker: This process's name, unique among the workers of the database. Default: `local` on SQLite, and
             on Postgres a name made of host name, process id and a random part.
         concurrency: How many threads this process runs at once; others wait in the queue.
-        polling: Seconds between two looks at the queues, which is the longest that an event waits for a free
-            worker.
+        polling: Seconds between two looks at the queue of runs, which is the longest that an event waits for
+            a free worker. Schedules are looked for once a second at most.
         keep: How long DBOS keeps the records of ended runs; None to keep them.
         grace: Seconds that the locks of a worker must be seen free on Postgres before another takes over. The
             threads of a killed worker wait this long and a few seconds more. It must be the same in all

@@ -11,6 +11,8 @@ from dbos import DBOS
 from wakeloop.sessions.dbos.engine import make_engine
 from wakeloop.sessions.dbos.workflow_queues import RUN_QUEUE, RUN_WORKFLOW, TIMER_QUEUE, TIMER_WORKFLOW
 
+TIMER_POLLING = 1.0  # seconds; the engine puts timers that are due into their queue no more often
+
 
 def launch_workflows(
     url: str,
@@ -47,7 +49,9 @@ def launch_workflows(
         polling_interval_sec=polling,
         on_conflict="always_update",
     )
-    DBOS.register_queue(TIMER_QUEUE, polling_interval_sec=polling, on_conflict="always_update")
+    DBOS.register_queue(
+        TIMER_QUEUE, polling_interval_sec=max(polling, TIMER_POLLING), on_conflict="always_update"
+    )
 
 
 @contextmanager
