@@ -39,7 +39,9 @@ def load_own_tools(reference: str, folder: str, wait: Wait) -> list[BaseTool]:
             given = given()
             if inspect.iscoroutine(given):
                 given = wait(given)
-        except Exception as error:  # noqa: BLE001 - user code may raise anything
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - user code may raise anything, as a Rust library does
             raise explain_failure(f"{reference} of --tools", error) from None
     # a string is one wrong tool, not a list of characters
     listed = [given] if isinstance(given, str) else given
@@ -65,7 +67,9 @@ def import_from_folder(module: str, folder: str) -> ModuleType:
                 f"Cannot find the module {module!r} of --tools in {folder!r} or on sys.path."
             ) from None
         raise explain_failure(f"The module {module!r} of --tools", error) from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - user code may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - user code may raise anything, as a Rust library does
         raise explain_failure(f"The module {module!r} of --tools", error) from None
     finally:
         sys.path.remove(folder)

@@ -79,8 +79,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "broken.py").write_text("\nimport nothing\n")
     (tmp_path / "wrong.py").write_text("x = (\n")
     (tmp_path / "ends.py").write_text("raise SystemExit(3)\n")
+    (tmp_path / "panics.py").write_text("raise BaseException('panicked')\n")
+    (tmp_path / "later.py").write_text("def make():\n    raise SystemExit(3)\n")
     yield tmp_path
-    for name in ("mine", "helper", "broken", "wrong", "ends"):
+    for name in ("mine", "helper", "broken", "wrong", "ends", "panics", "later"):
         sys.modules.pop(name, None)
 
 
@@ -120,6 +122,8 @@ def test_a_tool_a_list_or_what_a_callable_returns(folder: Path, name: str, says:
         ),
         ("wrong:x", f"{CANNOT.format('wrong')}SyntaxError: '(' was never closed (wrong.py, line 1)."),
         ("ends:x", f"{CANNOT.format('ends')}SystemExit: 3 (ends.py, line 1)."),
+        ("panics:x", f"{CANNOT.format('panics')}BaseException: panicked (panics.py, line 1)."),
+        ("later:make", "later:make of --tools cannot be used: SystemExit: 3 (later.py, line 2)."),
         ("mine:fails", "mine:fails of --tools cannot be used: LookupError: no key (mine.py, line 38)."),
         (
             "mine:number",
