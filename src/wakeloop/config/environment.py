@@ -39,6 +39,8 @@ def read_environment(other_keys: Iterable[str]) -> dict[str, Any]:
             if f'"{name}"' in str(error):
                 raise WrongSetting(f"The variable {PREFIX}{name.upper()} must be JSON.") from None
         raise WrongSetting(f"The environment cannot be parsed: {error}.") from None
+    except RecursionError:
+        raise WrongSetting(f"A variable {PREFIX}… is nested too deeply.") from None
 
 
 def _find_variables(known: Sequence[str]) -> bool:

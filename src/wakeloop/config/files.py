@@ -70,6 +70,8 @@ def _parse_document(path: Path, text: str, first: int) -> Document:
         raise SettingsError(
             f"{quote_path(path)}{line}: not valid YAML: {getattr(error, 'problem', error)}."
         ) from None
+    except RecursionError:
+        raise SettingsError(f"{quote_path(path)}: its values are nested too deeply.") from None
     if node is None:
         return Document(path)
     if not isinstance(node, yaml.MappingNode):

@@ -284,7 +284,7 @@ def _check_non_setting(document: Document, given: str, key: str, value: Any) -> 
 
 def _check_model_options(document: Document, given: str, value: Any) -> dict[str, Any]:
     """Read the options that are passed to the model; the environment gives them as JSON."""
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, RecursionError):
         value = json.loads(value)
     if not isinstance(value, Mapping):
         raise document.error(given, f"{given} must be a mapping such as {{temperature: 0.2}}, got {value!r}.")

@@ -230,6 +230,18 @@ def test_a_wrong_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch
         read_global_levels(folder)
 
 
+def test_values_that_are_nested_too_deeply(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = "[" * 3_000 + "]" * 3_000
+    for variable, why in (("PRICES", "is nested too deeply"), ("MODEL_OPTIONS", "must be a mapping")):
+        monkeypatch.setenv(f"WAKELOOP_{variable}", deep)
+        with pytest.raises(SettingsError, match=why):
+            read_global_levels(folder)
+        monkeypatch.delenv(f"WAKELOOP_{variable}")
+    (folder / "config.yaml").write_text(f"model_options: {{a: {deep}}}\n")
+    with pytest.raises(SettingsError, match="config.yaml: its values are nested too deeply"):
+        read_global_levels(folder)
+
+
 def test_of_several_presets_only_the_highest_counts(folder: Path) -> None:
     (folder / "config.yaml").write_text("preset: loki\nnag_after: 4\n")
     (folder / "roles" / "r.md").write_text("---\npreset: lesson\n---\n")
