@@ -238,7 +238,7 @@ def test_values_that_are_nested_too_deeply(folder: Path, monkeypatch: pytest.Mon
             read_global_levels(folder)
         monkeypatch.delenv(f"WAKELOOP_{variable}")
     (folder / "config.yaml").write_text(f"model_options: {{a: {deep}}}\n")
-    with pytest.raises(SettingsError, match="config.yaml: its values are nested too deeply"):
+    with pytest.raises(SettingsError, match="its values are nested too deeply"):
         read_global_levels(folder)
 
 
