@@ -1,9 +1,10 @@
 """Reducers for a parent graph with parallel agents."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from wakeloop.stream import Session
-from wakeloop.todos.items import Todo, assign_ids, next_free_number, unify_ids
+from wakeloop.todos.items import Todo, assign_ids, next_free_number, read_fields, unify_ids
 from wakeloop.todos.merging import find_added, merge_over
 
 _PROGRESS_RANK = {"pending": 0, "in_progress": 1, "blocked": 2, "cancelled": 3, "completed": 4}
@@ -25,13 +26,23 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
         [{'id': 1, 'content': 'Measure', 'status': 'completed'}]
     """
     base = getattr(right, "began", None)
-    ours, _ = assign_ids(left or (), 1)
-    theirs = unify_ids([{**todo, "status": todo.get("status", "pending")} for todo in right or ()], ours)
+    ours, _ = assign_ids(_read_items(left), 1)
+    theirs = unify_ids(
+        [{**todo, "status": todo.get("status", "pending")} for todo in _read_items(right)], ours
+    )
     if base is None:
         return _add_items(ours, theirs)
     base = unify_ids(base, ours)
     merged, _ = merge_over(base, ours, theirs, _choose_further)
     return _add_items(merged, find_added(base, theirs))
+
+
+def _read_items(todos: Sequence[Any] | None) -> list[dict[str, Any]]:
+    """Return items as dicts of what is set: an id that is None is none."""
+    items = []
+    for todo in todos or ():
+        items.append({key: value for key, value in read_fields(todo).items() if value is not None})
+    return items
 
 
 def _choose_further(ours: Todo | None, theirs: Todo | None) -> Todo | None:

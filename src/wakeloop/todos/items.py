@@ -5,6 +5,7 @@ A list is a sequence of plain dicts. Nothing here depends on a framework.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from itertools import repeat
 from typing import Any, Literal, NotRequired, cast, get_args
 
@@ -147,7 +148,16 @@ def read_list(value: object) -> list[Todo]:
     return cast(list[Todo], clean)
 
 
-def _read_item(place: int, item: object) -> dict[str, Any]:
+def read_fields(item: Any) -> Any:
+    """Return an item of the caller's own class, a dataclass or pydantic model, as a dict."""
+    if is_dataclass(item) and not isinstance(item, type):
+        return {field.name: getattr(item, field.name) for field in fields(item)}
+    dump = getattr(item, "model_dump", None)
+    return dump() if callable(dump) else item
+
+
+def _read_item(place: int, item: Any) -> dict[str, Any]:
+    item = read_fields(item)
     if not isinstance(item, Mapping):
         raise OperationRefused(
             f"todos item {place} must be an object with content and status, got {shorten(repr(item))}"
@@ -174,8 +184,9 @@ def _read_item(place: int, item: object) -> dict[str, Any]:
     for name in ITEM_FIELDS:
         value = item.get(name)
         if value is not None:
-            clean[name] = fix_surrogates(value) if isinstance(value, str) else value
-    return {**clean, "status": status}
+            # plain, also if it is a member of an enum: a checkpoint must not need the caller's class
+            clean[name] = fix_surrogates(str.__str__(value)) if isinstance(value, str) else int(value)
+    return {**clean, "status": str.__str__(status)}
 
 
 def unify_ids(todos: Iterable[Any], *known: Iterable[Any]) -> list[Any]:

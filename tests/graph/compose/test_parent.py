@@ -1,6 +1,8 @@
 """The agent as a node of a larger graph."""
 
 import operator
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any, TypedDict
 from unittest.mock import ANY
 
@@ -11,6 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
+from pydantic import BaseModel
 from rig import close, write
 from shared_tools import ask
 
@@ -446,3 +449,50 @@ def test_an_agent_in_a_tool_cannot_hand_over_for_the_other() -> None:
     out = create_todo_agent(model, [helper], checkpointer=InMemorySaver()).invoke(go(), THREAD)
     assert [m.status for m in out["messages"] if m.type == "tool"] == ["error"]
     assert answer_of(out) == "Then not."
+
+
+class State(StrEnum):
+    """The statuses, as a program may name them."""
+
+    OPEN = "pending"
+    DONE = "completed"
+
+
+class Task(BaseModel):
+    """An item, as a parent may declare it."""
+
+    content: str
+    status: State = State.OPEN
+    id: int | None = None
+
+
+@dataclass
+class Note:
+    """The same."""
+
+    content: str
+    status: State = State.OPEN
+    id: int | None = None
+
+
+class Typed(BaseModel):
+    """A parent whose items have a class of their own."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    todos: Annotated[list[Task], join_todos]
+
+
+@pytest.mark.parametrize("item", [Task(content="a"), Note("a"), {"content": "a", "status": State.OPEN}])
+@pytest.mark.parametrize("schema", [Shared, Typed])
+def test_items_of_a_parents_own_class(schema: Any, item: Any) -> None:
+    if schema is Typed and isinstance(item, Note):
+        item = vars(item)
+    model = ScriptedModel(write("b"), close(1, 2), "Both done.", write("c"), close(3), "Done.")
+    parent = around(create_todo_agent(model), schema)
+    out = parent.invoke({**go(), "todos": [item]})
+    out = parent.invoke({**out, "messages": [*out["messages"], ("user", "more")]})
+    assert out["todos"] == [
+        {"id": number, "content": text, "status": "completed"} for number, text in enumerate("abc", 1)
+    ]
+    assert {type(todo["status"]) for todo in out["todos"]} == {str}
+    model.assert_done()
