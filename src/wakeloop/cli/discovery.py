@@ -4,12 +4,16 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from wakeloop.cli.agent_spec import strip_credentials
+from wakeloop.config.levels import config_folder, read_global_levels
+from wakeloop.errors import SettingsError
 
 KEY_PROVIDERS = {  # environment variables, and LangChain's name for the provider
     "OPENAI_API_KEY": "openai",
@@ -67,12 +71,12 @@ class ModelServer:
 class ModelSources:
     """The keys (names of variables, never their values) and servers that were found.
 
-    `silent_address` is that of OPENAI_BASE_URL, if no server listed its models there.
+    `silent` are the user's own addresses where no server listed its models, each with its source.
     """
 
     keys: Sequence[str]
     servers: Sequence[ModelServer]
-    silent_address: str = ""
+    silent: Sequence[tuple[str, str]] = ()
 
     @property
     def choices(self) -> Sequence[tuple[str, Mapping[str, str]]]:
@@ -92,27 +96,37 @@ def discover_models(say: Callable[[str], None] = lambda _: None) -> ModelSources
     """Look for keys in the environment and servers on this machine; `say` each as soon as it is found."""
     keys = [name for name in KEY_PROVIDERS if os.environ.get(name, "").strip()]
     say(f"keys: {', '.join(keys) or 'none'}")
-    servers = []
-    addresses = {name: f"http://127.0.0.1:{port}/v1" for name, port in SERVERS.items()}
-    own = os.environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")
-    if (local := own.replace("localhost", "127.0.0.1")) in addresses.values():
-        own = local
-    elif own.startswith(("http://", "https://")):
-        addresses = {"OPENAI_BASE_URL": own, **addresses}
-    silent = ""
-    with ThreadPoolExecutor(len(addresses)) as pool:
-        answers = pool.map(lambda item: query_server(*item), addresses.items())
-        for url, server in zip(addresses.values(), answers, strict=True):
+    servers, silent = [], []
+    usual = {f"http://127.0.0.1:{port}/v1": name for name, port in SERVERS.items()}
+    own = {}
+    for source, url in read_own_addresses():
+        local = url.replace("localhost", "127.0.0.1")
+        own[local if local in usual else url] = source
+    names = {**own, **usual}
+    with ThreadPoolExecutor(len(names)) as pool:
+        answers = pool.map(query_server, names.values(), names)
+        for url, server in zip(names, answers, strict=True):
             if server is not None:
                 servers.append(server)
                 say(f"server: {server.summary}")
-            elif url == own:
-                silent = strip_credentials(own)
-                say(f"server: none at {silent} (OPENAI_BASE_URL) that lists its models")
+            elif url in own:
+                silent.append((strip_credentials(url), own[url]))
+                say(f"server: none at {strip_credentials(url)} ({own[url]}) that lists its models")
     if not servers:
         looked = ", ".join(f"{name} ({port})" for name, port in SERVERS.items())
         say(f"server: none on this machine; looked for {looked}")
     return ModelSources(keys, servers, silent)
+
+
+def read_own_addresses() -> Iterator[tuple[str, str]]:
+    """Yield the user's own addresses, each after its source, the one that a run uses first."""
+    found = [("OPENAI_BASE_URL", os.environ.get("OPENAI_BASE_URL", ""))]
+    with suppress(SettingsError, OSError):  # a wrong file is reported by the first command that needs it
+        for level in read_global_levels(config_folder()):
+            found.append((Path(level.source).name, str(level.values.get("base_url") or "")))
+    for source, url in reversed(found):
+        if url.strip().startswith(("http://", "https://")):
+            yield source, url.strip().rstrip("/")
 
 
 def rank_model(model: str) -> int:
@@ -138,11 +152,11 @@ def format_models(models: Sequence[str]) -> str:
 def query_server(name: str, url: str) -> ModelServer | None:
     """Ask a server for its models; None if nothing answers, or something else does.
 
-    Only the address that the user gave gets the user's key.
+    Only the addresses that the user gave get the user's key.
     """
     import httpx
 
-    key = os.environ.get("OPENAI_API_KEY", "").strip() if name == "OPENAI_BASE_URL" else ""
+    key = os.environ.get("OPENAI_API_KEY", "").strip() if name not in SERVERS else ""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     deadline, body = time.monotonic() + TOTAL_TIMEOUT, b""
     try:

@@ -20,12 +20,10 @@ MAX_MENU = 12  # models of servers shown in the menu
 def run_init() -> int:
     """Show what was found; at a terminal, ask which model to use and write the configuration."""
     file, sources = config_folder() / "config.yaml", discover_models(print_lines)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        print_lines(*suggest_next_steps(sources, file))
-        return SETTLED
-    if not sources.choices:
-        print_lines(*suggest_next_steps(sources, file))
-        return FAILED
+    person = sys.stdin.isatty() and sys.stdout.isatty()
+    if not (person and sources.choices):
+        print_lines(*suggest_next_steps(sources, file, person=person))
+        return FAILED if person else SETTLED
     if file.exists() and not confirm(f"{quote_path(file)} exists. Overwrite it?"):
         print_lines(f"{quote_path(file)} was left unchanged. Try: wakeloop doctor")
         return SETTLED
@@ -40,10 +38,10 @@ def run_init() -> int:
     return SETTLED
 
 
-def suggest_next_steps(sources: ModelSources, file: Path) -> Iterator[str]:
-    """Yield the commands to type next."""
-    missing = "" if file.exists() else " (not found; run wakeloop init at a terminal to create it)"
-    yield f"config: {quote_path(file)}{missing}"
+def suggest_next_steps(sources: ModelSources, file: Path, *, person: bool) -> Iterator[str]:
+    """Yield the commands to type next; a `person` at a terminal has just tried to create the file."""
+    how = "" if person else "; run wakeloop init at a terminal to create it"
+    yield f"config: {quote_path(file)}" + ("" if file.exists() else f" (not found{how})")
     if sources.choices:
         _, values = sources.choices[0]
         model = values["model"]
@@ -51,10 +49,12 @@ def suggest_next_steps(sources: ModelSources, file: Path) -> Iterator[str]:
             model += DEFAULT_MODELS.get(model, "NAME")
         address = f" --base-url {values['base_url']}" if "base_url" in values else ""
         yield f'To start: wakeloop run "Say what is in this folder" --model {quote(model)}{address}'
-    elif there := sources.silent_address:
-        yield f"To start: start the server at {there} or correct OPENAI_BASE_URL, and try again."
+    elif sources.silent:
+        [(there, source), *_] = sources.silent
+        yield f"To start: start the server at {there} or correct {source}, and try again."
     else:
-        yield "To start: set OPENAI_API_KEY, or start a server such as Ollama, and try again."
+        address = "set OPENAI_BASE_URL to a server's address"
+        yield f"To start: set OPENAI_API_KEY, start a server such as Ollama, or {address}, and try again."
     yield from ("Without a model: wakeloop demo", "All commands: wakeloop --help")
 
 

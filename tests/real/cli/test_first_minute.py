@@ -62,7 +62,8 @@ def test_alone_it_says_what_is_there_and_how_to_go_on(here: Path) -> None:
         "keys: none\n"
         f"server: none on this machine; looked for Ollama ({port})\n"
         f"config: {here} (not found; run wakeloop init at a terminal to create it)\n"
-        "To start: set OPENAI_API_KEY, or start a server such as Ollama, and try again.\n"
+        "To start: set OPENAI_API_KEY, start a server such as Ollama, or set OPENAI_BASE_URL to a server's "
+        "address, and try again.\n"
         "Without a model: wakeloop demo\n"
         "All commands: wakeloop --help\n"
     )
@@ -126,6 +127,12 @@ def test_the_users_own_address_is_asked_first_and_alone_gets_the_key(
     assert wakeloop("init")[0] == 0
     monkeypatch.setenv("OPENAI_BASE_URL", other.url.replace("127.0.0.1", "localhost"))
     assert "OPENAI_BASE_URL" not in wakeloop("init")[1]
+    here.parent.mkdir()
+    here.write_text(f"base_url: {own.url}")
+    assert wakeloop("init")[1].splitlines()[1] == f"server: config.yaml at {own.url}: loopback:1b"
+    assert own.keys[2:] == ["Bearer sk-loopback-secret"]
+    here.write_text(f"base_url: http://127.0.0.1:{free_port()}/v1\nmodell: x")  # a wrong file is not asked
+    assert wakeloop("init")[1].count("config.yaml") == 1
 
 
 @pytest.mark.parametrize(
@@ -268,6 +275,8 @@ def test_an_input_that_ends_writes_nothing(here: Path, monkeypatch: pytest.Monke
 def test_a_model_that_is_alone_is_taken_or_left(
     here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert begun(monkeypatch) == 1
+    assert "run wakeloop init" not in capsys.readouterr().out  # which has just been done
     server = served(monkeypatch, serve)
     assert begun(monkeypatch, "n") == 0
     assert capsys.readouterr().out.endswith("Use loopback:1b (Ollama)? [Y/n] Nothing was written.\n")
