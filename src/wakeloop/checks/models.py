@@ -87,12 +87,13 @@ def check_model(model: object) -> None:
         )
 
 
-def check_model_name(name: str) -> None:
+def check_model_name(name: str, *, has_server: bool = False) -> None:
     """Refuse a name without a provider that is clearly not OpenAI's.
 
     Raises `ModelSetupError` with the right name.
 
-    With OPENAI_BASE_URL set, the name belongs to that server and may be anything without a colon.
+    With OPENAI_BASE_URL set, or another server's address (`has_server`), the name belongs to that server and
+    may be anything without a colon.
     """
     low = name.lower()
     provider, colon, rest = name.partition(":")
@@ -103,7 +104,7 @@ def check_model_name(name: str) -> None:
             right = f"{provider.lower()}:{rest}"
             raise ModelSetupError(f"Providers are written in lower case. Write {right!r}.")
         return
-    if os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE"):
+    if has_server or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE"):
         if colon:
             right = f"openai:{name}"
             raise ModelSetupError(f"The model name {name!r} has no provider. Write {right!r}.")

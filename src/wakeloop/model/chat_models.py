@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable, RunnableBinding
 
 from wakeloop.checks.models import is_local_address
 from wakeloop.errors import ModelSetupError
+from wakeloop.platform.model_profile import PROVIDERS
 from wakeloop.platform.openai_replies import send_reasoning_back
 from wakeloop.text.secrets import redact_text
 
@@ -28,8 +29,8 @@ def create_model(name: str, **options: Any) -> BaseChatModel:
     if not colon or provider == "openai":
         return create_openai_model(rest if colon else name, **options)
     hint = ""
-    if os.environ.get("OPENAI_BASE_URL"):  # a model there may have a colon in its name
-        hint = f" For a model of the server at OPENAI_BASE_URL write {f'openai:{name}'!r}."
+    if os.environ.get("OPENAI_BASE_URL") or provider not in PROVIDERS:  # a server's model may have a colon
+        hint = f" For a model of your own server write {f'openai:{name}'!r}."
     try:
         from langchain.chat_models import init_chat_model  # type: ignore[import-not-found,unused-ignore]
     except ImportError:

@@ -155,10 +155,12 @@ def test_a_place_that_may_only_be_read(db: Path) -> None:
 
 
 def test_a_name_with_a_colon_of_its_own(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    code, out, err = wakeloop("run", "x", "--model", "tiny:3b")
-    assert (code, out) == (2, "")
-    assert err.endswith(" For a model of the server at OPENAI_BASE_URL write 'openai:tiny:3b'.\n")
+    monkeypatch.setenv("WAKELOOP_BASE_URL", "http://127.0.0.1:9/v1")
+    advice = {"tiny:3b": "For a model of your own server write", "llama:3b": "has no provider. Write"}
+    for name, told in advice.items():
+        code, out, err = wakeloop("run", "x", "--model", name)
+        assert (code, out) == (2, "")
+        assert err.endswith(f" {told} 'openai:{name}'.\n")
 
 
 def test_an_empty_file_is_an_empty_database(db: Path) -> None:
