@@ -88,7 +88,7 @@ def report_failure(run: RunSpec, agent: Graph, error: Exception, view: View, beg
         snapshot = agent.get_state(run.config)
     way = f"To try again: {resume_command(run.thread, run.database, *message)}"
     if begun is not None and forget_unanswered(run.thread, agent, begun):
-        way = "No thread was created, since nothing was answered. Run the same command again."
+        way = "No thread was created, since nothing was answered. Once that is solved, run the command again."
     diagnosis = [f"To diagnose it: {run.spec.doctor_command}"] if is_model_error(error) else []
     write_text("\n".join([f"wakeloop: {sentence}", way, *diagnosis]), sys.stderr)
     if snapshot is not None:

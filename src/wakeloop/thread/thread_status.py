@@ -131,6 +131,8 @@ def has_only_talked(session: Mapping[str, Any], messages: Sequence[AnyMessage]) 
     """Tell whether a run answered without a list, and no tool outside the todo tools succeeded in it."""
     if session.get("reason") != "answered" or session.get("items"):
         return False
+    if (session.get("spent") or {}).get("requests") == 0:  # a released hold, for example
+        return False
     todo_tools = frozenset().union(*(dialect.tool_names for dialect in DIALECTS.values()))
     for message in activation_messages(messages):
         if isinstance(message, ToolMessage) and message.status != "error" and message.name not in todo_tools:

@@ -86,6 +86,8 @@ def test_resume_and_chat_take_the_last_thread(shell: Shell, serve: Any) -> None:
     gone_on = shell("resume")
     told = ["Answered without a list and without calling a tool.", nothing("two", shell.db)]
     assert gone_on.stdout.splitlines() == told
+    assert shell("hold").returncode == 0
+    assert "calling a tool" not in shell("resume").stdout  # nothing was asked
     talked = shell("chat", "-c", typed="more\n")
     assert talked.stdout.splitlines()[0] == "Thread two (m); .help lists the commands."
     assert len(json.loads(shell("show", "two", "--json", "--history").stdout)["history"]) == 4
@@ -394,7 +396,7 @@ def test_a_first_try_in_vain_leaves_no_thread(shell: Shell, serve: Any) -> None:
     failed = shell(*args)
     assert (failed.returncode, failed.stderr.splitlines()[1]) == (
         1,
-        "No thread was created, since nothing was answered. Run the same command again.",
+        "No thread was created, since nothing was answered. Once that is solved, run the command again.",
     )
     assert json.loads(shell("threads", "--json").stdout) == []
     failed = shell(*args, "--thread", "mine")  # a second request is in vain: what was answered is kept
@@ -485,7 +487,7 @@ def test_an_output_on_a_full_disk_leaves_the_thread_whole(shell: Shell, serve: A
         others = [shell(*command, stdout=full) for command in (["--help"], ["--version"], ["demo", "."])]
     told = "wakeloop: The disk that the output goes to is full: free some space, then resume.\n"
     assert (listed.returncode, listed.stderr) == (1, told)
-    kept = "No thread was created, since nothing was answered. Run the same command again.\n"
+    kept = "No thread was created, since nothing was answered. Once that is solved, run the command again.\n"
     assert [(one.returncode, one.stderr) for one in (failed, others[2])] == [(1, told + kept)] * 2
     assert [(one.returncode, one.stderr) for one in others[:2]] == [(1, told)] * 2
     assert json.loads(shell("threads", "--json").stdout) == []

@@ -216,7 +216,7 @@ def test_nobody_there(shell: Shell) -> None:
     assert failed.returncode == 1
     assert failed.stderr.splitlines() == [
         "wakeloop: The server at http://127.0.0.1:9 cannot be reached: [Errno 111] Connection refused.",
-        "No thread was created, since nothing was answered. Run the same command again.",
+        "No thread was created, since nothing was answered. Once that is solved, run the command again.",
         "To diagnose it: wakeloop doctor --model m --base-url http://127.0.0.1:9/v1",
     ]
 
