@@ -202,8 +202,9 @@ def _find_agent_file(folder: Path, name: str) -> Path:
 def _find_named_file(folder: Path, name: str, suffix: str, what: str) -> Path:
     path = folder / f"{name}{suffix}"
     if path.parent != folder or not path.is_file():  # a name with a slash would leave the folder
-        available = ", ".join(list_names(folder.parent, folder.name)) or "none"
-        raise SettingsError(f"Unknown {what} {name!r} in {quote_path(folder)}. Available: {available}.")
+        available = ", ".join(list_names(folder.parent, folder.name))
+        there = f"Available: {available}." if available else f"There is no {what} yet."
+        raise SettingsError(f"Unknown {what} {name!r} in {quote_path(folder)}. {there}")
     return path
 
 

@@ -71,11 +71,17 @@ QuietOption = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option(metavar="MODEL", help="Model to use, as PROVIDER:NAME. Default: $WAKELOOP_MODEL."),
+    typer.Option(
+        metavar="MODEL",
+        help="Model to use, as PROVIDER:NAME. Default: $WAKELOOP_MODEL, else that of config.yaml.",
+    ),
 ]
 BaseUrl = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="URL of an OpenAI-compatible server. Default: $OPENAI_BASE_URL."),
+    typer.Option(
+        metavar="URL",
+        help="URL of an OpenAI-compatible server. Default: that of config.yaml, else $OPENAI_BASE_URL.",
+    ),
 ]
 System = Annotated[
     Path | None, typer.Option(metavar="FILE", help="File with the system prompt.", readable=False)
