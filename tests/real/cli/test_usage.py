@@ -112,6 +112,15 @@ def test_a_wrong_command_line_says_what_was_meant(db: Path, args: list[str], say
     assert done.stderr.splitlines()[-1].endswith(says)
 
 
+def test_a_folder_that_was_removed(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = db.parent / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    told = "wakeloop: The current folder does not exist any more: change to another one.\n"
+    assert wakeloop("run", "x", "--model", "m", "--base-url", "http://127.0.0.1:9/v1") == (2, "", told)
+
+
 def test_help_is_a_command_too(db: Path) -> None:
     code, out, _ = wakeloop("help")
     assert (code, out) == (0, wakeloop("--help")[1])
