@@ -19,7 +19,6 @@ from wakeloop.bench.profile import OFF, ON, make_profile, write_profile
 from wakeloop.bench.report import JOURNAL, Result, render_page, render_study, render_summary
 from wakeloop.bench.runner import Progress, plan_study, play_study
 from wakeloop.bench.study import Prices, Study, load_study
-from wakeloop.bench.tables import format_number
 from wakeloop.bench.verdict import describe_partial_verdict, describe_verdict, format_cost
 from wakeloop.cli.execution import STOP_NOTES, handle_signals
 from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage_error
@@ -109,7 +108,7 @@ def run_study(study: Study, out: Path, say: Callable[[str], None], **how: Any) -
     with handle_signals(stop_study):
         try:
             plan_study(study)
-            with progress_line(say) as shown:
+            with progress_line(say, study) as shown:
                 done = play_study(study, out, told=say, shown=shown, **how)
         except (KeyboardInterrupt, SystemExit):
             say(f"Stopped: {describe_saved_cells(out)}. {RESUME_HINT}")
@@ -243,15 +242,17 @@ class ProgressLine:
     """A progress line that is redrawn; without a terminal, one line for each tenth."""
 
     say: Callable[[str], None]
+    study: Study
     tenth: int = -1
 
     def __call__(self, progress: Progress, ahead: Sequence[Cell]) -> None:
         """Show progress, time left and cost."""
         left = progress.seconds_left(ahead)
-        cost = progress.cost / max(1, progress.finished)
+        spent = format_cost(progress.cost, self.study)
+        ahead_cost = format_cost(progress.cost / max(1, progress.finished) * len(ahead), self.study)
         text = (
             f"{progress.finished:,} of {pluralize(progress.whole, 'cell')}, {format_duration(left)} left, "
-            f"cost {format_number(progress.cost)}, {format_number(cost * len(ahead))} left"
+            f"cost {spent}, {ahead_cost} left"
         )
         if columns := find_width(sys.stderr):
             sys.stderr.write(f"\r\x1b[K{next(wrap_text(text, columns - 1))}")
@@ -262,10 +263,10 @@ class ProgressLine:
 
 
 @contextmanager
-def progress_line(say: Callable[[str], None]) -> Iterator[ProgressLine]:
+def progress_line(say: Callable[[str], None], study: Study) -> Iterator[ProgressLine]:
     """Show progress on one line, and keep that line at the end."""
     try:
-        yield ProgressLine(say)
+        yield ProgressLine(say, study)
     finally:
         if find_width(sys.stderr):
             sys.stderr.write("\n")

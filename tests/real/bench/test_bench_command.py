@@ -110,7 +110,7 @@ def test_run_report_and_profile(tmp_path: Path) -> None:
 def test_a_cost_that_is_reached_is_no_success() -> None:
     code, _, err = wakeloop(*SMALL, *TWO, "--out", "mine", "--max-cost", "1")
     assert code == 1
-    assert re.match(r"1 of 4 cells, \d+ seconds? left, cost 1,980, 5,940 left\n", err)
+    assert re.match(r"1 of 4 cells, \d+ seconds? left, cost 1,980 tokens, 5,940 tokens left\n", err)
     assert "1 of 4 cells is in mine/cells.jsonl; the cost of 1 is reached" in err
     assert "No verdict on weak:stop=0.3 yet: no job was finished by every agent." in err
     assert "Run the same command again to continue" in err
