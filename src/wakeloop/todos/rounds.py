@@ -225,15 +225,19 @@ def _change_item(
     return Outcome(change, board.with_item(new), touched=(old["id"],), denied=denied)
 
 
+def list_ids(todos: Sequence[Todo]) -> str:
+    """List the ids that exist, but not so many that they fill the context of a model that guessed."""
+    keys = map(itemgetter("id"), islice(todos, MAX_LISTED_IDS))
+    return ", ".join(map(format_id, keys)) or "none, the list is empty"
+
+
 def _apply_change(board: Board, change: Change) -> tuple[Todo, Todo]:
     """Return an item before and after a change. Raises `OperationRefused`."""
     old = board.rows.find(change.id)
     if old is None and change.as_shown:
         old = board.rows.find(_strip_id_marks(change.id))
     if old is None:
-        # A model that guessed gets the ids that exist, but not so many that they fill its context.
-        keys = map(itemgetter("id"), islice(board.todos, MAX_LISTED_IDS))
-        known = ", ".join(map(format_id, keys)) or "none, the list is empty"
+        known = list_ids(board.todos)
         raise OperationRefused(f"there is no item {shorten(repr(change.id))}; the ids are: {known}")
     reason = (change.reason or "").strip()
     if change.status == "blocked" and is_blank(reason):

@@ -151,7 +151,7 @@ def test_an_edit_that_does_not_fit_changes_nothing_and_loses_no_words(steered: S
         write("a"), after(store, looks("x"), "Drop 9.", remove=[9]), done(1), "Done.", store=store
     )
     [event] = [one for one in agent.events("Go.") if one["type"] == "steered"]
-    assert event["error"] == "Nothing was changed: there is no item 9."
+    assert event["error"] == "Nothing was changed: there is no item 9; the ids are: 1."
     assert texts(agent, 2)[-1] == "Drop 9."
 
 
