@@ -11,6 +11,7 @@ from wakeloop.loop.approval import PLAN_ACTION
 from wakeloop.loop.gates import ENDINGS, lacks_proof
 from wakeloop.stream import ActivationSpending
 from wakeloop.text.characters import escape_invisible, is_visible, pluralize
+from wakeloop.text.marks import activation_messages
 from wakeloop.text.secrets import redact_json, redact_text
 from wakeloop.thread.thread_status import drop_misfits, has_only_talked
 from wakeloop.todos.items import Todo, count_items, is_open
@@ -59,7 +60,9 @@ def format_ending(session: Mapping[str, Any], messages: Sequence[Any] | None = N
     else:
         sentence = SENTENCES.get(reason, "Ended: {named}; {open} open.")
         if messages is not None and has_only_talked(session, messages):
-            sentence = ONLY_FAILED if count_failed_calls(session) else ONLY_TALKED
+            # a refused todo call is not among the failed calls of the session
+            refused = any(getattr(one, "status", "") == "error" for one in activation_messages(messages))
+            sentence = ONLY_FAILED if refused or count_failed_calls(session) else ONLY_TALKED
         if lacks_proof(session):
             sentence += UNVERIFIED
         blanks["named"], blanks["are"] = clean_line(str(reason)), "is" if budget == 1 else "are"

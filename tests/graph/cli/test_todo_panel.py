@@ -298,6 +298,10 @@ def test_a_failed_call_under_a_settled_list_is_said(cell: list[list[Any]]) -> No
     assert panel.run(GO) == "all is well"
     only_failed = "Answered without a list, and no call of a tool succeeded."
     assert panel.status.startswith(f"{only_failed} 1 call failed. 0 wakes, 2 requests, ")
+    refused = calls(("todo_update", {"id": 9, "status": "done"}))
+    panel = TodoPanel(agent_of([refused, says("all is well")]), AT, clock=ticking(0))
+    panel.run(GO)
+    assert panel.status.startswith(f"{only_failed} 0 wakes, 2 requests, ")
 
 
 @pytest.mark.parametrize("door", ["notebook", "terminal"])
