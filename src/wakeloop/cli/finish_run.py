@@ -59,8 +59,13 @@ def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside
             requests = session["spent"]["requests"]
             view.say(Line("good", compare_with_plain_loop(Path(run.spec.root), session, requests)))
         view.say(page)
-    print_result(run, snapshot, view, None)
     code = exit_code(read_session(snapshot), outcome.stopped)
+    lost = None
+    if not run.database.path.exists():  # the open file still took every step
+        lost = f"The database {str(run.database.path)!r} was removed during the run: nothing is stored."
+        view.say(Line("error", lost))
+        code = FAILED if outcome.stopped is None else code
+    print_result(run, snapshot, view, lost)
     if page is not None and read_session(snapshot)["reason"] in DONE:
         if why := explain_missing_report(snapshot.values.get("messages") or ()):
             reason = clean_line(why.removeprefix("Error: "))
