@@ -13,6 +13,7 @@ from langgraph.types import Command
 
 from wakeloop.checks.pending_questions import refuse_dropping, refuse_lost_answer
 from wakeloop.checks.run_inputs import (
+    check_fork,
     check_run,
     check_serializable,
     check_state_config,
@@ -34,6 +35,16 @@ def _with_checked_config(method: Callable[..., Any]) -> Any:
     return call
 
 
+def _with_checked_update(method: Callable[..., Any]) -> Any:
+    @wraps(method)
+    def call(self: Any, config: Any, supersteps: Any) -> Any:
+        check_state_config(config, keeps=self._keeps_threads())
+        check_fork(config, supersteps)
+        return method(self, config, supersteps)
+
+    return call
+
+
 class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A compiled agent. A misspelled key of an input or config raises `InputError` with the right one."""
 
@@ -41,8 +52,8 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     aget_state = _with_checked_config(CompiledStateGraph.aget_state)
     get_state_history = _with_checked_config(CompiledStateGraph.get_state_history)
     aget_state_history = _with_checked_config(CompiledStateGraph.aget_state_history)
-    bulk_update_state = _with_checked_config(CompiledStateGraph.bulk_update_state)  # update_state calls it
-    abulk_update_state = _with_checked_config(CompiledStateGraph.abulk_update_state)
+    bulk_update_state = _with_checked_update(CompiledStateGraph.bulk_update_state)  # update_state calls it
+    abulk_update_state = _with_checked_update(CompiledStateGraph.abulk_update_state)
 
     def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:  # noqa: A002 - LangGraph's own word
         """Run; `invoke` calls this."""

@@ -236,6 +236,21 @@ def check_state_config(config: object, *, keeps: bool) -> None:
     _check_thread(config, keeps=keeps)
 
 
+def check_fork(config: Any, supersteps: Iterable[Iterable[Any]]) -> None:
+    """Refuse an invalid list that `update_state` writes into a fork. Raises `InputError`.
+
+    LangGraph stores the channels of a fork whole, so the next run could not tell that it was refused.
+    """
+    configurable = ensure_config(config).get("configurable") or {}
+    if "checkpoint_id" not in configurable:
+        return
+    for updates in supersteps:
+        for update in updates:
+            todos = update.values.get("todos") if isinstance(update.values, Mapping) else None
+            if todos is not None:
+                _check_todos(todos)
+
+
 def _check_thread(config: Any, *, keeps: bool) -> None:
     if not keeps:
         return

@@ -384,6 +384,19 @@ def test_a_wrong_list_in_mid_run_is_refused_until_a_right_one_is_written(door: s
     assert sound(model)
 
 
+async def test_a_wrong_list_in_a_fork_is_refused_at_once() -> None:
+    agent, model, _ = make("wakeloop", "Fine.")
+    run(agent, "Tidy up.")
+    place, wrong = [*agent.get_state_history(CONFIG)][1], {"todos": [{"content": "a", "status": "half"}]}
+    with pytest.raises(InputError, match=r"^The input is refused: todos item 1 \(a\) has the status 'half'"):
+        agent.update_state(place.config, wrong)
+    with pytest.raises(InputError, match=r"^The input is refused: todos item 1 "):
+        await agent.aupdate_state(place.config, wrong)
+    run(agent, "Go on.")
+    assert [item["content"] for item in agent.get_state(CONFIG).values["todos"]] == ["sweep", "water"]
+    assert len(model.requests) == 3
+
+
 @pytest.mark.parametrize("door", ["wakeloop", *WHOLE])
 def test_a_list_next_to_an_answer_is_the_programs(door: str) -> None:
     """It is not the work of the tool that asked, and what a todo call next to it did is not the program's."""
