@@ -92,7 +92,7 @@ def find_written_reply(
 ) -> AIMessage | None:
     """Return a reply with calls that somebody wrote in the model's place: its calls are not noted."""
     last = messages[-1] if messages else None
-    if not isinstance(last, AIMessage) or not is_unanswered(notes, messages):
+    if not isinstance(last, AIMessage) or not last.tool_calls or notes.keys() & ENDED_WITHOUT_REPLY:
         return None
     noted = {*notes.get("todo_calls", ()), *notes.get("faults", ())}
     written = [call for call in last.tool_calls if call["name"] in todo_tools and call["id"] not in noted]

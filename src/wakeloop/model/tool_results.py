@@ -91,7 +91,7 @@ def find_calls_to_send(
     notes: Ledger, messages: Sequence[AnyMessage], todo_tools: Collection[str]
 ) -> list[Any]:
     """Return the calls of a round that are to run now; none of a reply that `call_model` has not read."""
-    if "nag" not in notes or find_written_reply(notes, messages, todo_tools) is not None:
+    if "nag" not in notes or find_written_reply(notes, messages, todo_tools):
         return []
     # where the round was put to a person again, the input comes after the reply
     return find_unanswered(last_calls(messages), messages)

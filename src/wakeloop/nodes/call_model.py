@@ -75,7 +75,7 @@ class CallModel(RedactingNode):
         exchange = Exchange(state, self.context)
         if (update := exchange.end_without_request()) is not None:
             return update
-        if (reply := self.find_written_reply(exchange)) is not None:
+        if reply := find_written_reply(exchange.ledger, exchange.messages, self.dialect.tool_names):
             return self.store_written_reply(exchange, reply, config)
         if (read := exchange.plan_read()) is not None:
             exchange.entries = read_store(read)
@@ -96,7 +96,7 @@ class CallModel(RedactingNode):
         exchange = Exchange(state, self.context)
         if (update := exchange.end_without_request()) is not None:
             return update
-        if (reply := self.find_written_reply(exchange)) is not None:
+        if reply := find_written_reply(exchange.ledger, exchange.messages, self.dialect.tool_names):
             return self.store_written_reply(exchange, reply, config)
         if (read := exchange.plan_read()) is not None:
             exchange.entries = await aread_store(read)
@@ -124,10 +124,6 @@ class CallModel(RedactingNode):
         return self.bindings.watch(
             config, exchange.asking, exchange.settings, forced=way.unforced is not None, waits=waits
         )
-
-    def find_written_reply(self, exchange: Exchange) -> AIMessage | None:
-        """Return the last message, if it is a reply that somebody wrote in the model's place."""
-        return find_written_reply(exchange.ledger, exchange.messages, self.dialect.tool_names)
 
     def store_written_reply(
         self, exchange: Exchange, reply: AIMessage, config: RunnableConfig
