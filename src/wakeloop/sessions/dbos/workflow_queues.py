@@ -23,7 +23,8 @@ ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")  # s
 PENDING = ("ENQUEUED", "DELAYED", "PENDING", "ERROR")
 NO_TABLES = (sa.exc.OperationalError, sa.exc.ProgrammingError)  # raised before the first host has made them
 PAGE_SIZE = 1000  # records per page, and per deletion
-# with both conditions on the status: the second is that of the engine's partial index
+# DBOS documents this table; its client cannot ask for one thread's runs. The second condition on the
+# status is that of a partial index.
 WAITING_RUN = """SELECT 1 FROM {table} WHERE queue_name = :queue AND queue_partition_key = :thread
     AND status = 'ENQUEUED' AND status IN ('ENQUEUED', 'PENDING') LIMIT 1"""
 
