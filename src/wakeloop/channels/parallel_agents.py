@@ -38,7 +38,7 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
 
 
 def _read_items(todos: Sequence[Any] | None) -> list[dict[str, Any]]:
-    """Return items as dicts of what is set: an id that is None is none."""
+    """Return items as dicts of what is set, so without an id that is None."""
     items = []
     for todo in todos or ():
         items.append({key: value for key, value in read_fields(todo).items() if value is not None})

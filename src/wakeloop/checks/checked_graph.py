@@ -59,10 +59,11 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Run; `invoke` calls this."""
         self._check_run(input, config, more)
         if (saver := self._find_saver_to_ask(input, config)) is not None:
-            if isinstance(input, Command):
+            asked = list(find_interrupt_values(saver.get_tuple(self._find_thread(config))))
+            if not isinstance(input, Command):
+                refuse_dropping(asked)
+            elif not asked:
                 refuse_lost_answer(super().get_state(self._find_thread(config)))
-            else:
-                refuse_dropping(find_interrupt_values(saver.get_tuple(self._find_thread(config))))
         run = super().stream(drop_list_changes(input), mark_as_agent(config, self), **more)
         return self._resume(run, config) if input is None else run
 
@@ -102,10 +103,11 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, run: Any, saver: BaseCheckpointSaver[Any], given: Any, config: Any
     ) -> AsyncIterator[Any]:
         async with aclosing(run):
-            if isinstance(given, Command):
+            asked = list(find_interrupt_values(await saver.aget_tuple(self._find_thread(config))))
+            if not isinstance(given, Command):
+                refuse_dropping(asked)
+            elif not asked:
                 refuse_lost_answer(await super().aget_state(self._find_thread(config)))
-            else:
-                refuse_dropping(find_interrupt_values(await saver.aget_tuple(self._find_thread(config))))
             async for part in run:
                 yield part
 

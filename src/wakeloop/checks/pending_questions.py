@@ -1,6 +1,6 @@
 """Refuses inputs that drop a question or answer none."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeloop.errors import InputError
@@ -18,18 +18,17 @@ def is_package_request(value: object) -> bool:
     return isinstance(actions, list) and all(isinstance(one, Mapping) and "name" in one for one in actions)
 
 
-def refuse_dropping(asked: Iterable[tuple[str, Any]]) -> None:
+def refuse_dropping(asked: Sequence[tuple[str, Any]]) -> None:
     """Refuse an input while a question of the package waits; `asked` has id and value of each interrupt.
 
     LangGraph would drop the question, and the results of the calls next to it. Raises `InputError`.
     """
-    found = list(asked)
-    for key, value in found:
+    for key, value in asked:
         if not is_package_request(value):
             continue
         names = [str(one["name"]) for one in value.get("action_requests", [value])]
         resume = build_refusal(value)
-        if len(found) > 1:
+        if len(asked) > 1:
             resume = {key: resume}
         raise InputError(
             f"This thread waits for an answer about {shorten(', '.join(names))}, and this input would drop "
@@ -39,7 +38,7 @@ def refuse_dropping(asked: Iterable[tuple[str, Any]]) -> None:
 
 def refuse_lost_answer(snapshot: "StateSnapshot") -> None:
     """Refuse `Command(resume=…)` on a thread at rest: LangGraph would lose it. Raises `InputError`."""
-    if snapshot.next or snapshot.interrupts:
+    if snapshot.next:
         return
     thread = snapshot.config["configurable"]["thread_id"]
     if snapshot.created_at is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import ensure_config
@@ -157,7 +157,7 @@ def _parts_of(value: Any) -> Iterable[tuple[str, Any]]:
 def drop_list_changes(given: Any) -> Any:
     """Return the input without `todos` that are `Changes`, which a client saw in a run and sent back."""
     todos = given.get("todos") if isinstance(given, Mapping) else None
-    if not (isinstance(todos, dict) and todos and Changes.__annotations__.keys() >= todos.keys()):
+    if not _are_changes(todos):
         return given
     try:
         check_changes(todos)
@@ -166,10 +166,13 @@ def drop_list_changes(given: Any) -> Any:
     return {key: value for key, value in given.items() if key != "todos"}
 
 
+def _are_changes(todos: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(todos, dict) and bool(todos) and Changes.__annotations__.keys() >= todos.keys()
+
+
 def _check_todos(given: Any) -> None:
-    is_difference = isinstance(given, dict) and given and Changes.__annotations__.keys() >= given.keys()
     try:
-        if is_difference:
+        if _are_changes(given):
             check_changes(given)
         else:
             read_list(given.value if isinstance(given, Overwrite) else given)

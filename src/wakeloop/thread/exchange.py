@@ -212,20 +212,18 @@ class Exchange:
             self.ledger, [used, *self.hook_usage], seconds, self.settings, self.context.model_name
         )
         emit_event(build_spent_event(self.ledger, self.settings, paid), self.ledger)
-        if self.request.writes:
-            self.update["messages"] = self.request.writes
-        return {**self.request.update, **self.update, "todo_ledger": self.ledger}
+        return self._collect_update()
 
     def take_written_reply(self, reply: AIMessage, watcher: ReplyWatcher) -> dict[str, Any]:
         """Return the update for a reply that somebody wrote: it was neither requested nor paid for."""
         self.written = reply
         self.store_reply(reply, watcher, may_call=True)
-        return {
-            **self.request.update,
-            **self.update,
-            "messages": self.request.writes,
-            "todo_ledger": self.ledger,
-        }
+        return self._collect_update()
+
+    def _collect_update(self) -> dict[str, Any]:
+        if self.request.writes:
+            self.update["messages"] = self.request.writes
+        return {**self.request.update, **self.update, "todo_ledger": self.ledger}
 
     def has_message(self, key: str) -> bool:
         """Tell whether the history has a message of this id."""
