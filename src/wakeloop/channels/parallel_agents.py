@@ -97,6 +97,8 @@ def join_goal(left: str | None, right: str | None) -> str:
 def join_session(left: Session | None, right: Session | None) -> Session | None:
     """Keep the newest session, with the newest list number of both: for a parent graph with parallel agents.
 
+    Its counters are those of one agent's list: `session_of(parent.get_state(config))` counts the joined list.
+
     Example:
         >>> join_session({"state": "running", "list": 3}, {"state": "idle", "list": 2})
         {'state': 'idle', 'list': 3}

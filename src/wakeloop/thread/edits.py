@@ -13,15 +13,15 @@ from wakeloop.checks.argument_names import EDIT_HINTS, reject_unknown_arguments
 from wakeloop.checks.edit_arguments import check_goal_and_clear, read_ids, read_texts, read_texts_by_id
 from wakeloop.errors import ArgumentError, EditError
 from wakeloop.loop.gates import DONE
-from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.list_changes import PERSON, note_changes
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.state import note_untaken
+from wakeloop.stream import Session
 from wakeloop.text.characters import is_blank, shorten, storable_text
 from wakeloop.text.wording import suggest
 from wakeloop.thread.edit_target import EditTarget, refuse_unfinished
-from wakeloop.thread.thread_status import read_session
+from wakeloop.thread.thread_status import fit_to_list, read_session
 from wakeloop.todos.changes import diff_lists, write_all
 from wakeloop.todos.items import Status, Todo, assign_ids, count_items
 from wakeloop.todos.operations import Add, Board, Change, Operation, Rules
@@ -277,20 +277,14 @@ class ListEdits:
         return todo
 
     @staticmethod
-    def build_session(snapshot: StateSnapshot, todos: list[Todo], writes: int) -> dict[str, Any]:
+    def build_session(snapshot: StateSnapshot, todos: list[Todo], writes: int) -> Session:
         """Return the session that fits the new list: open items, or an unmet goal, make the thread idle."""
         before = read_session(snapshot)
-        session: dict[str, Any] = {**before, **count_items(todos), "list": writes}
-        goal_decided = before["reason"] in DONE and before["open"]  # whatever is open (rule 24)
-        if goal_decided and session["open"] <= before["open"]:
-            return session
-        if session["state"] in ("idle", "dormant"):
-            unmet = is_unmet(read_notes(snapshot.values))
-            session["state"] = "idle" if session["open"] or unmet else "dormant"
-            if before["open"] and not session["open"] and not unmet:
-                session["reason"] = "settled"
-            elif session["open"] and session["reason"] in DONE:
-                session["reason"] = None
+        session: Session = {**before, **count_items(todos), "list": writes}
+        was_decided = before["reason"] in DONE and before["open"]  # by the goal, whatever is open (rule 24)
+        fit_to_list(session, before["open"], read_notes(snapshot.values))
+        if session["state"] == "dormant" and before["open"] and not (session["open"] or was_decided):
+            session["reason"] = "settled"
         return session
 
 

@@ -7,7 +7,9 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from wakeloop.dialects import DIALECTS, find_write_names
 from wakeloop.errors import EditError
-from wakeloop.loop.ledger import read_notes
+from wakeloop.loop.gates import DONE
+from wakeloop.loop.goal import is_unmet
+from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.silences import find_question
 from wakeloop.loop.spending import report_spent
 from wakeloop.loop.waits import read_wait_end
@@ -96,7 +98,7 @@ def read_session(given: "ThreadView | StateSnapshot") -> Session:
         "list": ledger.get("writes", 0),
         "spent": report_spent(ledger),
     }
-    session: Session = {**fresh, **stored, **counts}  # type: ignore[typeddict-item]
+    session = fit_to_list(cast(Session, {**fresh, **stored, **counts}), stored.get("open"), ledger)
     refused = ledger.get("refused")  # a refused input leaves the session as it was
     if (view.mid_run and not refused) or session["state"] == "running":
         session = {**fresh, **counts, "state": "running"}
@@ -107,6 +109,23 @@ def read_session(given: "ThreadView | StateSnapshot") -> Session:
     if view.parked:
         session.pop("error", None)
         session |= {"state": "waiting", "reason": "interrupted", "on": view.waiting_on}
+    return session
+
+
+def fit_to_list(session: Session, open_before: int | None, notes: Ledger) -> Session:
+    """Return a session whose state fits its list, which others may have changed since the run ended.
+
+    A program, a parent graph, or a join with another agent writes the list and leaves the session as it was.
+    Open items, or an unmet goal, make a thread idle. `open_before` counts the items that were open at the
+    end of the run: a verdict on the goal holds with as many (rule 24).
+    """
+    if open_before in (None, session["open"]) or session["state"] not in ("idle", "dormant"):
+        return session
+    if open_before and session["reason"] in DONE and session["open"] < open_before:
+        return session
+    session["state"] = "idle" if session["open"] or is_unmet(notes) else "dormant"
+    if session["open"] and session["reason"] in DONE:
+        session["reason"] = None
     return session
 
 

@@ -13,7 +13,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Overwrite, interrupt
 
-from wakeloop import InputError, create_todo_agent, join_todos, session_of, update_todos
+from wakeloop import InputError, create_todo_agent, join_session, join_todos, session_of, update_todos
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
 from wakeloop.presets import PRESETS
 from wakeloop.testing import ScriptedModel, calls, prompt_faults, wire_faults
@@ -626,6 +626,7 @@ def test_a_tools_ids_as_text_are_merged_with_the_lists(call: str, expected: str,
 class Joined(TypedDict):
     messages: Annotated[list[Any], add_messages]
     todos: Annotated[list[Any], join_todos]
+    todo_session: Annotated[Any, join_session]
 
 
 BASE = [todo(1, "a", "completed"), todo(2, "b")]
@@ -655,4 +656,5 @@ def test_c63_what_one_branch_did_and_the_other_left_alone_stays_so(name: str, fi
     parent.invoke({"messages": [("user", "go")], "todos": BASE}, CONFIG)
     snapshot = parent.get_state(CONFIG)
     assert snapshot.values["todos"] == expected
-    assert session_of(snapshot)["open"] == sum(item["status"] == "pending" for item in expected)
+    session, left = session_of(snapshot), sum(item["status"] == "pending" for item in expected)
+    assert (session["open"], session["state"]) == (left, "idle" if left else "dormant")

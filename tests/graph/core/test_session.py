@@ -23,6 +23,20 @@ def test_every_end_writes_its_own(thread: Make) -> None:
     assert agent.session == session("dormant", "answered", 0, 0, 2)
 
 
+def test_it_fits_a_list_that_the_program_changed_since(thread: Make) -> None:
+    agent = thread(write("a", "b"), calls(change(1, "done"), change(2, "done")), "Done.")
+    agent.run("go")
+    seen = []
+    for todos in ([todo(1, "a")], [todo(1, "a", "completed")], [todo(1, "a", "blocked")], []):
+        agent.graph.update_state(agent.at(), {"todos": todos})
+        seen.append([agent.session[key] for key in ("state", "reason", "open")])
+    assert seen == [["idle", None, 1], *[["dormant", "settled", 0]] * 3]
+    agent = thread(write("a"), *["No."] * 3, change={"max_wake_cycles": 1})
+    agent.run("go")
+    agent.graph.update_state(agent.at(), {"todos": []})
+    assert [agent.session[key] for key in ("state", "reason", "open")] == ["dormant", "wake_budget", 0]
+
+
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
 async def test_an_ended_thread_that_is_gone_on_with_keeps_its_figures(door: str) -> None:
     model = ScriptedModel([write("a"), says("I stop"), done(1), says("bye")])
