@@ -43,3 +43,14 @@ def find_write_names() -> frozenset[str]:
         True
     """
     return frozenset[str]().union(*(dialect.writes for dialect in DIALECTS.values()))
+
+
+def find_read_names() -> frozenset[str]:
+    """Return the names of the tools that only read a list, in all dialects.
+
+    Example:
+        >>> sorted(find_read_names())
+        ['todo__list', 'todo_list']
+    """
+    names = frozenset[str]().union(*(dialect.tool_names for dialect in DIALECTS.values()))
+    return names - find_write_names()

@@ -215,8 +215,10 @@ def _note_round(
     costs: Costs,
 ) -> Ledger:
     """Note what the routers of a round need: its todo calls, its faults, and where it goes afterwards."""
-    notes.pop("uncalled", None)
-    notes.pop("woken", None)
+    sound = reply.calls - len({*reply.todo_calls, *reply.faults})
+    if sound or reply.wrote or reply.faults:  # only to read the list is still silence
+        notes.pop("uncalled", None)
+        notes.pop("woken", None)
     if reply.todo_calls:
         notes["todo_calls"] = list(reply.todo_calls)
     if reply.faults:
@@ -226,7 +228,6 @@ def _note_round(
         if may_need_approval(notes, settings):
             notes["plan"] = "due"
             notes["plan_when"] = "first" if settings.approve_plan == "first" else "changes"
-    sound = reply.calls - len({*reply.todo_calls, *reply.faults})
     if sound and not reply.cut:
         note_calls(notes)
     if settings.on_no_list == "ask" and sound and not reply.cut and "unlisted" not in notes:

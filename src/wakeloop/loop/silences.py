@@ -1,10 +1,11 @@
 """Two silences give the word back (rule 26)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from wakeloop.dialects import find_read_names
 from wakeloop.loop.ledger import Ledger
 from wakeloop.settings import LoopSettings
 from wakeloop.text.asked_questions import asks_question
@@ -42,7 +43,7 @@ def find_awaited(
 ) -> Literal["human", "subagent"] | None:
     """Return for whom the run waits after this turn, by gate 6; None if for nobody.
 
-    `woken` is there only as long as the wake's turn made no call: silence after a doubt means that the model
+    `woken` is there only as long as the wake's turn made no call but to read the list: silence after a doubt means that the model
     does not want to continue alone. `subagents` says that one is at work.
     """
     woken = notes.get("woken")
@@ -86,9 +87,11 @@ def find_question(messages: Sequence[BaseMessage]) -> str:
     It is the text of the turn before the wake: what came after it is only "I am waiting." or the like. If
     that turn did not ask and the silent one does, it is the text of the latter.
     """
-    silent = list[str]()
+    silent, reads = list[str](), find_read_names()
     before = False
     for message in reversed(messages):
+        if _reads_list(message, reads):
+            continue
         if before and is_model_reply(message):
             first = answer_text(message)
             asked_late = silent and asks_question(silent[0]) and not asks_question(first)
@@ -104,6 +107,14 @@ def find_question(messages: Sequence[BaseMessage]) -> str:
         elif message.type != "ai" and not before and kind_of(message) != "retry":
             return ""
     return ""
+
+
+def _reads_list(message: BaseMessage, reads: Collection[str]) -> bool:
+    """Tell whether a message only reads the list, or is what was read: that is still silence."""
+    if isinstance(message, ToolMessage):
+        return message.name in reads
+    names = [call["name"] for call in getattr(message, "tool_calls", ())]
+    return bool(names) and all(name in reads for name in names)
 
 
 def is_doubtful(message: BaseMessage) -> bool:

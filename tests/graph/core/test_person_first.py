@@ -165,6 +165,18 @@ def test_c59_stop_answered_twice_without_a_call_stops(thread: Make) -> None:
     assert (agent.asked, waits(agent)) == (2, True)
 
 
+def test_c59_to_read_the_list_is_still_silence(thread: Make) -> None:
+    read = calls(("todo_list", {}))
+    agent = old_items(thread, read, "OK.", read, "I am waiting.")
+    say(agent, "Stop. Do nothing more until I say so.")
+    assert (agent.asked, waits(agent)) == (4, True)
+    assert agent.session["question"] == answer_of(agent.values) == "OK."
+    agent = thread(write("a"), ASK, calls(("todo_list", {}), text="Let me see."), "I am waiting.")
+    agent.run("Go.")
+    assert (agent.asked, waits(agent)) == (4, True)
+    assert agent.session["question"] == answer_of(agent.values) == answer_of(agent.messages) == ASK
+
+
 @pytest.mark.parametrize("mode", ["insist", "park"])
 def test_what_was_not_said_before_is_said_by_the_wake(thread: Make, mode: str) -> None:
     agent = old_items(thread, "OK.", "OK.")
