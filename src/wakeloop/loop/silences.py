@@ -43,8 +43,8 @@ def find_awaited(
 ) -> Literal["human", "subagent"] | None:
     """Return for whom the run waits after this turn, by gate 6; None if for nobody.
 
-    `woken` is there only as long as the wake's turn made no call but to read the list: silence after a doubt means that the model
-    does not want to continue alone. `subagents` says that one is at work.
+    `woken` is there only as long as the wake's turn made no call but to read the list: silence after a doubt
+    means that the model does not want to continue alone. `subagents` says that one is at work.
     """
     woken = notes.get("woken")
     if settings.on_question == "park" and ends_by_asking(messages):
