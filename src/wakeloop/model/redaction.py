@@ -59,7 +59,7 @@ def _find_secrets(value: object, name: str, room: int) -> Iterator[str]:
             yield from _find_secrets(part, "", room - 1)
 
 
-def redact_error(error: Exception, secrets: Sequence[str]) -> Exception:
+def redact_error(error: BaseException, secrets: Sequence[str]) -> BaseException:
     """Return an error that may be stored and logged: the same one, with `secrets` taken out of its text.
 
     Type, status and headers stay. Its causes are redacted too, since a log prints them. An error whose text

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from langgraph.errors import GraphBubbleUp
-
 from wakeloop.errors import UserCodeError
 from wakeloop.model.redaction import collect_secrets, redact_error
 from wakeloop.model.tool_results import error_text
+from wakeloop.platform.tool_boundary import passes_boundary
 from wakeloop.text.characters import shorten, to_one_line
 
 LONGEST_TEXT = 500  # characters of an error; the cause has all of it
@@ -18,13 +17,14 @@ def raised_as(kind: type[UserCodeError], name: str, *models: object) -> Iterator
     """Raise what the function in the block raises as an error of this kind, without the models' secrets.
 
     It never becomes an answer to the model: a bug in the user's code would cost paid requests and stay
-    hidden. Signals of the graph pass, since the function may interrupt to ask a person.
+    hidden. Signals of the graph pass, since the function may interrupt to ask a person, and so does what is
+    about the run. What is no `Exception`, such as SystemExit, is a bug like any other (rule 15).
     """
     try:
         yield
-    except GraphBubbleUp:
-        raise
-    except Exception as error:  # noqa: BLE001 - other people's code
+    except BaseException as error:
+        if passes_boundary(error):
+            raise
         cause = redact_error(error, collect_secrets(models))
         said = shorten(to_one_line(error_text(cause)) or "no message", LONGEST_TEXT)
         raise kind.from_error(name, f"{type(error).__name__}: {said}") from cause

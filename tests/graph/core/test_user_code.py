@@ -19,7 +19,7 @@ from wakeloop.todos.operations import Add
 class Bug:
     """Raises at its n-th call, and never again."""
 
-    def __init__(self, when: int, error: Exception) -> None:
+    def __init__(self, when: int, error: BaseException) -> None:
         self.left, self.error = when, error
 
     def __call__(self) -> None:
@@ -28,16 +28,17 @@ class Bug:
             raise self.error
 
 
+@pytest.mark.parametrize("error", [KeyError("summary"), BaseException("a panic")])
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_a_hook_that_raises(wrapped: bool, door: str, thread: Make) -> None:
-    bug = Bug(2, KeyError("summary"))
+def test_a_hook_that_raises(error: BaseException, wrapped: bool, door: str, thread: Make) -> None:
+    bug = Bug(2, error)
 
     def hook(state: Any) -> dict[str, Any]:
         bug()
         return {}
 
     agent = thread(write("a"), done(1), "bye", pre_model_hook=RunnableLambda(hook) if wrapped else hook)
-    with pytest.raises(HookError, match=r"pre_model_hook raised KeyError: 'summary'\. Fix it") as raised:
+    with pytest.raises(HookError, match=r"pre_model_hook raised \w+: .*\. Fix it") as raised:
         agent.run("go")
     assert raised.value.__cause__ is bug.error
     assert len(agent.model.requests) == 1

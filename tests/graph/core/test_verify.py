@@ -67,8 +67,17 @@ def test_a_refused_item_stays_open_and_wakes(door: str, thread: Make) -> None:
     assert agent.walk("go") == [*START, *TODO, *TODO, *WAKE, *TODO, *END]
 
 
-@pytest.mark.parametrize("error", [KeyError("owner"), WordlessError(), ValueError("no\nnetwork")])
-def test_c70_an_exception_is_raised_and_the_thread_goes_on(error: Exception, door: str, thread: Make) -> None:
+ERRORS = [KeyError("owner"), WordlessError(), ValueError("no\nnetwork")]
+NOT_EXCEPTIONS = [
+    SystemExit(1),
+    asyncio.CancelledError(),
+]  # sys.exit, and a scope of its own that was cancelled
+
+
+@pytest.mark.parametrize("error", [*ERRORS, *NOT_EXCEPTIONS])
+def test_c70_an_exception_is_raised_and_the_thread_goes_on(
+    error: BaseException, door: str, thread: Make
+) -> None:
     judge = Judge(error, None, None)
     agent = thread(write("a", "b"), done(1, 2), "bye", verify=judged(door, judge))
     with pytest.raises(VerifyError, match=f"verify raised {type(error).__name__}: ") as raised:
