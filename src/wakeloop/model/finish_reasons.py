@@ -41,11 +41,16 @@ FINISH_REASONS: Mapping[str, Sign] = MappingProxyType(
         "prohibited_content": "refused",
         "spii": "refused",
         "image_safety": "refused",
+        "image_prohibited_content": "refused",
+        "image_recitation": "refused",
+        "model_armor": "refused",
         "error_toxic": "refused",
         "sensitive": "refused",
         # the provider could not parse a call
         "malformed_function_call": "unfit",
         "unexpected_tool_call": "unfit",
+        "malformed_response": "unfit",
+        "too_many_tool_calls": "unfit",
         "malformed_tool_use": "unfit",
         "malformed_model_output": "unfit",
         # tool calls follow: where none came, it is a promise
@@ -128,11 +133,11 @@ def _read_signs(message: AIMessage) -> set[Sign | None]:
 
 
 def _normalize_reason(value: Any) -> str:
-    """Return a reason in lower case: `FinishReason.SAFETY` and `SAFETY` are the same.
+    """Return a reason in lower case: `FinishReason.SAFETY` and `SAFETY` are the same, as are `-` and `_`.
 
     Some servers send it with more than one piece of a stream, and langchain-core joins them: `lengthlength`.
     """
-    reason = str(getattr(value, "name", value)).rpartition(".")[2].lower()
+    reason = str(getattr(value, "name", value)).rpartition(".")[2].lower().replace("-", "_")
     period = (reason + reason).find(reason, 1)
     return reason[:period] if period > 0 else reason
 

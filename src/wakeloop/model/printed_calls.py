@@ -13,12 +13,14 @@ from typing import Any
 from wakeloop.text.thoughts import END_MARKS, FENCE, strip_end_marks
 
 _JSON = json.JSONDecoder(strict=False)
-_NAME_KEYS, _ARGUMENT_KEYS = ("name", "tool_name"), ("arguments", "parameters")
+_NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name", "recipient_name", "action")
+_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input", "action_input")
+_ENVELOPES = ("tool_calls", "tool_uses", "tool_call", "function_call")  # keys of a message that holds calls
 _MOST_TRIES = 64  # places at which calls may begin; a long program has thousands of braces
 _LONGEST_CODE = 20_000  # characters of a call in Python's form
 _NAME = r"[A-Za-z_][\w.-]*"
 _MARK = re.compile(  # around calls: the opening and closing tokens of all families
-    r"</?(?:\w+:|\uff5c+DSML\uff5c+)?(?:tool_?calls?|function_?calls?)>"  # Hermes, Qwen, GLM, MiniMax
+    r"</?(?:\w+:|\uff5c+DSML\uff5c+)?(?:tool_?(?:calls?|use|code)|tools|function_?calls?)>"  # Hermes, Qwen, GLM, MiniMax
     r"|<[|\uff5c]?/?(?:tool[_▁]?calls?|python_(?:tag|start|end)|action|plugin|START_ACTION|END_ACTION|tools_)"
     r"[^<>{}\n]{0,30}[|\uff5c]?>"  # Granite, Phi, Kimi, DeepSeek, Llama, InternLM, Command R, LFM, Gemma 4
     r"|</?(?:start|end)_function_call>"  # FunctionGemma
@@ -27,10 +29,10 @@ _MARK = re.compile(  # around calls: the opening and closing tokens of all famil
 )
 _SEPARATOR = re.compile(  # between a name and its arguments
     r"(?:\s|\[CALL_ID\][\w-]*|\[ARGS\]|<[|\uff5c]tool[_▁]call[_▁]argument[_▁]begin[|\uff5c]>|<\uff5ctool▁sep\uff5c>|<tool_sep>"
-    r"|<\|channel\|>(?:commentary|analysis)|<\|constrain\|>|<\|message\|>|```json\b|\bjson\b|\bcode\b|:)*"
+    r"|<\|channel\|>(?:commentary|analysis)|<\|constrain\|>|<\|message\|>|```json\b|\bjson\b|\bcode\b|\bAction Input\b|:)*"
 )
 _NAMED = re.compile(
-    rf"(?:function\s*<\uff5ctool▁sep\uff5c>|call:|>>>|"
+    rf"(?:function\s*<\uff5ctool▁sep\uff5c>|call:|>>>|Action:[ \t]*|"
     rf"(?:<\|start\|>)?(?:assistant\s*)?(?:<\|channel\|>)?(?:(?:commentary|analysis)\s+)?to=)?"
     rf"(?P<name>{_NAME})(?::\d+)?"
 )
@@ -50,12 +52,12 @@ _ACTION = re.compile(r"(?:Action:[ \t]*)?")
 _FENCE = re.compile(  # some models write the whole block on one line
     r"```(?:json|jsonc|tool_code|tool_calls?)?[ \t]*(?:\r?\n|(?=[\[{]))", re.IGNORECASE
 )
-_BROKEN = re.compile(r"""["'](?:name|tool_name)["']\s*:\s*["']([^"'\n]+)["']""")
+_BROKEN = re.compile(rf"""["'](?:{"|".join(_NAME_KEYS)})["']\s*:\s*["']([^"'\n]+)["']""")
 _START = re.compile(  # where calls may begin: a mark or tag anywhere, the rest at the start of a line
     rf"{_MARK.pattern}|<(?:\uff5c+DSML\uff5c+)?(?:function=|function name=|invoke name=)"
     rf"|to=functions\.|^[ \t]*(?:Action:[ \t]*)?```|^ {{0,3}}(?:\[\s*)?\{{|^functools(?=\[)|^functions\."
-    rf"|^>>>(?={_NAME}\n)"
-    rf"|^{_NAME}(?=\(\{{|\[ARGS\])|\A\[(?={_NAME}\()",
+    rf"|^>>>(?={_NAME}\n)|^Action:[ \t]*(?={_NAME}\s*\nAction Input:)"
+    rf"|^{_NAME}(?=\(\{{|\[ARGS\])|\A\[?(?={_NAME}\()",
     re.IGNORECASE | re.MULTILINE,
 )
 _TILDES = re.compile(r"^([ \t]*)~~~", re.MULTILINE)  # the other fence of Markdown
@@ -188,7 +190,7 @@ class _CallReader:
         except (ValueError, RecursionError):
             return False
         calls = []
-        for part in value if isinstance(value, list) else [value]:
+        for part in _unwrap(value):
             call = _read_object(part, marked=self.marked)
             if call is None or (name := self.resolve(call.name)) is None:
                 return False
@@ -259,7 +261,7 @@ class _CallReader:
         code = self.text[self.place : end].strip()
         if not code.endswith((")", "]")) or len(code) > _LONGEST_CODE:
             return False
-        if not (self.marked or code.startswith("[")):
+        if not (self.marked or code.startswith("[") or "=" in code):
             return False
         try:
             parsed = ast.parse(code, mode="eval").body
@@ -315,6 +317,13 @@ def _find_python_calls(node: ast.expr) -> list[ast.expr]:
     return [node]
 
 
+def _unwrap(value: Any) -> list[Any]:
+    """Return the parts of a list, of a message that holds calls, or the one object there is."""
+    if isinstance(value, dict):
+        value = next((value[key] for key in _ENVELOPES if value.get(key)), value)
+    return value if isinstance(value, list) else [value]
+
+
 def _read_object(value: Any, *, marked: bool) -> PrintedCall | None:
     """Return the call that a JSON object is. Data and a tool's definition are not calls.
 
@@ -331,7 +340,7 @@ def _read_object(value: Any, *, marked: bool) -> PrintedCall | None:
         return PrintedCall(name, _parse_arguments(args))
     if name is None or not (given or marked) or "description" in value:
         return None
-    args = value[given] if given else value.get("args", value.get("input", {}))
+    args = value[given] if given else {}
     if isinstance(args, dict) and isinstance(args.get("properties"), dict) and "type" in args:
         return None  # a schema: this shows what a tool takes
     return PrintedCall(name, _parse_arguments(args))
