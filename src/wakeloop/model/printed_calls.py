@@ -20,7 +20,8 @@ _MOST_TRIES = 64  # places at which calls may begin; a long program has thousand
 _LONGEST_CODE = 20_000  # characters of a call in Python's form
 _NAME = r"[A-Za-z_][\w.-]*"
 _MARK = re.compile(  # around calls: the opening and closing tokens of all families
-    r"</?(?:\w+:|\uff5c+DSML\uff5c+)?(?:tool_?(?:calls?|use|code)|tools|function_?calls?)>"  # Hermes, Qwen, GLM, MiniMax
+    r"</?(?:\w+:|\uff5c+DSML\uff5c+)?"
+    r"(?:tool_?(?:calls?|use|code)|tools|function_?calls?)>"  # Hermes, Qwen, GLM, MiniMax
     r"|<[|\uff5c]?/?(?:tool[_▁]?calls?|python_(?:tag|start|end)|action|plugin|START_ACTION|END_ACTION|tools_)"
     r"[^<>{}\n]{0,30}[|\uff5c]?>"  # Granite, Phi, Kimi, DeepSeek, Llama, InternLM, Command R, LFM, Gemma 4
     r"|</?(?:start|end)_function_call>"  # FunctionGemma
@@ -29,7 +30,8 @@ _MARK = re.compile(  # around calls: the opening and closing tokens of all famil
 )
 _SEPARATOR = re.compile(  # between a name and its arguments
     r"(?:\s|\[CALL_ID\][\w-]*|\[ARGS\]|<[|\uff5c]tool[_▁]call[_▁]argument[_▁]begin[|\uff5c]>|<\uff5ctool▁sep\uff5c>|<tool_sep>"
-    r"|<\|channel\|>(?:commentary|analysis)|<\|constrain\|>|<\|message\|>|```json\b|\bjson\b|\bcode\b|\bAction Input\b|:)*"
+    r"|<\|channel\|>(?:commentary|analysis)|<\|constrain\|>|<\|message\|>|```json\b|\bjson\b|\bcode\b"
+    r"|\bAction Input\b|:)*"
 )
 _NAMED = re.compile(
     rf"(?:function\s*<\uff5ctool▁sep\uff5c>|call:|>>>|Action:[ \t]*|"

@@ -69,7 +69,7 @@ FORMS = {  # family and form: every one is look(path="a")
     "a message of the API": f'{{"role": "assistant", "content": null, "tool_calls": [{CALL}]}}',
     "a message of older APIs": f'{{"function_call": {CALL}}}',
     "a block of Anthropic's": '{"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"path": "a"}}',
-    "OpenAI, in parallel": '{"tool_uses": [{"recipient_name": "functions.look", "parameters": {"path": "a"}}]}',
+    "OpenAI, in parallel": f'{{"tool_uses": [{{"recipient_name": "functions.look", "parameters": {ARGS}}}]}}',
     "JSON with other keys": '{"tool": "look", "args": {"path": "a"}}',
     "JSON with a function": '{"function": "look", "arguments": {"path": "a"}}',
     "LangChain's structured chat": '```json\n{"action": "look", "action_input": {"path": "a"}}\n```',
