@@ -234,13 +234,13 @@ class McpConnection:
 
 
 async def list_all_tools(session: ClientSession) -> list[mcp.Tool]:
-    """Return all tools of a server, page by page."""
+    """Return all tools of a server, page by page. One that is listed again is the same tool."""
     page = await session.list_tools()
-    found = [*page.tools]
+    found = {tool.name: tool for tool in page.tools}
     while cursor := read_wire(page).get("nextCursor"):
         page = await session.list_tools(params=mcp.PaginatedRequestParams(cursor=cursor))
-        found += page.tools
-    return found
+        found |= {tool.name: tool for tool in page.tools}
+    return [*found.values()]
 
 
 def read_wire(message: BaseModel) -> dict[str, Any]:
@@ -257,7 +257,11 @@ def looks_like_answer(error: Exception) -> bool:
     """Tell whether a line that could not be parsed was meant as MCP, and was not just printed."""
     if not isinstance(error, ValidationError):
         return False
-    return any('"jsonrpc"' in str(one["input"]) for one in error.errors())
+    for one in error.errors():
+        given = one["input"]  # the line, or the JSON in it
+        if "jsonrpc" in str(given) or (isinstance(given, dict) and {"id", "result"} <= given.keys()):
+            return True
+    return False
 
 
 def explain_bad_answer(error: ValueError | RuntimeError) -> str:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from hashlib import blake2s
 from itertools import chain
 from typing import Any
@@ -32,6 +32,7 @@ def choose_tool_names(servers: Sequence[McpConnection]) -> list[list[str]]:
     """
     shown = [[make_valid_name(remote.name) for remote in server.tools] for server in servers]
     uses = Counter(chain.from_iterable(shown))
+    taken = set(uses)
     kept: set[str] = set()
     for server, names in zip(servers, shown, strict=True):
         for place, remote in enumerate(server.tools):
@@ -40,10 +41,20 @@ def choose_tool_names(servers: Sequence[McpConnection]) -> list[list[str]]:
             if is_own:
                 kept.add(name)
             elif uses[name] > 1 or (name and not name.strip("_-")):
-                own = f"{server.server.name}/{remote.name}".encode("utf-8", "replace")
-                suffix = blake2s(own, digest_size=2).hexdigest()
-                names[place] = f"{name.strip('_-')[: MAX_NAME - 5] or 'tool'}_{suffix}"
+                names[place] = add_suffix(name, f"{server.server.name}/{remote.name}", taken)
+                taken.add(names[place])
     return shown
+
+
+def add_suffix(name: str, origin: str, taken: Collection[str]) -> str:
+    """Return a name with a suffix made from `origin`, longer where a short one would give a taken name."""
+    named = ""
+    for size in range(2, 17):
+        suffix = blake2s(origin.encode("utf-8", "replace"), digest_size=size).hexdigest()
+        named = f"{name.strip('_-')[: MAX_NAME - 1 - len(suffix)] or 'tool'}_{suffix}"
+        if named not in taken:
+            break
+    return named
 
 
 def make_valid_name(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 sys.stdout = io.TextIOWrapper(sys.stdout.buffer, "latin-1")
 TOOL, ANSWER = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+TIMES = TOOL.pop("again", 1)  # how often the tool is listed
 SERVER = {"capabilities": {"tools": {}}, "serverInfo": {"name": "bare", "version": "1"}}
 
 
@@ -14,7 +15,7 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
     """What is answered to a request."""
     if asked["method"] == "initialize":
         return {"result": {**SERVER, "protocolVersion": asked["params"]["protocolVersion"]}}
-    return {"result": {"tools": [TOOL]}} if asked["method"] == "tools/list" else ANSWER
+    return {"result": {"tools": [TOOL] * TIMES}} if asked["method"] == "tools/list" else ANSWER
 
 
 for line in sys.stdin:

@@ -321,16 +321,23 @@ UNREADABLE = {
     "a number that is none": as_line("NaN1"),
     "cut in the middle": as_line('"a')[:-9],
 }
+UNFIT = {  # JSON, but no answer of the protocol
+    "a result in words": '{"jsonrpc": "2.0", "id": ID, "result": "ok"}',
+    "no result": '{"jsonrpc": "2.0", "id": ID}',
+    "an error without words": '{"jsonrpc": "2.0", "id": ID, "error": {"code": 1}}',
+    "a list of answers": '[{"jsonrpc": "2.0", "id": ID, "result": {"content": []}}]',
+    "no version": '{"id": ID, "result": {"content": []}}',
+}
 
 
-@pytest.mark.parametrize("line", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("line", [*UNREADABLE.values(), *UNFIT.values()], ids=[*UNREADABLE, *UNFIT])
 def test_c95_an_answer_that_cannot_be_parsed_ends_its_call_at_once(held: Held, line: str) -> None:
     held.start(bare=bare({}, line))
     session = held.tools["go"].server.session
     for _ in range(2):
-        assert held("go").startswith(
-            "error: the MCP server 'bare': its answer could not be read: Invalid JSON"
-        )
+        said = held("go")
+        assert said.startswith("error: the MCP server 'bare': its answer could not be read: ")
+        assert ("Invalid JSON" in said) == (line in UNREADABLE.values())
     assert held.tools["go"].server.session is session
 
 
@@ -371,6 +378,23 @@ def test_c79_tools_whose_names_would_be_one_get_a_suffix_that_stays(
     bare_names = [[re.sub(r"_[0-9a-f]{4}$", "_", name) for name in one] for one in chosen]
     assert bare_names == names
     assert mcp_tools.choose_tool_names(servers[:1]) == chosen[:1]
+
+
+def test_c79_names_in_another_script_are_never_one() -> None:
+    """Short suffixes of a hundred names are the same now and then."""
+    for first in range(0x4E00, 0x4E00 + 4000, 100):
+        tools = [SimpleNamespace(name=chr(first + number) * 3) for number in range(100)]
+        server: Any = SimpleNamespace(server=SimpleNamespace(name="notes"), tools=tools)
+        (names,) = mcp_tools.choose_tool_names([server])
+        assert len(set(names)) == 100
+    (real,) = mcp_tools.choose_tool_names([server])
+    tools.append(SimpleNamespace(name=real[0]))  # a tool that really has the name of another one
+    assert len(set(mcp_tools.choose_tool_names([server])[0])) == 101
+
+
+def test_c79_a_tool_that_is_listed_twice_is_one(held: Held) -> None:
+    held.start(bare=bare({"again": 2}, {"result": {"content": []}}))
+    assert [*held.tools] == ["go"]
 
 
 def test_c79_two_servers_with_one_tool_are_both_usable(held: Held) -> None:
