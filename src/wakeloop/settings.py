@@ -1,5 +1,6 @@
 """Every setting, in one frozen model."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -227,10 +228,15 @@ class AgentFileSettings(LoopSettings):
 
 ALIASES = MappingProxyType({"max_auto_continues": "max_wake_cycles"})  # loki's names
 # Words from other frameworks. Their nearest names by spelling would mislead: max_steps looks like max_items.
-SETTING_HINTS: Mapping[str, str] = MappingProxyType(
+_OTHER_WORDS: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("max_iterations", "max_steps", "max_turns", "recursion_limit"), "max_requests"),
+        **dict.fromkeys(("max_iterations", "max_iters", "max_steps", "max_turns", "max_loops"), "max_requests"),
+        **dict.fromkeys(("max_calls", "max_llm_calls", "max_model_calls", "max_rounds"), "max_requests"),
+        **dict.fromkeys(("recursion_limit", "request_limit", "run_limit", "step_limit"), "max_requests"),
         **dict.fromkeys(("max_wake", "max_wakes"), "max_wake_cycles"),
+        **dict.fromkeys(("max_time", "max_execution_time", "timeout"), "max_seconds"),
+        **dict.fromkeys(("max_budget", "max_budget_usd", "max_cost_usd"), "max_cost"),
+        "max_retries": "reply_retries",
     }
 )
 _NOT_SETTINGS: Mapping[str, str] = MappingProxyType(
@@ -255,11 +261,21 @@ def resolve_aliases(values: Mapping[Any, Any]) -> dict[str, Any]:
     return resolved
 
 
+def translate_word(name: str) -> str | None:
+    """Return the setting that another spelling, or a word of another framework, means; None for other words.
+
+    >>> translate_word("maxTokens"), translate_word("max-steps")
+    ('max_tokens', 'max_requests')
+    """
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).replace("-", "_").lower()
+    return plain if plain in LoopSettings.model_fields else _OTHER_WORDS.get(plain)
+
+
 def check_setting_name(key: str) -> None:
     """Refuse an unknown setting and suggest the right one."""
     if key in LoopSettings.model_fields:
         return
-    hint = _NOT_SETTINGS.get(key) or suggest(key, LoopSettings.model_fields, SETTING_HINTS.get(key))
+    hint = _NOT_SETTINGS.get(key) or suggest(key, LoopSettings.model_fields, translate_word(key))
     raise SettingsError(f"Unknown setting {key!r}. {hint}")
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from wakeloop.errors import ArgumentError
-from wakeloop.settings import ALIASES, SETTING_HINTS, LoopSettings
+from wakeloop.settings import ALIASES, translate_word
 from wakeloop.text.wording import suggest
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -90,7 +90,7 @@ def _find_hint(name: str, known: tuple[str, ...], hints: Mapping[str, str]) -> s
     if name in hints:
         return hints[name]
     if "settings" in known:
-        setting = SETTING_HINTS.get(name, name)
-        if setting in LoopSettings.model_fields or setting in ALIASES:
+        setting = name if name in ALIASES else translate_word(name)
+        if setting:
             return f"It is a setting: settings={{{setting!r}: …}}."
     return suggest(name, known)

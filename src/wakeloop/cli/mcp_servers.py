@@ -267,7 +267,9 @@ def looks_like_answer(error: Exception) -> bool:
 def explain_bad_answer(error: ValueError | RuntimeError) -> str:
     """Say what is wrong with an answer that breaks the protocol or the tool's output schema."""
     if isinstance(error, ValidationError):
-        first = error.errors()[0]
+        found = error.errors()
+        # of the forms that a message may have, an answer has this one
+        first = next((one for one in found if "JSONRPCResponse" in one["loc"]), found[0])
         where = ".".join(map(str, first["loc"]))
         return f"its answer could not be read: {where}: {first['msg']}".replace(": :", ":")
     return str(error).partition("\n")[0]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wakeloop.errors import SettingsError as WrongSetting
-from wakeloop.settings import ALIASES, LoopSettings
+from wakeloop.settings import ALIASES, LoopSettings, translate_word
 from wakeloop.text.wording import nearest, suggest
 
 PREFIX = "WAKELOOP_"
@@ -51,7 +51,8 @@ def _find_variables(known: Sequence[str]) -> bool:
             continue
         name = variable.removeprefix(PREFIX)
         if name not in known:
-            near = nearest(name, known)  # without the prefix: it makes all names look alike
+            word = translate_word(name)
+            near = word.upper() if word else nearest(name, known)
             meant = PREFIX + near if near else None
             raise WrongSetting(f"Unknown variable {variable}. {suggest(name, known, meant)}")
         found = found or name not in OTHER_VARIABLES

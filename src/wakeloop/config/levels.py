@@ -17,7 +17,7 @@ from wakeloop.config.loki_keys import MODEL_OPTIONS, NON_SETTING_ALIASES, explai
 from wakeloop.errors import SettingsError
 from wakeloop.loop.overrides import FIXED_SETTINGS
 from wakeloop.presets import preset
-from wakeloop.settings import ALIASES, AgentFileSettings, LoopSettings, resolve_aliases
+from wakeloop.settings import ALIASES, AgentFileSettings, LoopSettings, resolve_aliases, translate_word
 from wakeloop.text.characters import quote_path
 from wakeloop.text.secret_formats import SECRET_NAME
 from wakeloop.text.wording import suggest
@@ -241,7 +241,7 @@ def _check_value(document: Document, given: str, value: Any, allowed: Sequence[s
         return {"model_options": _check_non_setting(document, given, "model_options", options)}
     if key not in LoopSettings.model_fields:
         known = (*LoopSettings.model_fields, *ALIASES, *allowed)
-        why = explain_loki_key(given) or f"unknown setting {given!r}. {suggest(given, known)}"
+        why = explain_loki_key(given) or f"unknown setting {given!r}. {suggest(given, known, translate_word(given))}"
         raise document.error(given, why)
     try:
         return normalize_settings({key: value})

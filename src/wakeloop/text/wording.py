@@ -22,11 +22,17 @@ def describe_type(given: object) -> str:
 def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Return the known name that is spelled most like this one, or None if none is close.
 
-    >>> nearest("lokki", ["lesson", "loki"])
-    'loki'
+    A first word that they share, as in `max_items` and `max_cost`, would make all of them look alike.
+
+    >>> nearest("lokki", ["lesson", "loki"]), nearest("max_costs", ["max_items", "max_cost"])
+    ('loki', 'max_cost')
     """
-    matches = get_close_matches(str(name), list(known), n=1, cutoff=cutoff)
-    return matches[0] if matches else None
+    first, mark, rest = str(name).partition("_")
+    shared = [one.removeprefix(first + mark) for one in known if mark and one.startswith(first + mark)]
+    if not shared:
+        first, mark, rest = "", "", str(name)
+    matches = get_close_matches(rest, shared or list(known), n=1, cutoff=cutoff)
+    return first + mark + matches[0] if matches else None
 
 
 def suggest(name: object, known: Iterable[str], meant: str | None = None) -> str:

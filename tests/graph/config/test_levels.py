@@ -151,6 +151,7 @@ def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
         ("model: 3\n", 1, "model must be a string, got 3."),
         ("nag_after: 1\nnag_after: 2\n", 2, "the key 'nag_after' occurs twice."),
         ("max_request: 3\n", 1, "unknown setting 'max_request'. Did you mean 'max_requests'?"),
+        ("max_steps: 3\n", 1, "unknown setting 'max_steps'. Did you mean 'max_requests'?"),
         ("price: {}\n", 1, "unknown setting 'price'. Did you mean 'prices'?"),
         ("max_requests: 0\n", 1, "Setting 'max_requests' must be greater than or equal to 1, got 0."),
         ("prompts: {nudge: $nothing}\n", 1, "Prompt 'nudge' has an unknown blank $nothing"),
@@ -213,11 +214,13 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     assert held.get("model") == "openai:m"
     assert held.values["auto_continue"].source == "WAKELOOP_AUTO_CONTINUE"
-    monkeypatch.setenv("WAKELOOP_NAG_EVRY", "3")
-    with pytest.raises(
-        SettingsError, match=r"Unknown variable WAKELOOP_NAG_EVRY. Did you mean 'WAKELOOP_NAG_EVERY'\?"
-    ):
-        read_global_levels(folder)
+    for given, meant in (("NAG_EVRY", "NAG_EVERY"), ("MAX_STEPS", "MAX_REQUESTS")):
+        with monkeypatch.context() as patched:
+            patched.setenv(f"WAKELOOP_{given}", "3")
+            with pytest.raises(
+                SettingsError, match=rf"Unknown variable WAKELOOP_{given}. Did you mean 'WAKELOOP_{meant}'\?"
+            ):
+                read_global_levels(folder)
 
 
 def test_a_wrong_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,6 +168,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (settings(max_turns=5), "Unknown setting 'max_turns'. Did you mean 'max_requests'?"),
     (settings(max_iterations=5), "Unknown setting 'max_iterations'. Did you mean 'max_requests'?"),
     (settings(recursion_limit=5), "Unknown setting 'recursion_limit'. Did you mean 'max_requests'?"),
+    (settings(maxSteps=5), "Unknown setting 'maxSteps'. Did you mean 'max_requests'?"),
+    (settings(**{"max-items": 5}), "Unknown setting 'max-items'. Did you mean 'max_items'?"),
+    (settings(max_time=5), "Unknown setting 'max_time'. Did you mean 'max_seconds'?"),
+    (settings(max_recursion=5), "Unknown setting 'max_recursion'. Available: "),
     (
         lambda: setattr(preset("loki"), "nag_after", 3),
         "Settings are frozen. Make a copy: model_copy(update={'nag_after': …}).",

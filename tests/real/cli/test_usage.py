@@ -98,6 +98,7 @@ def test_wrong_usage_is_one_sentence(db: Path, args: list[str], code: int, says:
         (["run", "Tidy", "up"], "Got unexpected extra argument(s) (up). Put text with spaces in quotes."),
         (["chat", "hello"], "extra argument(s) (hello). Type messages at its prompt, or use wakeloop run."),
         (["run", "x", "--max-wakes", "3"], "No such option: --max-wakes. Use --set max_wake_cycles=N."),
+        (["chat", "--max-steps", "3"], "No such option: --max-steps. Use --set max_requests=N."),
         (["--model", "m", "run", "x"], "No such option: --model. It comes after the command."),
         (["show", "--thread", "a"], "--thread. Name the thread without it, as in wakeloop show THREAD."),
         (["ls"], "No such command 'ls'. Did you mean 'threads'?"),

@@ -20,8 +20,6 @@ NO_TEXT = {  # commands that take no text, and where it belongs
 }
 OTHERWISE = {  # options of other programs, and what to use here
     "--api-key": "Set OPENAI_API_KEY.",
-    "--max-iterations": "Use --set max_wake_cycles=N.",
-    "--max-wakes": "Use --set max_wake_cycles=N.",
     "--thread": "Name the thread without it, as in wakeloop show THREAD.",
     "--temperature": "Write model_options: {temperature: 0} into config.yaml.",
 }
@@ -99,6 +97,11 @@ def print_usage_error(error: Any) -> None:
         text += f" List them with wakeloop {lists}."
     option = text.partition("No such option: ")[2].split(" ")[0]
     advice = OTHERWISE.get(option)
+    if option and any("--set" in parameter.opts for parameter in error.ctx.command.params):
+        from wakeloop.settings import NUMERIC_SETTINGS, translate_word  # slow, and help needs none of it
+
+        if setting := translate_word(option.removeprefix("--")):
+            advice = f"Use --set {setting}={'N' if setting in NUMERIC_SETTINGS else 'VALUE'}."
     for command in getattr(error.ctx.command, "commands", {}).values() if option else ():
         if any(option in parameter.opts for parameter in command.params):
             advice = "It comes after the command."
