@@ -230,7 +230,9 @@ ALIASES = MappingProxyType({"max_auto_continues": "max_wake_cycles"})  # loki's 
 # Words from other frameworks. Their nearest names by spelling would mislead: max_steps looks like max_items.
 _OTHER_WORDS: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("max_iterations", "max_iters", "max_steps", "max_turns", "max_loops"), "max_requests"),
+        **dict.fromkeys(
+            ("max_iterations", "max_iters", "max_steps", "max_turns", "max_loops"), "max_requests"
+        ),
         **dict.fromkeys(("max_calls", "max_llm_calls", "max_model_calls", "max_rounds"), "max_requests"),
         **dict.fromkeys(("recursion_limit", "request_limit", "run_limit", "step_limit"), "max_requests"),
         **dict.fromkeys(("max_wake", "max_wakes"), "max_wake_cycles"),

@@ -241,7 +241,10 @@ def _check_value(document: Document, given: str, value: Any, allowed: Sequence[s
         return {"model_options": _check_non_setting(document, given, "model_options", options)}
     if key not in LoopSettings.model_fields:
         known = (*LoopSettings.model_fields, *ALIASES, *allowed)
-        why = explain_loki_key(given) or f"unknown setting {given!r}. {suggest(given, known, translate_word(given))}"
+        why = (
+            explain_loki_key(given)
+            or f"unknown setting {given!r}. {suggest(given, known, translate_word(given))}"
+        )
         raise document.error(given, why)
     try:
         return normalize_settings({key: value})

@@ -12,27 +12,29 @@ from langchain_core.messages import AIMessage
 from wakeloop.loop.replies import ReplyKind
 from wakeloop.model.finish_reasons import promises_call
 from wakeloop.model.printed_calls import PrintedCall, find_printed_calls
-from wakeloop.prompts import FILLERS, RESULTS, fill_prompt
+from wakeloop.prompts import BLANKS, FILLERS, RESULTS, fill_prompt
+from wakeloop.text.characters import is_blank
 from wakeloop.text.marks import AUTOMATIC, text_of
 from wakeloop.text.thoughts import FENCE, strip_end_marks, strip_thoughts
 
 _OLD_FILLERS = frozenset(("(no text)", "(the run was cut short here.)"))  # in threads of older builds
 _LONGEST_FILLER = 300  # characters
 _AROUND = " \t\r\n*_`\"'"
-_RESULT_TAG = (
-    r"<[|\uff5c]?/?(?:tool_(?:response|results?|outputs?)|function_(?:response|results?|output)|tool▁outputs?▁\w+)"
-    r"[^<>\n]{0,40}>|\[TOOL_RESULTS\]|<\|START_TOOL_RESULT\|>|<start_function_response>"
-)
+_RESULT = r"(?:tool|function)[_-]?(?:(?:call|use)[_-]?)?(?:response|result|output)s?"
+_RESULT_TAG = rf"<[|\uff5c]?/?(?:{_RESULT}|tool▁outputs?▁\w+)[^<>\n]{{0,40}}>|\[TOOL_RESULTS\]|<\|START_TOOL_RESULT\|>|<start_function_response>"
 _ROLE_TAG = (
     r"<\|(?:im_(?:start|system|user|assistant|middle)|start_header_id|begin_of_text|user|assistant|system|tool"
     r"|ipython|observation|from|start_of_role|START_OF_TURN_TOKEN|start)\|>|<start_of_turn>|<\|turn>"
-    r"|<\uff5c(?:User|Assistant)\uff5c>|\[/?INST\]|```tool_output\b"
+    r"|<\uff5c(?:User|Assistant)\uff5c>|\[/?INST\]|```tool_(?:output|response|result)s?\b"
+)
+_RESULT_JSON = (  # a tool's message, as it is sent
+    r"(?:\[\s*)?\{\s*\"(?:tool_call_id\"|role\"\s*:\s*\"tool\"|type\"\s*:\s*\"(?:tool_result|function_call_output)\")"
 )
 _CLEARED = r"cleared: [\d,]+ characters of "  # the line in place of a result, rule 28
-_FAKE_START = re.compile(rf"\s*(?:{_RESULT_TAG}|{_ROLE_TAG}|{_CLEARED})", re.IGNORECASE)
+_FAKE_START = re.compile(rf"\s*(?:{_RESULT_TAG}|{_ROLE_TAG}|{_RESULT_JSON}|{_CLEARED})", re.IGNORECASE)
 _FAKE_BLOCK = re.compile(rf"^[ \t]*(?:{_RESULT_TAG})", re.IGNORECASE | re.MULTILINE)
 _FAKE_END = re.compile(
-    r"(?:</(?:tool_(?:response|results?|outputs?)|function_(?:response|results?|output))>"
+    rf"(?:</{_RESULT}>"
     r"|<\|/tool_response\|>|<\uff5ctool▁outputs?▁end\uff5c>|\[/TOOL_RESULTS\]|<\|END_TOOL_RESULT\|>)\s*\Z",
     re.IGNORECASE,
 )
@@ -67,7 +69,7 @@ def classify_reply(
     """
     whole = text_of(message)
     text = strip_end_marks(strip_thoughts(whole))
-    if text and is_filler(text, prompts):
+    if is_blank(text) or is_filler(text, prompts):
         text = ""
     if may_call and text:
         start, printed = find_printed_calls(text, tools)
@@ -90,8 +92,10 @@ def is_filler(text: str, prompts: Mapping[str, str]) -> bool:
     fillers = set(_OLD_FILLERS)
     for name in FILLERS:
         fillers |= {_plain(fill_prompt(name, "", {})), _plain(fill_prompt(name, "", prompts))}
-    lines = [line for line in text.splitlines() if line.strip()]
-    return _plain(text) in fillers or all(_plain(line) in fillers for line in lines)
+    before = rest = text.casefold()
+    for filler in fillers - {""}:
+        rest = rest.replace(filler, "")
+    return rest != before and not any(map(str.isalnum, rest))
 
 
 def is_faked(text: str, tools: Collection[str], prompts: Mapping[str, str]) -> bool:
@@ -101,12 +105,22 @@ def is_faked(text: str, tools: Collection[str], prompts: Mapping[str, str]) -> b
     """
     if text.lower().startswith(AUTOMATIC) or _FAKE_START.match(text):
         return True
-    if any(text == fill_prompt(name, "", prompts) for name in RESULTS):
+    if any(_is_result(text, name, prompts) for name in RESULTS):
         return True
     begun = _FAKE_BLOCK.search(text)
     if begun is None or text.count(FENCE, 0, begun.start()) % 2:
         return False
     return bool(_FAKE_END.search(text) or find_printed_calls(text[: begun.start()], tools)[1])
+
+
+def _is_result(text: str, name: str, prompts: Mapping[str, str]) -> bool:
+    """Tell whether a text is what a prompt says, whatever fills its blanks."""
+    if not BLANKS[name]:
+        return text == fill_prompt(name, "", prompts)
+    form = fill_prompt(name, "", {}, **dict.fromkeys(BLANKS[name], "\0"))
+    before, _, after = form.partition("\0")
+    text = text.removeprefix("Error: ")
+    return text.startswith(before) and text.endswith(after)
 
 
 def _plain(text: str) -> str:

@@ -72,7 +72,7 @@ BLANKS: Mapping[str, frozenset[str]] = {
 
 FILLERS = ("no_text", "continued", "run_interrupted")
 """The prompts that are sent as the model's own words. A reply that equals one of them is empty."""
-RESULTS = ("cut_call", "unanswered", "unanswered_todo", "not_run")
+RESULTS = ("cut_call", "unanswered", "unanswered_todo", "not_run", "call_rejected")
 """The prompts that are sent as a tool's result."""
 
 

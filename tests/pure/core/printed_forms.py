@@ -126,6 +126,12 @@ ANSWERS = (
     '{"name": "look", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}',
     '```json\n{"arguments": {"path": "a"}}\n```',
     'The config:\n\n```json\n{\n  "tools": ["look"],\n  "name": "agent"\n}\n```',
+    # what only looks like a filler or a result
+    "...",
+    "\U0001f44d",
+    "I have no text for [no text].",
+    '{"role": "assistant", "content": "milk"}',
+    "The user rejected this call, so I stopped.",
     # code and markup
     "```python\ndef look(path: str) -> str:\n    return open(path).read()\n```",
     "```html\n<function>look</function>\n```",
