@@ -21,7 +21,10 @@ _OLD_FILLERS = frozenset(("(no text)", "(the run was cut short here.)"))  # in t
 _LONGEST_FILLER = 300  # characters
 _AROUND = " \t\r\n*_`\"'"
 _RESULT = r"(?:tool|function)[_-]?(?:(?:call|use)[_-]?)?(?:response|result|output)s?"
-_RESULT_TAG = rf"<[|\uff5c]?/?(?:{_RESULT}|tool▁outputs?▁\w+)[^<>\n]{{0,40}}>|\[TOOL_RESULTS\]|<\|START_TOOL_RESULT\|>|<start_function_response>"
+_RESULT_TAG = (
+    rf"<[|\uff5c]?/?(?:{_RESULT}|tool▁outputs?▁\w+)[^<>\n]{{0,40}}>"
+    r"|\[TOOL_RESULTS\]|<\|START_TOOL_RESULT\|>|<start_function_response>"
+)
 _ROLE_TAG = (
     r"<\|(?:im_(?:start|system|user|assistant|middle)|start_header_id|begin_of_text|user|assistant|system|tool"
     r"|ipython|observation|from|start_of_role|START_OF_TURN_TOKEN|start)\|>|<start_of_turn>|<\|turn>"

@@ -57,7 +57,7 @@ def is_secret_variable(name: str, value: str) -> bool:
     >>> is_secret_variable("MY_TOKEN", "x"), is_secret_variable("HOME", "/home/me")
     (True, False)
     """
-    if SECRET_NAME.search(name) or redact_text(value) != value:
+    if SECRET_NAME.search(name) or formats.SECRET_PAIR.search(value) or redact_text(value) != value:
         return True
     return any(secrets_in_address(value))
 

@@ -102,6 +102,10 @@ SECRET_VARIABLES = {
     "F_URL": "https://u:p@host",
     "PEM": "-----BEGIN RSA PRIVATE KEY-----\nMIIE",
     "HEADER": "Authorization: Bearer abcdefgh",
+    "CONNECTION": "Server=tcp:host,1433;User ID=me;Password=hunter2;",
+    "STORAGE": "AccountName=me;AccountKey=aGVsbG8=;EndpointSuffix=core.windows.net",
+    "CONFIGURED": '{"user": "me", "api_key": "abc"}',
+    "JAVA_OPTS": "-Xmx1g -Djavax.net.ssl.keyStorePassword=changeit",
 }
 ORDINARY_VARIABLES = {
     "PATH": "/usr/bin:/bin",
@@ -115,6 +119,7 @@ ORDINARY_VARIABLES = {
     "MAIL": "me@example.org",
     "OPENAI_BASE_URL": "http://localhost:1",
     "NO_PORT": "http://host:port/",
+    "NOTES": "the token is in the vault; max_tokens=5 is a limit, monkey=1",
 }
 
 
