@@ -85,7 +85,12 @@ _WORDS = (
     # LM Studio: lmstudio-ai/lmstudio-bug-tracker#546, anomalyco/opencode#11141
     rf"keep the first (?P<asked>{_N}) tokens when context.{{0,80}}?context length of only (?P<limit>{_N})",
     rf"n_keep \((?P<asked>{_N})\) >= n_ctx \((?P<limit>{_N})",
+    # DashScope with Qwen, Zhipu with GLM, Volcengine with Doubao
+    rf"range of input length should be \[\d+, ?(?P<limit>{_N})\]",
+    r"prompt exceeds max length|prompt 超长",
+    rf"input length (?P<asked>{_N}) exceeds (?:the )?maximum (?:allowed )?length (?P<limit>{_N})",
     # Ollama, where it does not cut by itself
+    r"prompt too long; exceeded (?:max )?context length",
     r"input length exceeds the (?:maximum )?context length",
 )
 _REFUSALS = tuple(re.compile(words, re.IGNORECASE | re.DOTALL) for words in _WORDS)

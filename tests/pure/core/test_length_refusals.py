@@ -165,6 +165,19 @@ SAID: dict[str, tuple[str, int | None, int | None]] = {  # words; the limit for 
     "LM Studio, later": ("Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)", 7424, 15028),
     "Ollama": ("the input length exceeds the context length", None, None),
     "mlx": ("Prompt exceeds maximum context length", None, None),
+    "DashScope": (
+        "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]",
+        30720,
+        None,
+    ),
+    "Zhipu": ("Error code: 400 - {'error': {'code': '1261', 'message': 'Prompt 超长'}}", None, None),
+    "Z.ai": (
+        "Error code: 400 - {'error': {'code': '1261', 'message': 'Prompt exceeds max length'}}",
+        None,
+        None,
+    ),
+    "Volcengine": ("Input length 131336 exceeds the maximum length 131072. Request id: 02", 131072, 131336),
+    "Ollama 0.12": ("prompt too long; exceeded max context length by 4 tokens", None, None),
 }
 
 
