@@ -1,5 +1,6 @@
 """The rules between requests: opening, rounds, turns, end."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -20,6 +21,7 @@ from wakeloop.loop.run_end import build_session, drop_run_notes
 from wakeloop.loop.spending import add_round
 from wakeloop.loop.turn import find_written_reply
 from wakeloop.middleware.draft import Draft, remove_placeholder, with_message_ids
+from wakeloop.middleware.watched_request import name_end_without_model
 from wakeloop.model.reply import misfit_error
 from wakeloop.model.tool_results import error_result, find_unanswered
 from wakeloop.nodes.activate import Activate
@@ -31,11 +33,14 @@ from wakeloop.platform.traces import emit_event
 from wakeloop.routes import after_activate, after_guard, after_round
 from wakeloop.settings import LoopSettings
 from wakeloop.state import copy_ledger
-from wakeloop.text.marks import find_last, text_of
+from wakeloop.text.marks import find_last, mark_no_answer, text_of
 from wakeloop.thread.judges import Judges, Play, Query, take_verdict
 from wakeloop.todos.items import count_open
 
 CALL_LIMIT = "Tool call limit exceeded."  # how a result of `ToolCallLimitMiddleware` begins
+_CHANNELS_ID = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+)  # LangChain's and ours look different
 END_STEPS = 3  # supersteps of a run's end: the middleware's own, and two hooks of others
 
 
@@ -125,8 +130,12 @@ class Turns:
     def end_turn(self, state: Any, config: RunnableConfig) -> Play[Any]:
         """Return the update at the end of a turn: the guard's ruling, and where the agent continues."""
         draft = Draft(state)
-        if "end" not in draft.ledger and self.was_blocked_by_limit(draft.state):
-            draft.apply({"todo_ledger": {**draft.ledger, "end": "ended_elsewhere"}})
+        reply, ledger = find_last(AIMessage, draft.state["messages"]), draft.ledger
+        if "end" not in ledger and reply is not None and was_written_elsewhere(ledger, reply):
+            end = name_end_without_model(reply)
+            draft.apply({"messages": [mark_no_answer(reply, end)], "todo_ledger": {**ledger, "end": end}})
+        elif "end" not in ledger and self.was_blocked_by_limit(draft.state):
+            draft.apply({"todo_ledger": {**ledger, "end": "ended_elsewhere"}})
         return draft.build_update((yield from self.rule_turn(draft, config)))
 
     def was_blocked_by_limit(self, state: Any) -> bool:
@@ -269,6 +278,16 @@ class Round:
         if not ledger.get("end"):
             note_step_limit(ledger, state["remaining_steps"], compute_costs(ledger, config))
         return cls(draft, reply, ledger, validate.dialect)
+
+
+def was_written_elsewhere(ledger: Ledger, reply: AIMessage) -> bool:
+    """Tell whether middleware around this one wrote the message that ends a turn, so that it was not seen.
+
+    A reply that was seen took the notes of the last round, or of the last ruling, away.
+    """
+    was_seen = ledger.get("hooks", (0,))[0] >= 0 and not ledger.keys() & {"nag", "ruling"}
+    has_words_only = not (reply.tool_calls or reply.response_metadata or reply.usage_metadata)
+    return not was_seen and has_words_only and _CHANNELS_ID.fullmatch(reply.id or "") is not None
 
 
 def note_written_calls(

@@ -85,6 +85,11 @@ class HeardCalls(BaseCallbackHandler):
         return "ended_elsewhere" if self.answered is None else "failed"
 
 
+def name_end_without_model(message: AIMessage) -> EndReason:
+    """Return how a run ends with a message of other middleware that called no model, or nobody heard it."""
+    return "failed" if text_of(message).startswith(GIVE_UP) else "ended_elsewhere"
+
+
 def read_bound_tools(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tools of a request by name, in its client's form."""
     found = {}

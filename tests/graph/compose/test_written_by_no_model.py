@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from laid_over import GO, THREAD, ended, laid, look, looks, plan
+from laid_over import GO, THREAD, ended, laid, look, looks, over, plan
 from langchain.agents.middleware import (
     AgentMiddleware,
     ModelCallLimitMiddleware,
@@ -17,10 +17,14 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from wakeloop import answer_of
+from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
 
 DOORS = pytest.mark.parametrize("door", ["invoke", "ainvoke", "stream", "astream"])
 PRINTED = '<tool_call>{"name": "look", "arguments": {"path": "a"}}</tool_call>'
+
+
+PLACES = pytest.mark.parametrize("place", ["inside", "around"])
 
 
 def run(agent: Any, door: str) -> None:
@@ -74,11 +78,18 @@ def tried(retries: int = 2) -> Any:
     return ModelRetryMiddleware(max_retries=retries, initial_delay=0, jitter=False)
 
 
+def placed(place: str, model: Any, other: Any) -> Any:
+    """An agent with another middleware inside or around this one."""
+    layers = [WakeLoopMiddleware(), other]
+    return over(model, *(layers if place == "inside" else reversed(layers)))
+
+
 @DOORS
+@PLACES
 @pytest.mark.parametrize("make", [PlainModel, DirectModel])
-def test_c57_a_give_up_ends_the_run(door: str, make: Any) -> None:
+def test_c57_a_give_up_ends_the_run(door: str, place: str, make: Any) -> None:
     model = make(steps=[calls(plan("a", "b")), ConnectionError("down")])
-    agent = laid(model, tried())
+    agent = placed(place, model, tried())
     run(agent, door)
     assert model.asked == 4  # the list, three attempts, and no request after them
     assert ended(agent)[:2] == ("failed", "failed")
@@ -122,13 +133,14 @@ class Cached(AgentMiddleware):
 
 
 @DOORS
+@PLACES
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [(AIMessage("Paris.", id="run-1"), "answered"), (AIMessage("Not allowed."), "ended_elsewhere")],
 )
-def test_a_reply_of_another_middleware(door: str, reply: AIMessage, reason: str) -> None:
+def test_a_reply_of_another_middleware(door: str, place: str, reply: AIMessage, reason: str) -> None:
     model = PlainModel(steps=[AIMessage("never")])
-    agent = laid(model, Cached(reply))
+    agent = placed(place, model, Cached(reply))
     run(agent, door)
     assert (model.asked, ended(agent)[1]) == (0, reason)
 
