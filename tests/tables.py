@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from wakeloop.loop.case import Case
 from wakeloop.loop.gates import ENDINGS, GATES, OTHER_ENDINGS, choose_exit_code
@@ -76,7 +76,11 @@ def settings_table() -> str:
     for name, field in LoopSettings.model_fields.items():
         default = field.get_default(call_default_factory=True)
         assert field.description, f"{name} has no line of documentation"
-        rows.append(f"| `{name}` | `{default!r}` | {' '.join(field.description.split())} |")
+        meaning = " ".join(field.description.split())
+        if get_origin(field.annotation) is Literal:
+            others = [f"`{value!r}`" for value in get_args(field.annotation) if value != default]
+            meaning += f" Or: {', '.join(others)}."
+        rows.append(f"| `{name}` | `{default!r}` | {meaning} |")
     return "\n".join(rows)
 
 
