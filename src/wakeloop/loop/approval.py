@@ -246,7 +246,8 @@ def _read_words(answer: object, actions: Sequence[Any], configs: Sequence[Any]) 
     if all(takes_response):
         return [Decision("respond", words=said)] * len(configs)
     words = _read_meaning(answer)
-    if words.kind == "unclear" and actions[0]["name"] == PLAN_ACTION and not words.goes_on:
+    is_plan = actions[0]["name"] == PLAN_ACTION
+    if words.kind == "unclear" and is_plan and isinstance(answer, str) and not words.goes_on:
         words = Words("no", said.strip())
     kind: DecisionKind = "approve" if words.kind == "yes" else "reject"
     if words.kind == "unclear":

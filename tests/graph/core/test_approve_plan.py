@@ -284,6 +284,16 @@ def test_plain_words_and_json_accept(thread: Make, answer: Any) -> None:
     assert agent.walk(Command(resume=answer)) == [*TODO, *TODO, *END]
 
 
+@pytest.mark.parametrize("answer", [{"todos": ["a"]}, ["a"], 1])
+def test_an_answer_that_is_neither_words_nor_decisions_is_asked_again(thread: Make, answer: Any) -> None:
+    agent = thread(write("a"), done(1), "bye", change=FIRST)
+    agent.run("go")
+    agent.walk(Command(resume=answer))
+    [asked] = agent.snapshot.interrupts
+    assert "it is neither a yes nor a no" in asked.value["error"]
+    assert agent.walk(ACCEPT) == [*TODO, *TODO, *END]
+
+
 def test_c65_new_input_does_not_take_the_place_of_the_answer(thread: Make) -> None:
     agent = thread(beside("a"), "As you like.", tools=[look], change=FIRST)
     agent.run("go")
