@@ -125,6 +125,8 @@ def test_a_folder_that_was_removed(db: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_help_is_a_command_too(db: Path) -> None:
     code, out, _ = wakeloop("help")
     assert (code, out) == (0, wakeloop("--help")[1])
+    assert wakeloop("help", "run") == wakeloop("run", "--help")
+    assert "No such command 'nope'" in wakeloop("help", "nope")[2]
 
 
 def test_an_empty_address_is_none(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,8 @@ class FittedGroup(TyperGroup):
         """Find the command. A request or the word `help` in its place gets what was meant."""
         if " " in args[0]:
             ctx.fail(f"To run a request: {ctx.command_path} run {quote(args[0])}")
+        if args[0] == "help" and args[1:]:
+            return self.resolve_command(ctx, [*args[1:], "--help"])
         if args[0] == "help":
             write_text(self.get_help(ctx), sys.stdout)
             ctx.exit()
