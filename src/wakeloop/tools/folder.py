@@ -12,6 +12,7 @@ from pathlib import Path
 
 from langchain_core.tools import ToolException
 
+from wakeloop.errors import ArgumentError
 from wakeloop.text.characters import is_visible
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
@@ -65,6 +66,14 @@ def _describe_os_error(path: str, error: OSError) -> str:
     return f"{path} could not be used: {error.strerror or type(error).__name__}."
 
 
+def resolve_root(root: str | Path) -> Path:
+    """Return the resolved folder that tools work in. Raises `ArgumentError` if it is a file."""
+    real = Path(root).resolve()
+    if real.is_file():
+        raise ArgumentError(f"`root` must be a folder, got the file {str(root)!r}.")
+    return real
+
+
 @dataclass(frozen=True)
 class ConfinedFolder:
     """The files below `root`. Errors are a `ToolException` with one sentence.
@@ -81,7 +90,7 @@ class ConfinedFolder:
     protected: Collection[Path] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "root", self.root.resolve())
+        object.__setattr__(self, "root", resolve_root(self.root))
 
     def resolve(self, path: str) -> Path:
         """Resolve a path, with `..` and links. Raises `ToolException` if it is not the root or below it."""

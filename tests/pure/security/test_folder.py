@@ -12,6 +12,8 @@ import pytest
 from confined_folder import SECRET, call, confining
 from langchain_core.tools import ToolException
 
+from wakeloop import ArgumentError
+from wakeloop.tools import shell_tool
 from wakeloop.tools.files import FileLimits, file_tools
 from wakeloop.tools.folder import ConfinedFolder
 
@@ -217,3 +219,10 @@ def test_a_very_deep_folder_is_walked(root: Path) -> None:
     assert "1 of 3" not in call(root, "list_files", path=".")
     assert f"{'/'.join(['d' * 50] * 40)}/x" in ConfinedFolder(root).walk()[0]
     assert FileLimits().scanned == 20_000
+
+
+def test_a_file_in_place_of_the_folder_is_refused_before_a_model_meets_it(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("hi")
+    for make in (file_tools, shell_tool):
+        with pytest.raises(ArgumentError, match="`root` must be a folder, got the file "):
+            make(tmp_path / "notes.md")
