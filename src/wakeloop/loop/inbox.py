@@ -79,8 +79,8 @@ def find_owed_replies(state: Any) -> list[Any]:
 
 def name_thread(thread_id: object) -> tuple[str, ...]:
     """Return the namespace in which the store keeps what a person steers in; its labels have no dots."""
-    if thread_id is None or not str(thread_id):
-        raise ArgumentError("`thread_id` is empty. Pass the id of the thread to steer.")
+    if thread_id is None or isinstance(thread_id, Mapping) or not str(thread_id):
+        raise ArgumentError(f"`thread_id` must be the id of the thread to steer, got {thread_id!r}.")
     return STEERING, quote(str(thread_id), safe="").replace(".", "%2E")
 
 

@@ -273,8 +273,8 @@ def test_what_cannot_be_sent() -> None:
             steer(store, "1", message, edits)  # type: ignore[arg-type]
     with pytest.raises(EditError, match="`done` must be"):
         steer(store, "1", edits={"done": 1.5})
-    for name in ("", None):
-        with pytest.raises(ArgumentError, match="`thread_id` is empty"):
+    for name in ("", None, {"configurable": {"thread_id": "1"}}):
+        with pytest.raises(ArgumentError, match="`thread_id` must be the id of the thread"):
             steer(store, name, "Hello.")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="half a surrogate pair"):
         steer(store, "\ud83d", "Hello.")
