@@ -290,8 +290,10 @@ def _format_error(error: Any) -> str:
     if error["type"] == "missing":
         return f"Setting {where!r} is missing. Example of prices: {PRICES_EXAMPLE}."
     if path[:1] == ["prices"] and error["type"] in ("dict_type", "model_type", "model_attributes_type"):
-        return f"Setting {where!r} must be a mapping such as {PRICES_EXAMPLE}, got {error['input']!r}."
+        example = f"Example of prices: {PRICES_EXAMPLE}."
+        return f"Setting {where!r} must be a mapping, got {error['input']!r}. {example}"
     if path and path[0] in NUMERIC_SETTINGS and "parsing" in error["type"]:
         return f"Setting {where!r} must be a number, got {error['input']!r}."
     expected = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    expected = expected.partition(", got")[0]  # the value follows
     return f"Setting {where!r} {expected}, got {error['input']!r}."

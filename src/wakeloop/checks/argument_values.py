@@ -8,6 +8,7 @@ from langchain_core.messages import SystemMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as make_tool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 from pydantic import BaseModel
@@ -82,26 +83,26 @@ def list_tools(given: Any) -> list[Any]:
 
 def make_tool_from(given: Any) -> BaseTool:
     """Return a tool, or make one from a function. Raises `ToolError`."""
-    if isinstance(given, BaseTool):
-        return given
     if isinstance(given, type):
         hint = f"Pass an instance: {given.__name__}(…)."
         if issubclass(given, BaseModel) and not issubclass(given, BaseTool):
             hint = f"If it is the schema of the answer, pass response_format={given.__name__}."
         raise ToolError(f"`tools` contains the class {given.__name__}. {hint}")
-    if isinstance(given, Runnable):
+    if isinstance(given, Runnable) and not isinstance(given, BaseTool):
         raise ToolError(
             f"`tools` contains {describe_type(given)}. Make a tool of it with as_tool(name=…, description=…)."
         )
-    if not callable(given):
+    if not isinstance(given, BaseTool) and not callable(given):
         got = shorten(repr(given)) if isinstance(given, str | int | None) else describe_type(given)
         raise ToolError(f"A tool must be a LangChain tool, a function or a provider's dict, got {got}.")
     try:
-        return cast(BaseTool, make_tool(given))
+        tool = cast(BaseTool, given if isinstance(given, BaseTool) else make_tool(given))
+        convert_to_openai_tool(tool)  # an argument may have a type without a JSON schema
     except Exception as error:  # noqa: BLE001 - whatever LangChain raises for a callable
-        name = getattr(given, "__name__", None) or describe_type(given)
-        reason = shorten(" ".join(str(error).split()), 200)
+        name = getattr(given, "__name__", None) or getattr(given, "name", None) or describe_type(given)
+        reason = shorten(" ".join(str(error).partition("\n\n")[0].split()), 200)
         raise ToolError(f"Cannot make a tool of {name}: {reason}") from None
+    return tool
 
 
 def check_response_format(given: Any) -> None:

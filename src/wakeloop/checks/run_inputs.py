@@ -258,7 +258,7 @@ def _check_thread(config: Any, *, keeps: bool) -> None:
     if not keeps:
         return
     configurable = ensure_config(config).get("configurable") or {}  # includes the config of a surrounding run
-    if not configurable.keys() & set(THREAD_KEYS):
+    if all(configurable.get(key) is None for key in THREAD_KEYS):
         raise InputError(
             "An agent with a checkpointer needs a thread: "
             "pass config={'configurable': {'thread_id': 'NAME'}}."

@@ -270,11 +270,11 @@ CHEAP, DEAR = {"input": 1.0, "cached": None, "output": 2.0}, {"input": 3.0, "cac
 @pytest.mark.parametrize(
     ("table", "why"),
     [
-        ("5", f"Setting 'prices' must be a mapping such as {EXAMPLE}, got 5."),
-        ("'{m: 1}'", f"Setting 'prices' must be a mapping such as {EXAMPLE}, got '{{m: 1}}'."),
+        ("5", f"Setting 'prices' must be a mapping, got 5. Example of prices: {EXAMPLE}."),
+        ("'{m: 1}'", f"Setting 'prices' must be a mapping, got '{{m: 1}}'. Example of prices: {EXAMPLE}."),
         (
             "{input: 1}",
-            f"Setting 'prices.input' must be a mapping such as {EXAMPLE}, got 1.",
+            f"Setting 'prices.input' must be a mapping, got 1. Example of prices: {EXAMPLE}.",
         ),
         (
             "{m: {input: 1, outptu: 2, output: 2}}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Event
 from typing import Any
 
 import pytest
@@ -59,6 +60,11 @@ def run(given: Any, config: Any = AT) -> Callable[[], Any]:
 
 def edit(config: Any = AT, **changes: Any) -> Callable[[], Any]:
     return lambda: UPDATE(hi(), config, **changes)
+
+
+def wait_on(event: Event) -> str:
+    """Wait on an event."""
+    return str(event)
 
 
 class Looker:
@@ -143,6 +149,11 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (build(tools=[Looker]), "`tools` contains the class Looker. Pass an instance: Looker(…)."),
     (build(tools=["look"]), "A tool must be a LangChain tool, a function or a provider's dict, got 'look'."),
     (build(tools=[lambda place: place]), "Cannot make a tool of <lambda>: "),
+    (build(tools=[wait_on]), "Cannot make a tool of wait_on: Failed to generate JSON schema for 'wait_on'"),
+    (
+        build(tools=[tool(wait_on)]),
+        "Cannot make a tool of wait_on: Failed to generate JSON schema for 'wait_on'",
+    ),
     (build(tools=[look, look]), "Two tools are called 'look'. Rename one of them."),
     (build(tools=[todo_write]), "belongs to a todo tool of the dialect 'parley'. Rename your tool."),
     (
@@ -186,8 +197,12 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (settings(prompts={"nudg": "x"}), "Unknown prompt 'nudg'. Did you mean 'nudge'?"),
     (settings(prompts={"nag": "$zzz"}), "Prompt 'nag' has an unknown blank $zzz. Available: $open, $rounds."),
     (settings(prices={"m": {"inptu": 1, "output": 2}}), "Did you mean 'input'?"),
-    (settings(prices=5), f"Setting 'prices' must be a mapping such as {PRICES}, got 5."),
-    (settings(prices={"input": 1}), f"Setting 'prices.input' must be a mapping such as {PRICES}, got 1."),
+    (settings(prices=5), f"Setting 'prices' must be a mapping, got 5. Example of prices: {PRICES}."),
+    (
+        settings(prices={"input": 1}),
+        f"Setting 'prices.input' must be a mapping, got 1. Example of prices: {PRICES}.",
+    ),
+    (settings(max_requests=3.5), "Setting 'max_requests' must be a valid integer, got 3.5."),
     (
         settings(prices={"openai:gpt-5": {"input": 1, "output": 2}}),
         "Setting 'prices' names models without their provider: write 'gpt-5'.",
@@ -236,6 +251,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (
         run(GO, {"configurable": {"thread_id": "1", "recursion_limit": 9}}),
         "recursion_limit belongs next to 'configurable', not inside it: {'recursion_limit': 9, ",
+    ),
+    (
+        run(GO, {"configurable": {"thread_id": None}}),  # a variable that is not set
+        "An agent with a checkpointer needs a thread: pass config={'configurable': {'thread_id': 'NAME'}}.",
     ),
     (
         lambda: hi().get_state({}),
