@@ -17,7 +17,7 @@ from wakeloop.loop.ledger import read_notes
 from wakeloop.model.tool_results import bind_to_call, describe_tool_error, error_result
 from wakeloop.nodes.run_tools import read_tool_update
 from wakeloop.platform.runnables import read_step
-from wakeloop.platform.tool_boundary import find_time_limit, passes_boundary, wall_off
+from wakeloop.platform.tool_boundary import find_time_limit, passes_boundary, unwrap_group, wall_off
 from wakeloop.state import PRIVATE_CHANNELS
 from wakeloop.text.secrets import redact_text
 
@@ -77,6 +77,7 @@ def answer_tool_error(call: Mapping[str, Any], tool: object, error: BaseExceptio
     """
     refused = isinstance(error, ToolError) or (isinstance(error, ToolException) and _is_own(tool))
     ordinary = isinstance(error, Exception) and not refused
+    error = error if ordinary else unwrap_group(error)
     if ordinary or passes_boundary(error):
         raise error
     return error_result(call, redact_text(describe_tool_error(error)))

@@ -35,6 +35,7 @@ from wakeloop.platform.tool_boundary import (
     find_time_limit,
     passes_boundary,
     run_within,
+    unwrap_group,
     wall_off,
 )
 from wakeloop.state import PRIVATE_CHANNELS
@@ -240,6 +241,7 @@ def read_tool_update(
 
 def _answer_error(call: dict[str, Any], error: BaseException, model: object) -> dict[str, Any]:
     """Answer with an error; keep a handover to the parent for the run's end; pass other signals through."""
+    error = unwrap_group(error)
     if isinstance(error, ParentCommand):
         return _note_handover(call, error.args[0])
     if passes_boundary(error):

@@ -33,6 +33,17 @@ def passes_boundary(error: BaseException) -> bool:
     return isinstance(error, SystemExit) and _comes_from_signal_handler(error.__traceback__)
 
 
+def unwrap_group(error: BaseException) -> BaseException:
+    """Return the one error of a group, such as the Ctrl-C or the question of a tool with a task group.
+
+    >>> unwrap_group(ExceptionGroup("unhandled errors in a TaskGroup", [ValueError("no")]))
+    ValueError('no')
+    """
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
 def wall_off(tool: BaseTool) -> BaseTool:
     """Return a copy of a tool whose SystemExit cannot end an event loop.
 

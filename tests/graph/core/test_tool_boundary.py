@@ -121,8 +121,16 @@ def test_what_a_tool_of_the_package_refuses_is_its_result(
 
 @LAYER
 def test_a_keyboard_interrupt_passes(*, layer: bool) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        run(StructuredTool.from_function(raising(KeyboardInterrupt()), name="fail"), layer=layer)
+    for error in (KeyboardInterrupt(), BaseExceptionGroup("tasks", [KeyboardInterrupt()])):
+        with pytest.raises(KeyboardInterrupt):
+            run(StructuredTool.from_function(raising(error), name="fail"), layer=layer)
+
+
+@LAYER
+def test_c81_the_one_error_of_a_task_group_is_named(*, layer: bool) -> None:
+    error = BaseExceptionGroup("tasks", [BaseExceptionGroup("more", [Panic("bye")])])
+    got = run(StructuredTool.from_function(raising(error), name="fail"), layer=layer)
+    assert got == {"fail": "Error: Panic: bye"}
 
 
 @LAYER
