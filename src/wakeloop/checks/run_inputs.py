@@ -9,8 +9,9 @@ from langchain_core.runnables import ensure_config
 from langgraph.types import Command, Overwrite
 from pydantic import ValidationError
 
-from wakeloop.errors import ArgumentError, InputError
+from wakeloop.errors import ArgumentError, InputError, SettingsError
 from wakeloop.platform.command_updates import read_update
+from wakeloop.settings import LoopSettings, resolve_aliases
 from wakeloop.text.characters import find_lone_surrogate, shorten
 from wakeloop.text.wording import describe_type, nearest
 from wakeloop.todos.changes import Changes, check_changes
@@ -58,8 +59,11 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
     if isinstance(update, Mapping) and "messages" in update:
         # LangGraph commits an input before a reducer has seen it: a bad message would stay in the thread.
         _check_messages(update["messages"])
-    if isinstance(given, Command) and update.get("todos") is not None:
-        _check_todos(update["todos"])  # those of another input are checked where a run begins
+    if isinstance(given, Command):  # what another input brings is checked where a run begins
+        if update.get("todos") is not None:
+            _check_todos(update["todos"])
+        if isinstance(update.get("todo_settings"), Mapping):
+            _check_settings(update["todo_settings"])
 
 
 def _check_keys(given: Mapping[Any, Any], channels: Collection[str]) -> None:
@@ -178,6 +182,13 @@ def _check_todos(given: Any) -> None:
             read_list(given.value if isinstance(given, Overwrite) else given)
     except OperationRefused as refusal:
         raise InputError(f"The input is refused: {refusal}.") from None
+
+
+def _check_settings(given: Mapping[Any, Any]) -> None:
+    try:
+        LoopSettings.model_validate(resolve_aliases(given))
+    except SettingsError as error:
+        raise InputError(str(error)) from None
 
 
 def _check_messages(given: Any) -> None:

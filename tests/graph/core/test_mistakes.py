@@ -230,6 +230,8 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         "Item 2 of 'messages' is not a",
     ),
     (run(Command(resume=1, update={"messages": ["a", 5]})), "Item 2 of 'messages' is not a message ("),
+    (run(Command(resume=1, update={"todo_settings": {"max_steps": 5}})), "Unknown setting 'max_steps'. Did"),
+    (run(Command(resume=1, update={"todo_settings": {"nag_after": -1}})), "Setting 'nag_after' must be"),
     (run(Command(goto="wake", update=[("todos", [{"content": ""}])])), "todos item 1 has no content"),
     (run({"messages": Overwrite("x")}), "Overwrite of 'messages' must be a list of messages"),
     (run({**GO, "todos": [{"content": "a", "status": "open"}]}), "has the status 'open'"),
