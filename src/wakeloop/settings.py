@@ -244,7 +244,8 @@ _OTHER_WORDS: Mapping[str, str] = MappingProxyType(
 _NOT_SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(
-            ("model", "tools", "system_prompt", "verify"), "It is an argument of create_todo_agent."
+            ("model", "tools", "system_prompt", "verify", "done_when", "interrupt_on", "interrupt_mode"),
+            "It is an argument of create_todo_agent.",
         ),
         "preset": "Use preset('loki').model_copy(update={…}), or settings={'preset': 'loki', …}.",
     }

@@ -99,11 +99,14 @@ def print_usage_error(error: Any) -> None:
         text += f" List them with wakeloop {lists}."
     option = text.partition("No such option: ")[2].split(" ")[0]
     advice = OTHERWISE.get(option)
-    if option and any("--set" in parameter.opts for parameter in error.ctx.command.params):
+    known = [name for parameter in error.ctx.command.params for name in parameter.opts] if option else []
+    if "--set" in known:
         from wakeloop.settings import NUMERIC_SETTINGS, translate_word  # slow, and help needs none of it
 
         if setting := translate_word(option.removeprefix("--")):
-            advice = f"Use --set {setting}={'N' if setting in NUMERIC_SETTINGS else 'VALUE'}."
+            value = "N" if setting in NUMERIC_SETTINGS else "VALUE"
+            own = f"--{setting.replace('_', '-')}"
+            advice = f"Use {own} {value}." if own in known else f"Use --set {setting}={value}."
     for command in getattr(error.ctx.command, "commands", {}).values() if option else ():
         if any(option in parameter.opts for parameter in command.params):
             advice = "It comes after the command."
