@@ -124,7 +124,7 @@ def _read_rows(saver: BaseCheckpointSaver[Any], thread: str) -> tuple[list[Check
 def _is_whole(row: CheckpointTuple) -> bool:
     """Tell whether a row has what every row has, and all of its values can be read."""
     try:
-        _get_time(row), _get_source(row)
+        _get_time(row), _get_source(row), _get_parent(row)
         values = [*row.checkpoint["channel_values"].values()]
     except Exception:  # noqa: BLE001 - a damaged row may raise anything
         return False
@@ -137,13 +137,14 @@ def _follow_parents(rows: Mapping[str, CheckpointTuple], newest: str) -> list[tu
     ordered, path = sorted(rows), []
     here: str | None = newest
     while here is not None:
-        row = rows[here]
-        here = (row.parent_config or {}).get("configurable", {}).get("checkpoint_id") or None
-        gap = here is not None and here not in rows
+        row, parent = rows[here], _get_parent(rows[here])
+        # the parent that a damaged row names may be the row itself, or a newer one
+        gap = parent is not None and not (parent in rows and parent < here)
         path.append((row, gap))
-        if here is not None and gap:  # continue with the newest row before the missing one
-            place = bisect_left(ordered, here)
-            here = ordered[place - 1] if place else None
+        if parent is not None and gap:  # continue with the newest row before the missing one
+            place = bisect_left(ordered, min(parent, here))
+            parent = ordered[place - 1] if place else None
+        here = parent
     return path[::-1]
 
 
@@ -181,6 +182,14 @@ def _select_writes(row: CheckpointTuple, after: CheckpointTuple | None) -> list[
 
 def _get_source(row: CheckpointTuple) -> str:
     return str(row.metadata.get("source", ""))
+
+
+def _get_parent(row: CheckpointTuple) -> str | None:
+    """Return the id of a row's parent, or None. Raises `DamagedError` for what is no id."""
+    parent = (row.parent_config or {}).get("configurable", {}).get("checkpoint_id") or None
+    if not isinstance(parent, str | None):
+        raise DamagedError("its parent is not an id")
+    return parent
 
 
 def _find_nested(rows: Sequence[CheckpointTuple], outer: str) -> list[SubagentSpan]:

@@ -226,6 +226,20 @@ def test_a_row_with_a_value_that_cannot_be_read_is_left_out(torn: Any, where: st
     assert 0 < len(past.steps) < len(whole.steps)
 
 
+@pytest.mark.timeout(60)
+def test_a_row_with_an_impossible_parent_follows_a_gap(torn: Any) -> None:
+    """The parent may be anything, even the row itself or a newer one, which would go round for ever."""
+    rows = torn.checkpointer.storage["t"][""]
+    whole, ids = len(read_history(torn, THREAD).steps), sorted(rows)
+    for parent in (b"\xff\x00", 7, ids[2], ids[-1], "\ufffd"):
+        stored, metadata, before = rows[ids[2]]
+        rows[ids[2]] = (stored, metadata, parent)
+        past = read_history(torn, THREAD)
+        assert past.damaged or any(step.after_gap for step in past.steps)
+        assert len(past.steps) >= whole - 1
+        rows[ids[2]] = (stored, metadata, before)
+
+
 def test_a_row_that_ends_the_listing_hides_the_older_ones() -> None:
     class Ending(InMemorySaver):
         ends: ClassVar[list[int]] = []
