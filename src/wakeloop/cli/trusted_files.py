@@ -19,7 +19,29 @@ from wakeloop.display.terminal_output import write_text
 from wakeloop.display.terminal_text import strip_controls
 from wakeloop.text.characters import pluralize, quote_path, shorten
 
-INTERPRETERS = ("python", "sh", "bash", "zsh", "node", "bun", "deno", "ruby", "perl", "php")
+SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish"))
+INTERPRETERS = SHELLS | {
+    "python",
+    "pypy",
+    "node",
+    "bun",
+    "deno",
+    "tsx",
+    "ruby",
+    "perl",
+    "php",
+    "lua",
+    "source",
+}
+_SHELL_WORDS = frozenset(
+    ("!", "if", "then", "else", "elif", "while", "until", "do", "{", "exec", "command", "time")
+)
+WRAPPERS = _SHELL_WORDS | {  # what runs the program after it
+    *("env", "timeout", "nice", "nohup", "setsid", "stdbuf", "sudo", "xargs"),
+    *("uv", "run", "poetry", "pipenv", "npx"),
+}
+VALUE_OPTIONS = frozenset(("-W", "-X", "-o", "-O", "-r", "-I", "--require", "--import", "--loader"))
+SUFFIXES = frozenset((".py", ".sh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua"))
 SEPARATORS = frozenset(";&|()")
 SHOWN_LINES = 40  # of a difference
 LONGEST_LINE = 1000  # characters
@@ -76,23 +98,45 @@ def find_scripts(command: str, folder: Path) -> list[Path]:
                 words.append([])
             elif words[-1] or "=" not in word:  # not the variables before a program
                 words[-1].append(word)
-    scripts = (_find_script(part) for part in words)
-    return [folder / script for script in scripts if script]
+    return [folder / script for part in words for script in _name_scripts(part)]
 
 
-def _find_script(words: Sequence[str]) -> str:
+def _name_scripts(words: Sequence[str]) -> Iterator[str]:
+    """Yield the scripts that one command runs, as they are named in it."""
+    words = _skip_wrappers(words)
     if not words:
-        return ""
-    if Path(words[0]).name.rstrip(".0123456789") not in INTERPRETERS:
-        return words[0] if "/" in words[0] else ""
-    for at, word in enumerate(words[1:], 2):
+        return
+    program = Path(words[0]).name.rstrip(".0123456789")
+    if words[0] != "." and program not in INTERPRETERS:
+        if "/" in words[0] or Path(words[0]).suffix in SUFFIXES:
+            yield words[0]
+        return
+    rest = iter(words[1:])
+    for word in rest:
         if word == "-m":
-            return f"{words[at].replace('.', '/')}.py" if at < len(words) else ""
+            module = next(rest, "").replace(".", "/")
+            yield from (f"{module}.py", f"{module}/__main__.py") if module else ()
+            return
         if word == "-c":
-            return ""
-        if not word.startswith("-"):
-            return word
-    return ""
+            if program in SHELLS:
+                yield from (str(script) for script in find_scripts(next(rest, ""), Path()))
+            return
+        if word in VALUE_OPTIONS:
+            next(rest, None)
+        elif not word.startswith("-") and word not in ("<", "run"):
+            yield word
+            return
+
+
+def _skip_wrappers(words: Sequence[str]) -> Sequence[str]:
+    """Return a command without the programs that run it, and without their options, variables and numbers."""
+    is_wrapped = False
+    for place, word in enumerate(words):
+        is_option = word.startswith("-") or "=" in word or word[:1].isdigit()
+        if not (word in WRAPPERS or (is_wrapped and is_option)):
+            return words[place:]
+        is_wrapped = True
+    return ()
 
 
 def _mcp_scripts(path: Path, root: Path) -> Iterator[Path]:
@@ -103,7 +147,7 @@ def _mcp_scripts(path: Path, root: Path) -> Iterator[Path]:
         if isinstance(server, dict) and not server.get("disabled"):
             words = [str(server.get("command", "")), *map(str, server.get("args") or ())]
             folder = root / str(server.get("cwd") or ".")
-            yield from (folder / script for script in [_find_script(words)] if script)
+            yield from (folder / script for script in _name_scripts(words))
 
 
 def _add_module(name: str, folder: Path, found: dict[Path, None]) -> None:
