@@ -23,7 +23,7 @@ from wakeloop.model.tool_calls import (
     with_legacy_call,
     with_legal_speaker,
 )
-from wakeloop.platform.openai_replies import join_reasoning
+from wakeloop.platform.openai_replies import join_reasoning, read_wrapped_arguments
 from wakeloop.text.characters import fix_surrogates, shorten
 from wakeloop.text.marks import new_call_id, new_id, remove_mark, text_of
 from wakeloop.text.thoughts import answer_text
@@ -170,6 +170,8 @@ def _pair_calls(
             while key in calls or used(key):
                 key = new_call_id()
         args = broken_arguments.get((call["id"], call["name"]), call["args"])
+        wrapped = read_wrapped_arguments(args) if isinstance(args, str) else None
+        args = args if wrapped is None else wrapped
         missing = args is None or (isinstance(args, str) and args.strip() in EMPTY_ARGUMENTS)
         name = call["name"] or ""
         if name not in there:

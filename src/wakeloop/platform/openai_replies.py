@@ -18,6 +18,7 @@ _CLIENTS = ("root_client", "root_async_client")
 DETAILS = "reasoning_details"
 REASONING_FIELDS = ("reasoning_content", "reasoning", DETAILS)
 """The names under which servers send the model's thoughts. Some servers require them back."""
+_JSON = json.JSONDecoder(strict=False)
 _JOINED = ("text", "summary")  # fields of a detail that a stream cuts into pieces
 
 
@@ -78,9 +79,32 @@ def _read_body(method: Callable[..., Any], *args: Any, data: Any, **kwargs: Any)
     """Write arguments that arrived as an object as the string that OpenAI sends."""
     for part, key, empty in _find_arguments(data):
         arguments = part.get(key) if isinstance(part, dict) else None
+        if isinstance(arguments, str) and empty:  # whole: a piece of a stream may look like anything
+            arguments = read_wrapped_arguments(arguments)
         if isinstance(arguments, dict):
             part[key] = json.dumps(arguments, ensure_ascii=False) if arguments else empty
     return method(*args, data=data, **kwargs)
+
+
+def read_wrapped_arguments(text: str) -> dict[str, Any] | None:
+    """Return the arguments that were encoded twice, or sent whole with every piece of a stream; else None.
+
+    >>> read_wrapped_arguments('{}{"path": "a"}{"path": "a"}'), read_wrapped_arguments('"{}"')
+    ({'path': 'a'}, {})
+    """
+    text, place = text.strip(), 0
+    meant: dict[str, Any] = {}
+    try:
+        while place < len(text):
+            value, place = _JSON.raw_decode(text, place)
+            if isinstance(value, str):
+                value = _JSON.decode(value)
+            if not isinstance(value, dict) or (value and meant and value != meant):
+                return None
+            meant = value or meant
+    except (ValueError, RecursionError):
+        return None
+    return meant if text else None
 
 
 def _find_arguments(body: Any) -> Iterator[tuple[Any, str, str]]:

@@ -204,6 +204,23 @@ async def test_c75_an_object_after_an_empty_one(serve: Serve, door: str) -> None
     assert [str(m.content) for m in results(out["messages"])] == ["seen x"]
 
 
+WRAPPED = {"twice": json.dumps('{"place": "x"}'), "in each piece": '{}{"place": "x"}{"place": "x"}'}
+
+
+@pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
+@pytest.mark.parametrize("name", WRAPPED)
+@STREAMED_OR_NOT
+async def test_c75_arguments_that_are_encoded_twice_or_sent_again(
+    serve: Serve, streaming: bool, name: str, layer: bool
+) -> None:
+    server = serve(called(("look", WRAPPED[name])), said("Done."))
+    agent = build_agent(server.model(streaming=streaming), [look], layer=layer)
+    out = await through("ainvoke", agent, user("go"))
+    assert [str(m.content) for m in results(out["messages"])] == ["seen x"]
+    sent = [call["function"]["arguments"] for m in server.requests[1] for call in m.get("tool_calls", ())]
+    assert [json.loads(args) for args in sent] == [{"place": "x"}]
+
+
 NOTHING = [None, "", "null", " ", '""', "None"]
 
 
