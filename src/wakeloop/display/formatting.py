@@ -50,8 +50,8 @@ def format_ending(session: Mapping[str, Any], messages: Sequence[Any] | None = N
     session = drop_misfits(session)
     reason = session.get("reason")
     blanks: dict[str, Any] = {**count_items(()), "budget": 0, "on": "peer", **session}
-    blanks["repeated"] = clean_line(str(blanks.get("repeated") or "its calls"))
-    blanks["error"] = clean_line(str(blanks.get("error") or "the run raised")).rstrip(".")
+    blanks["repeated"] = _quote(blanks.get("repeated") or "its calls")
+    blanks["error"] = _quote(blanks.get("error") or "the run raised").rstrip(".")
     budget = blanks["budget"]
     if session.get("state") == "running" and reason is None:
         sentence = UNFINISHED
@@ -67,7 +67,7 @@ def format_ending(session: Mapping[str, Any], messages: Sequence[Any] | None = N
             sentence += UNVERIFIED
         blanks["named"], blanks["are"] = clean_line(str(reason)), "is" if budget == 1 else "are"
         blanks["budget"] = pluralize(budget, "wake") if isinstance(budget, int) else budget
-    missing = clean_line(str(session.get("missing") or ""), LONGEST_MISSING)
+    missing = _quote(session.get("missing") or "", LONGEST_MISSING)
     if blanks["on"] == "condition" and missing:
         blanks["on"], missing = missing.rstrip("."), ""
     blanks["on"] = format_wait(blanks["on"], session.get("until"))
@@ -75,6 +75,11 @@ def format_ending(session: Mapping[str, Any], messages: Sequence[Any] | None = N
     if not missing:
         return text
     return f"{text} {'Impossible' if reason == 'blocked' else 'Missing'}: {missing.rstrip('.')}."
+
+
+def _quote(words: object, limit: int = 200) -> str:
+    """Return what a model, a tool or a check said, on one line and without secrets."""
+    return clean_line(redact_text(str(words)), limit)
 
 
 def format_wait(on: str, until: float | None, now: float | None = None) -> str:

@@ -65,6 +65,10 @@ DOORS: dict[str, Callable[[str], Any]] = {
     "an item's line": lambda text: formatting.format_item(
         {"id": 1, "status": "blocked", "content": text, "reason": text}
     ),
+    "an ending": lambda text: [
+        formatting.format_ending({"state": "idle", "reason": reason, key: text})
+        for reason, key in (("looping", "repeated"), ("failed", "error"), ("stalled", "missing"))
+    ],
     "a page": lambda text: report_text.clean_text(text, str),
     "an error": lambda text: repr(redact_error(ValueError(text), [])),
     "an error with parts": lambda text: redact_error(ValueError({"body": [text]}), []).args,
