@@ -25,6 +25,7 @@ from wakeloop.loop.prices import check_price
 from wakeloop.model.bindings import ModelBindings
 from wakeloop.model.chat_models import create_model
 from wakeloop.model.usage import model_name_of
+from wakeloop.model.user_code import wall_off_exit
 from wakeloop.nodes.activate import Activate
 from wakeloop.nodes.call_model import CallModel
 from wakeloop.nodes.finalization_guard import FinalizationGuard
@@ -208,7 +209,7 @@ def _resolve_model(model: str | BaseChatModel) -> BaseChatModel:
 
 
 def _as_runnable(hook: Runnable[Any, Any] | Callable[..., Any] | None) -> Runnable[Any, Any] | None:
-    return hook if hook is None or isinstance(hook, Runnable) else RunnableLambda(hook)
+    return hook if hook is None or isinstance(hook, Runnable) else RunnableLambda(wall_off_exit(hook))
 
 
 def _build_schemas(state: Any, context: type[Any], todo_tools: Collection[str]) -> Schemas:

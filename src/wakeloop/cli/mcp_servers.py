@@ -280,7 +280,8 @@ def explain_failure(server: McpServer, error: BaseException, answered: str) -> s
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     where = strip_credentials(server.url)
-    said = to_one_line(shorten(str(error), MAX_MESSAGE)) or type(error).__name__
+    text = explain_bad_answer(error) if isinstance(error, ValidationError) else str(error)
+    said = to_one_line(shorten(text, MAX_MESSAGE)) or type(error).__name__
     match error:
         case TimeoutError():
             first = f"{where} answered {answered}, and then nothing" if answered else "it did not answer"

@@ -1,9 +1,12 @@
 """Calls of the user's own functions: what they raise."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any
 
-from wakeloop.errors import UserCodeError
+from wakeloop.errors import HookError, UserCodeError
 from wakeloop.model.redaction import collect_secrets, redact_error
 from wakeloop.model.tool_results import error_text
 from wakeloop.platform.tool_boundary import passes_boundary
@@ -23,8 +26,27 @@ def raised_as(kind: type[UserCodeError], name: str, *models: object) -> Iterator
     try:
         yield
     except BaseException as error:
-        if passes_boundary(error):
+        if passes_boundary(error) or isinstance(error, kind):
             raise
         cause = redact_error(error, collect_secrets(models))
         said = shorten(to_one_line(error_text(cause)) or "no message", LONGEST_TEXT)
         raise kind.from_error(name, f"{type(error).__name__}: {said}") from cause
+
+
+def wall_off_exit(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a hook whose SystemExit cannot end an event loop.
+
+    LangChain awaits an asynchronous one in a task of its own, from which asyncio would let it through.
+    """
+    if not iscoroutinefunction(hook):
+        return hook
+
+    @wraps(hook)
+    async def run_walled(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await hook(*args, **kwargs)
+        except SystemExit:
+            with raised_as(HookError, "pre_model_hook"):
+                raise
+
+    return run_walled

@@ -9,10 +9,10 @@ from agents import END, Make, done, todo, write
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel, field_validator
 
-from wakeloop import DialectError, HookError, UserCodeError, preset, register_dialect
+from wakeloop import DialectError, HookError, UserCodeError, create_todo_agent, preset, register_dialect
 from wakeloop.dialects import DIALECTS
 from wakeloop.dialects.parley import Parley
-from wakeloop.testing import calls
+from wakeloop.testing import ScriptedModel, calls
 from wakeloop.todos.operations import Add
 
 
@@ -43,6 +43,15 @@ def test_a_hook_that_raises(error: BaseException, wrapped: bool, door: str, thre
     assert raised.value.__cause__ is bug.error
     assert len(agent.model.requests) == 1
     assert agent.walk(None) == ["call_model", "validate_todos", "call_model", *END]
+
+
+async def test_c94_the_exit_of_an_asynchronous_hook_does_not_end_the_loop() -> None:
+    async def hook(state: Any, config: Any) -> dict[str, Any]:
+        raise SystemExit(3)
+
+    agent = create_todo_agent(ScriptedModel("never"), pre_model_hook=hook)
+    with pytest.raises(HookError, match=r"pre_model_hook raised SystemExit: 3\. Fix it"):
+        await agent.ainvoke({"messages": [("user", "go")]})
 
 
 class Item(BaseModel):

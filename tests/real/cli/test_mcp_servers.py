@@ -435,6 +435,14 @@ def test_c96_a_tool_that_no_model_could_be_shown_is_one_sentence(
     assert refused.value.code == USAGE
 
 
+def test_c96_a_list_of_tools_that_does_not_fit_the_protocol_is_one_sentence(held: Held) -> None:
+    with pytest.raises(CommandError) as refused:
+        held.start(bare=bare({"inputSchema": True}))
+    said = "The MCP server 'bare' cannot be used: its answer could not be read: tools.0.inputSchema"
+    assert str(refused.value).startswith(said)
+    assert "errors.pydantic.dev" not in str(refused.value)
+
+
 def test_of_several_servers_one_that_does_not_start_takes_the_others_with_it(held: Held) -> None:
     begun = {**LOCAL, "env": {"PID": str(held.folder / "pid")}}
     with pytest.raises(CommandError, match="The MCP server 'bad' cannot be used: "):
