@@ -33,7 +33,7 @@ OLDEST := import re, tomllib; project = tomllib.load(open("pyproject.toml", "rb"
 	print(*sorted({re.sub(r"^([\w-]+)(\[.*\])?>=([\d.]+).*", r"\1==\3", need) for need in needs if not need.startswith("wakeloop")}), sep="\n")
 STALE := $(if $(ALIVE),,$(VENV)/stale)
 
-.PHONY: tables screenshots effect real reverts coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap chaos endurance check format clean $(VENV)/stale
+.PHONY: test-slow tables screenshots effect real reverts coverage properties mutants help demo quick test test-rest test-all lint types docs notebooks bench bench-quick test-matrix oldest newest live crashes overlap chaos endurance check format clean $(VENV)/stale
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,12 +48,15 @@ endif
 	@echo "What it wrote: $(or $(DIR),build/demo)/wakeloop-report.md"
 
 quick: $(VENV)/with-dev ## Run the tests without SQLite, processes and network, each by one path: while you work
-	$(PYTEST) --paths one tests/pure tests/graph
+	$(PYTEST) --paths one -m 'not slow' tests/pure tests/graph
 
-test: $(VENV)/with-dev ## Run tests of all kinds, with the code blocks of README and docs: every door and saver meets every case
-	$(PYTEST) --paths four
+test: $(VENV)/with-dev ## Run tests of all kinds in minutes: every door and saver meets every case
+	$(PYTEST) --paths four -m 'not slow'
 
-test-rest: $(VENV)/with-dev ## Run what `make test` leaves out: all paths, the largest bounds
+test-slow: $(VENV)/with-dev ## Run the tests that take long: kills, servers, terminals, the code blocks of the docs
+	$(PYTEST) --paths four -m slow
+
+test-rest: $(VENV)/with-dev ## Run what these two leave out: all paths, the largest bounds
 	$(PYTEST) --paths rest
 
 test-all: $(VENV)/with-dev ## Run every test by all its paths, with the largest bounds

@@ -52,6 +52,7 @@ def played(agent: str, *replies: Any, study: Study = STUDY, **values: Any) -> Ro
 ERRS = [name for name in HERE if "errs" in name]  # a verdict may be wrong, so the counts depend on the seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", [name for name in HERE if name not in ("list given", *ERRS)])
 def test_a_reliable_model_completes_the_job_with_any_agent(agent: str) -> None:
     row = play_cell(cell(agent), STUDY)
@@ -65,6 +66,7 @@ def test_a_reliable_model_completes_the_job_with_any_agent(agent: str) -> None:
     assert row["requests"] == (6 + asks if without_a_list or agent == "+ verify round" else 12 if two else 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", [name for name in HERE if name != "list given"])
 def test_a_model_that_always_stops_is_recognised(agent: str) -> None:
     row = play_cell(cell(agent, "weak:stop=1"), STUDY)

@@ -160,6 +160,7 @@ HABITS: dict[str, tuple[dict[str, Any], tuple[bool, int, str], float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("habit", HABITS)
 def test_a_habit_at_its_strongest(habit: str, tmp_path: Path) -> None:
     knobs, facts, share = HABITS[habit]

@@ -227,6 +227,7 @@ def test_an_edit_as_any_node_at_any_checkpoint_goes_on_in_any_build(
 # -- a resume at an older checkpoint -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [Command(resume="y"), None], ids=["resume", "none"])
 def test_a_resume_at_an_older_checkpoint_meets_nobody(what: Any) -> None:
     saver, rows = story("wakeloop")

@@ -14,6 +14,7 @@ ONE_CALL = {"chat": "required", "responses": "required", "anthropic": {"type": "
 IN_FORM = pytest.mark.parametrize("form", FORMS)
 
 
+@pytest.mark.slow
 @IN_FORM
 def test_c103_in_each_form(quick: Rig, form: Form) -> None:
     """The exact count, from a model that ignores the choice."""

@@ -50,6 +50,7 @@ def test_c39_a_format(rig: Rig, form: Form) -> None:
     rig.followed = True  # what the agent is asked next is a format again
 
 
+@pytest.mark.slow
 @PARSED
 def test_c39_a_format_beside_what_the_caller_sends_along(bare: Rig) -> None:
     """`extra_body` is the caller's too."""

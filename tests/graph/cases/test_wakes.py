@@ -44,6 +44,7 @@ FOR_EVER = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changed", "requests", "reason", "wakes"), FOR_EVER.values(), ids=FOR_EVER)
 def test_c07_an_exact_number_of_requests(
     quick: Rig, changed: dict[str, Any], requests: int, reason: str, wakes: int

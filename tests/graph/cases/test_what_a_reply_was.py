@@ -258,6 +258,7 @@ ERRORS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.rotating("form")
 @pytest.mark.parametrize("form", FORMS[:3])
 @pytest.mark.parametrize("body", ERRORS.values(), ids=ERRORS)

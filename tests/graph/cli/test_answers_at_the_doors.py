@@ -18,6 +18,8 @@ from wakeloop.cli.questions import Answering, build_input, make_question_handler
 from wakeloop.sessions import choose_next_input
 from wakeloop.testing import ScriptedModel, calls, says
 
+pytestmark = pytest.mark.slow
+
 ROWS = {**dict.fromkeys(YES, "both run"), **dict.fromkeys(dict(NO), "none runs")}
 ROWS |= dict.fromkeys(ASKED_AGAIN, "asked again")
 

@@ -153,6 +153,7 @@ def test_none_of_langchains_own_is_missing() -> None:
     assert missing == {ShellToolMiddleware, TodoListMiddleware}
 
 
+@pytest.mark.slow
 @BETA
 @pytest.mark.parametrize("name", BESIDE)
 async def test_before_it_or_after_it_the_run_is_the_same(name: str) -> None:

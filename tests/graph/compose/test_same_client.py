@@ -81,6 +81,7 @@ def answer_all(agent: Any, decide: Mapping[str, Any]) -> dict[str, Any]:
     return agent.invoke(Command(resume={"decisions": decisions}), CONFIG)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["batched", "per_call"])
 @pytest.mark.parametrize("first", DECISIONS, ids=lambda one: one["type"])
 @pytest.mark.parametrize("second", DECISIONS, ids=lambda one: one["type"])

@@ -19,6 +19,8 @@ import wakeloop
 from wakeloop import create_todo_agent, preset
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = str(Path(wakeloop.__file__).parent)
 INLINED = ("<listcomp>", "<dictcomp>", "<setcomp>")  # no calls of their own from Python 3.12 on
 UNBOUNDED = {"max_items": None, "max_requests": None}

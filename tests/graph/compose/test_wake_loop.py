@@ -214,6 +214,7 @@ def only_looks() -> Any:
 
 # What is least is met by the opening, a request with tools, one that is none, the end, and one more. A call
 # limit has a hook before the model and one behind it, for both requests.
+@pytest.mark.slow
 @pytest.mark.parametrize(("beside", "least"), [([], 8), ([ModelCallLimitMiddleware(run_limit=99)], 12)])
 @pytest.mark.parametrize("script", [busy, only_looks])
 @pytest.mark.parametrize("first", [[calls(plan("a"), looks(0))], []])
@@ -285,6 +286,7 @@ UNSETTLED: dict[str, tuple[dict[str, Any], list[Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reason", UNSETTLED)
 @pytest.mark.parametrize("strategy", [ToolStrategy(Answer), Answer], ids=["tool", "either"])
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])

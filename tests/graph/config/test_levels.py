@@ -233,6 +233,7 @@ def test_a_wrong_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch
         read_global_levels(folder)
 
 
+@pytest.mark.slow
 def test_values_that_are_nested_too_deeply(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep = "[" * 3_000 + "]" * 3_000
     for variable, why in (("PRICES", "is nested too deeply"), ("MODEL_OPTIONS", "must be a mapping")):

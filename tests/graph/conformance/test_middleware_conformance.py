@@ -99,6 +99,7 @@ def said(message: BaseMessage, names: dict[str, int]) -> Any:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", PRESETS)
 @pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 100), marks=pytest.mark.large)], ids=str)
 def test_the_middleware_does_as_the_graph_does(settings: str, seeds: range) -> None:

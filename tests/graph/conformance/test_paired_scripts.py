@@ -12,6 +12,8 @@ from levels import Level
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
 
+pytestmark = pytest.mark.slow
+
 
 def look(path: str) -> str:
     """Look at a path."""

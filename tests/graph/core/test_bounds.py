@@ -173,6 +173,7 @@ def test_a_listing_says_how_to_see_all(dialect: str) -> None:
 # -- through the graph: a reminder, an explanation, a trimmed history, an empty kick -----------------------
 
 
+@pytest.mark.slow
 @pytest.mark.covering("name", "items")
 @pytest.mark.parametrize("items", [1, 1_000])
 @pytest.mark.parametrize("name", PRESETS)

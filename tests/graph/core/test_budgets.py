@@ -566,6 +566,7 @@ def test_a_run_whose_model_breaks_counts_only_what_was_stored(at: int, thread: M
 CHANCES = st.floats(0, 1)
 
 
+@pytest.mark.slow
 @budget(60)
 @given(
     st.integers(0, 2**32),

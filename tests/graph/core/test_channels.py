@@ -376,6 +376,7 @@ def test_texts_of_numbers_as_ids_do_not_clash(thread: Make) -> None:
     assert agent.todos == [todo("1", "a", "completed"), todo(2, "b", "completed")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 def test_a_long_thread_reads_back_whole(durability: str, thread: Make) -> None:
     items = [f"item {number}" for number in range(1, 61)]

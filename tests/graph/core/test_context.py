@@ -39,6 +39,7 @@ def run(thread: Thread, given: Any = ASK) -> dict[str, Any]:
 # -- runs that do not fit --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("items", "requests", "clearings"), [(60, 62, 16), (200, 202, 63)])
 def test_a_run_completes_under_a_small_window(
     thread: Make, items: int, requests: int, clearings: int
@@ -113,6 +114,7 @@ def test_one_large_result_is_cut_to_its_head(thread: Make) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.rotating("door")
 def test_the_whole_list_is_shown_where_rounds_leave(thread: Make) -> None:
     model = weak_model(200)

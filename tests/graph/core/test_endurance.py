@@ -109,6 +109,7 @@ def test_refusals_of_items_that_are_gone_are_forgotten() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_across_threads() -> None:
     """One agent, many threads, each with a system message of its own: its prompts are bounded."""
     threads = 2 * REMEMBERED_PROMPTS

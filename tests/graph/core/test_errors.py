@@ -250,6 +250,7 @@ def refused(before: dict[str, Any], sentence: str) -> dict[str, Any]:
     return {**before, "session_of": {**before["session_of"], "error": sentence}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [{"messages": [("user", "bad")]}, {}], ids=["with words", "without"])
 @pytest.mark.parametrize("name", BAD)
 def test_a_refused_input_leaves_list_goal_settings_and_session_as_they_were(

@@ -84,6 +84,7 @@ CORRECTED: dict[str, tuple[Any, dict[str, Any], list[str], dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CORRECTED)
 def test_a_correction_that_brings_progress_is_followed_by_wakes(name: str, thread: Make) -> None:
     replies, change, walked, ended = CORRECTED[name]
@@ -127,6 +128,7 @@ def busy() -> Any:
     return chain([write("a"), "."], chain.from_iterable([looks(str(n)), "."] for n in count()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", ["sync"])
 @pytest.mark.parametrize(
     ("replies", "change", "requests", "wakes", "most"),
@@ -205,6 +207,7 @@ BAD: dict[str, tuple[Any, str, list[str]]] = {  # the reply, the reason, and the
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("retries", [2, 4])
 def test_bad_for_ever_with_open_items(name: str, retries: int, thread: Make) -> None:
@@ -306,6 +309,7 @@ TOGETHER: dict[str, tuple[Any, int, dict[str, Any]]] = {  # replies, requests, t
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", ["sync"])
 @pytest.mark.parametrize("name", TOGETHER)
 def test_what_the_preset_comes_to(name: str, thread: Make) -> None:
@@ -414,6 +418,7 @@ SCRIPTS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_broken_off_at_every_superstep_it_comes_to_the_same(name: str) -> None:
     """Each superstep in a run of its own, by another agent over the same thread."""

@@ -122,6 +122,7 @@ PROGRESS: dict[str, tuple[list[list[Any]], int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRESS)
 def test_what_is_progress(name: str, thread: Make) -> None:
     turns, idle = PROGRESS[name]

@@ -445,6 +445,7 @@ def stopping(control: RunControl, reply: Any) -> Any:
     return say
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [3, 7, 12, 13])
 def test_a_drained_run_goes_on_with_the_same_count(at: int, thread: Make) -> None:
     control = RunControl()
@@ -525,6 +526,7 @@ def test_an_interrupt_in_a_round_keeps_the_count(thread: Make) -> None:
     assert agent.asked == 13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one call", "two in turn", "to and fro", "the same plan"])
 def test_broken_off_at_every_superstep_it_comes_to_the_same(name: str) -> None:
     """Each superstep in a run of its own, by another agent over the same thread."""

@@ -235,6 +235,7 @@ SAID = st.sampled_from([says("a"), says("b")])
 UNCUT = st.builds(lambda made: calls(*made), st.lists(CALL, min_size=1, max_size=3))
 
 
+@pytest.mark.slow
 @budget(60)
 @given(st.lists(SAID | UNCUT, min_size=1, max_size=6), st.sampled_from(["sync", "sync", "async"]))
 def test_a_model_that_only_repeats_itself_comes_to_an_end(replies: list[AIMessage], door: str) -> None:
@@ -250,6 +251,7 @@ def test_a_model_that_only_repeats_itself_comes_to_an_end(replies: list[AIMessag
         assert output["todo_session"]["reason"] in {*DONE, "waiting", "stalled", "looping", "malformed_calls"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [False, True])
 @pytest.mark.parametrize("retries", range(4))
 @pytest.mark.parametrize("wakes", range(5))

@@ -80,6 +80,7 @@ ENDLESS = {
 ENDLESS |= {"cut", "cut calls", "empty", "empty then work", "malformed"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_for_every_limit_nothing_raises_and_the_reason_is_right(name: str, door: str) -> None:
     script, changes = SCRIPTS[name]
@@ -229,6 +230,7 @@ def ask() -> str:
     return interrupt("?")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script", [lambda _: (looks(str(n)) for n in count()), lambda _: repeat(update(9, "done"))]
 )
@@ -239,6 +241,7 @@ def test_an_endless_caller_makes_exactly_so_many_requests(script: Any) -> None:
     assert asked_with(script, limits, max_idle_rounds=0) == exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", ["", says("x", finish_reason="length")])
 def test_what_is_asked_again_for_ever_reaches_the_bound_on_requests(reply: Any) -> None:
     limits = every_third(ALL)
@@ -246,6 +249,7 @@ def test_what_is_asked_again_for_ever_reaches_the_bound_on_requests(reply: Any) 
     assert asked_with(lambda _: repeat(reply), limits, reply_retries=10**6) == exact
 
 
+@pytest.mark.slow
 def test_a_last_request_without_rounds_needs_one_step_less() -> None:
     """An explanation and a format call no tool: with one of them the bound is (limit - 2) / 2."""
     limits = every_third(range(10, 61))
@@ -266,6 +270,7 @@ def test_a_last_request_without_rounds_needs_one_step_less() -> None:
     assert asked_with(formatted, limits, form=Answer, reply_retries=99) == exact
 
 
+@pytest.mark.slow
 def test_a_resume_begins_in_mid_round_and_has_one_request_more() -> None:
     asked = {}
     for limit in every_third(range(5, 61)):

@@ -154,6 +154,7 @@ def test_a_verifier_that_raises_is_raised_and_the_thread_goes_on(world: World, t
     assert agent.todos == [todo(1, "a", "completed")]
 
 
+@pytest.mark.slow
 def test_near_every_limit_nothing_raises(thread: Make) -> None:
     world = World("sync")
     for limit in range(8, 24):

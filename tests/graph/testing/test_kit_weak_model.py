@@ -196,6 +196,7 @@ class Said(BaseCallbackHandler):
         self.ids += [call["id"] for call in (*reply.tool_calls, *reply.invalid_tool_calls)]
 
 
+@pytest.mark.slow
 @examples(60)
 @given(
     seed=st.integers(0, 10_000),

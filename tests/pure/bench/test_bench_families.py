@@ -32,6 +32,7 @@ def test_there_are_enough_of_them_and_of_every_kind() -> None:
     assert PROGRAMS == ["mend-program", "write-program", "rename-function", "guard-program"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name not in PROGRAMS])
 def test_a_solver_gets_all_and_a_do_nothing_nothing(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -140,6 +140,7 @@ SPEAK = {  # what each dialect makes of its calls, and what one of a caller's ow
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one_write", [False, True])
 @pytest.mark.parametrize("in_progress", ["at_most_one", "exactly_one"])
 @pytest.mark.parametrize("dialect", SPEAK)

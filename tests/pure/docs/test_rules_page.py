@@ -34,6 +34,7 @@ def test_the_rules_are_in_the_order_of_their_numbers() -> None:
     assert (numbers, last) == (sorted(numbers), "Gates")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("section", SECTIONS)
 def test_a_rule_is_held_by_tests_that_there_are(section: str) -> None:
     named = NAMED.findall(SECTIONS[section])

@@ -204,6 +204,7 @@ def test_source_code_stays_as_it_is() -> None:
     assert changed == ["secrets.py"]  # whose example shows a password
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize(
     "piece",

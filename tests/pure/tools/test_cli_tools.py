@@ -318,6 +318,7 @@ def shared():
         yield make_root(Path(base))
 
 
+@pytest.mark.slow
 @examples(150, deadline=None)
 @given(path=PATHS)
 def test_no_path_is_read_or_listed_outside(shared, path):
@@ -331,6 +332,7 @@ def test_no_path_is_read_or_listed_outside(shared, path):
             assert "secret.txt" not in text.replace(path, "")
 
 
+@pytest.mark.slow
 @examples(150, deadline=None)
 @given(path=PATHS)
 def test_no_path_is_written_outside(path):

@@ -48,6 +48,7 @@ def test_estimate_runs_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_estimate_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     code, out, err = wakeloop(*SMALL, *TWO, "--model", "openai:gpt-5-mini", "--estimate")
@@ -251,6 +252,7 @@ def test_a_run_of_one_agent_is_no_profile(tmp_path: Path) -> None:
     assert not (tmp_path / "wakeloop-profile.json").exists()
 
 
+@pytest.mark.slow
 def test_a_model_that_costs_nothing_is_reported(tmp_path: Path) -> None:
     wakeloop(*SMALL, *TWO, "--prices", "0,0,0", "--out", "mine")
     code, out, _ = wakeloop("bench", "report", "mine", "--plots", "plots")

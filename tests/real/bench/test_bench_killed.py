@@ -19,6 +19,8 @@ from wakeloop.bench.journal import Row, read_journal
 from wakeloop.bench.plan import plan_cells
 from wakeloop.bench.runner import play_study
 
+pytestmark = pytest.mark.slow
+
 TESTS = Path(__file__).parents[2]
 PATIENCE = 60.0
 

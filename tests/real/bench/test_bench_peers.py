@@ -57,6 +57,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Any:
     return playing
 
 
+@pytest.mark.slow
 def test_an_agent_without_a_list(played: Any) -> None:
     row, model = played("create_agent", calls(WRITE), says("Done."))
     assert (row["end"], row["requests"], row["calls"], row["failed"], row["listed"]) == ("done", 2, 1, 0, 0)
@@ -85,6 +86,7 @@ def test_the_loop_around_it_begins_it_again_while_items_are_open(played: Any) ->
     assert model.requests[2][-1].text.startswith("Go on")
 
 
+@pytest.mark.slow
 def test_a_rubric_is_graded_by_the_same_model(played: Any) -> None:
     def graded(passed: bool) -> AIMessage:
         verdict = {"name": "Every part is done.", "passed": passed} | ({} if passed else {"gap": "amber"})
@@ -123,6 +125,7 @@ def test_an_outage_reaches_through_and_the_process_plays_on(played: Any) -> None
     assert row["end"] == "done"
 
 
+@pytest.mark.slow
 def test_a_silent_model_ends_the_process_that_waits_for_it_and_another_is_started(
     played: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +145,7 @@ def test_a_silent_model_ends_the_process_that_waits_for_it_and_another_is_starte
     assert row["end"] == "done"
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_a_sentence_and_another_is_started(
     played: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

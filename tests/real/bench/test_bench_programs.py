@@ -20,6 +20,7 @@ from wakeloop.bench.world import program_tools
 PROGRAMS = [name for name, family in FAMILIES.items() if family.make(0, 1).tools is program_tools]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize(("seed", "parts"), [(0, 1), (1, 5), (2, 5), (0, 20), (0, 60)])
 def test_a_solver_gets_all_and_a_do_nothing_nothing(name: str, seed: int, parts: int, tmp_path: Path) -> None:

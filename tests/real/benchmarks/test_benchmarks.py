@@ -235,6 +235,7 @@ def test_reading(tmp_path: Path) -> None:
     assert "| worst | " in said
 
 
+@pytest.mark.slow
 def test_rounds_and_a_part_that_is_not_measured_keeps_its_figures(tmp_path: Path) -> None:
     (tmp_path / "bench.json").write_text(json.dumps({"size": "tiny", "crowd": []}))
     found, said = figures("rounds", tmp_path=tmp_path)

@@ -19,6 +19,8 @@ from shared_tools import City, look
 from wakeloop import ReplyError, preset
 from wakeloop.testing import calls
 
+pytestmark = pytest.mark.slow
+
 APART = ("tail", "shown", "injected", "spent")  # ids of messages, and what the fault itself has cost
 THREAD: Any = {"messages": [HumanMessage("go")]}
 

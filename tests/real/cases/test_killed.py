@@ -15,6 +15,8 @@ from rig import close, results, users
 from wakeloop import create_todo_agent, session_of
 from wakeloop.testing import ScriptedModel, wire_faults
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).with_name("plan_process.py")
 LISTED = [{"id": 1, "content": "a", "status": "completed"}, {"id": 2, "content": "b", "status": "pending"}]
 EDIT = {"name": "approve_plan", "args": {"todos": [{**LISTED[1], "content": "b, rather"}]}}

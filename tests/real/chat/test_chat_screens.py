@@ -65,6 +65,7 @@ AT_120 = [
 ]
 
 
+@pytest.mark.slow
 def test_a_talk_in_three_widths(shell: Shell, tmp_path: Path, serve) -> None:
     server = serve(
         Reply("One.", delay=2), Reply("Two."), PLAN, DONE, ANSWER, Reply("late", delay=20), Reply("Six.")
@@ -123,6 +124,7 @@ def test_a_text_taller_than_the_screen_is_printed_once(shell: Shell, tmp_path: P
     talk.child.close(force=True)
 
 
+@pytest.mark.slow
 def test_in_tmux(shell: Shell, tmp_path: Path, serve) -> None:
     server = serve(Reply("One.", delay=3), Reply("Two."))
     socket = [

@@ -128,6 +128,7 @@ def test_a_conversation(chat, serve, shell: Shell, tmp_path: Path) -> None:
     assert json.loads(shell("show", "mine", "--json").stdout)["session"]["state"] == "dormant"
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_chain_for_good(chat, serve) -> None:
     server = serve(PLAN, Reply("Later."), Reply("Never read.", delay=4), Reply("Later."))
     typist = chat(
@@ -153,6 +154,7 @@ def test_ctrl_c_ends_the_chain_for_good(chat, serve) -> None:
     assert typist.ends() == 0
 
 
+@pytest.mark.slow
 def test_a_request_that_fails_after_ctrl_c_is_not_repeated(chat, serve) -> None:
     server = serve(Reply(status=500, delay=3), Reply("Hello."))
     typist = chat(server)
@@ -170,6 +172,7 @@ def test_a_request_that_fails_after_ctrl_c_is_not_repeated(chat, serve) -> None:
     assert typist.ends() == 0
 
 
+@pytest.mark.slow
 def test_a_question_is_asked_inline_and_at_the_next_start(chat, serve, shell: Shell) -> None:
     ask = Reply(calls=[("run_shell", {"command": "echo it ran > ran.txt"})])
     server = serve(ask, Reply("It ran."), ask, Reply("Well then."))
@@ -309,6 +312,7 @@ def test_stop_stops_and_a_new_topic_is_one(chat, serve) -> None:
     assert len(told) == 2  # once for each of the two messages
 
 
+@pytest.mark.slow
 def test_a_line_sent_during_a_run_steers_it(chat, serve, shell: Shell) -> None:
     server = serve(PLAN, Reply("Soon.", delay=3), DONE, Reply("Both done."), Reply("Later."))
     typist = chat(server)
@@ -326,6 +330,7 @@ def test_a_line_sent_during_a_run_steers_it(chat, serve, shell: Shell) -> None:
     assert [row["sent"] for row in json.loads(shell("threads", "--json").stdout)] == [0]
 
 
+@pytest.mark.slow
 def test_what_was_sent_waits_for_an_answer_and_ctrl_c_discards_it(chat, serve, shell: Shell) -> None:
     ask = Reply(calls=[("ask_user", {"question": ASK})], delay=3)
     server = serve(PLAN, ask, Reply("Fine."), Reply("Late.", delay=30))

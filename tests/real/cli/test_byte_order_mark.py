@@ -79,6 +79,7 @@ def test_a_streamed_reply_keeps_its_first_event(size: int) -> None:
         assert model.invoke("hello").content == "Hello world"
 
 
+@pytest.mark.slow
 @pytest.mark.loopback
 @pytest.mark.parametrize("size", [2, 10_000])
 async def test_a_client_of_ones_own_keeps_it_with_the_hooks(size: int) -> None:

@@ -48,6 +48,7 @@ def ask(shell: Shell, url: str, *words: str) -> Any:
     return shell(*words, "--model", "m", "--base-url", url, "--json")
 
 
+@pytest.mark.slow
 def test_c73_a_refusal_is_learned_and_the_thread_lives_on(shell: Shell, small: Callable[..., str]) -> None:
     url = small(15_000)
     ran = ask(shell, url, "run", ASK, "--thread", "t")
@@ -64,6 +65,7 @@ def test_c73_a_server_that_names_its_window_refuses_nothing(shell: Shell, small:
     assert len(seen(url)) == 6
 
 
+@pytest.mark.slow
 def test_c73_a_thread_that_died_of_its_length_is_healed(shell: Shell, small: Callable[..., str]) -> None:
     url = small(15_000)
     ran = ask(shell, url, "run", ASK, "--thread", "t", "--set", "max_context=0")

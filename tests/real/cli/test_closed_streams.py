@@ -16,6 +16,7 @@ def told(line: str, folder: Path) -> tuple[int, str, str]:
     return ran.returncode, ran.stdout, ran.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "ends"),
     [
@@ -35,6 +36,7 @@ def test_a_command_that_writes_says_that_there_is_nothing_to_write_to(line: str,
     assert told(f"{line} >&-", tmp_path) == (1, "", NO_OUTPUT)
 
 
+@pytest.mark.slow
 def test_without_stderr_the_output_stays_complete(tmp_path: Path) -> None:
     code, out, _ = told("graph 2>&-", tmp_path)
     assert code == 0

@@ -81,6 +81,7 @@ def test_c97_threads_lists_every_other_thread(whole: Path, tmp_path: Path, table
     assert hidden == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [*THREAD_TABLES[:2], *SESSION_TABLES])
 def test_c97_ps_lists_every_other_session(whole: Path, tmp_path: Path, table: str) -> None:
     hidden = []

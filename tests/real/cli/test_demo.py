@@ -46,6 +46,7 @@ def test_json_is_one_object_and_the_rest_goes_to_stderr(shell: Shell, files) -> 
     assert lines(done.stderr, "Auto-continuing (2/26): 1 incomplete todo remains")
 
 
+@pytest.mark.slow
 def test_without_a_folder_it_audits_samples_and_is_compared_with_a_plain_loop(shell: Shell) -> None:
     done = shell("demo")
     shown = done.stdout.splitlines()
@@ -74,6 +75,7 @@ def reads(db: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "after",
     ["tool: measure_file", "Auto-continuing (1/26)", "list: 2/5"],

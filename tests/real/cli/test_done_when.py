@@ -32,6 +32,7 @@ def test_it_continues_until_the_command_succeeds(shell: Shell, serve) -> None:
     assert "Done: the goal is met, 0 open." in ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("check", "code", "reason", "missing"),
     [
@@ -71,6 +72,7 @@ def test_the_command_is_kept_and_a_resume_of_an_unmet_goal_continues(shell: Shel
     assert (again.returncode, json.loads(again.stdout)["session"]["reason"]) == (0, "goal_met")
 
 
+@pytest.mark.slow
 def test_a_resume_of_a_condition_asks_before_any_request(shell: Shell, serve) -> None:
     server = serve(DONE)
     ran = run(shell, server.url, "test -e a || { echo the build; exit 4; }", "--root", ".")

@@ -341,6 +341,7 @@ def test_the_doctor_tries_what_a_run_does(here: Path, monkeypatch: pytest.Monkey
         assert first["tools"] == second["tools"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "option"),
     [("config.yaml", []), ("agents/quick.yaml", ["--agent", "quick"])],
@@ -361,6 +362,7 @@ def test_a_file_limits_how_long_a_run_waits_for_an_answer(
     assert len(server.requests) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("silent", [1, 2, 3, 4])
 def test_the_doctor_waits_a_minute_for_each_answer(
     here: Path, monkeypatch: pytest.MonkeyPatch, silent: int
@@ -433,6 +435,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "code", "result", "stream"), WRONG.values(), ids=WRONG)
 def test_the_doctor_names_what_the_server_cannot_do(
     here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, script: Any, code: int, result: str, stream: str
@@ -538,6 +541,7 @@ UNKNOWN = (
 ITSELF = "openai:loopback:1b"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "path", "told"),
     [("m", "", NOTHING), ("m", "/page", A_PAGE), ("m", "/v1", UNKNOWN), (ITSELF, "/v1", UNKNOWN)],
@@ -657,6 +661,7 @@ def first_line(shell: Shell, *args: str, by: str = "launch.announce_start") -> t
     return told, out.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["run", "x"], ["chat"]], ids=lambda one: one[0])
 def test_the_first_line_comes_before_anything_slow(shell: Shell, command: list[str]) -> None:
     told, imported = first_line(shell, *command, "--model", "m", "--thread", "mine")

@@ -46,6 +46,7 @@ def test_a_wrong_list_is_refused_before_anything_is_written(shell: Shell, serve)
     assert not shell.db.exists()
 
 
+@pytest.mark.slow
 def test_a_command_checks_each_item_also_after_a_resume(shell: Shell, serve) -> None:
     server = serve(done(1), Reply("Not yet."), done(1), BYE, done(1), done(2), BYE)
     (shell.folder / "list.json").write_text('["$(touch hit)", "write"]')

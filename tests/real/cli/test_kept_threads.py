@@ -54,6 +54,7 @@ def keep(db: Path, *names: str, script: Any = (), request: str = "") -> None:
 NAMED = [["show", "ID"], ["todo", "ID", "list"], ["export", "ID"], ["config", "--thread", "ID"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", NAMED, ids=lambda one: one[0])
 def test_an_id_may_be_cut_short(db: Path, command: list[str]) -> None:
     keep(db, "t-12", "t-1234", "t-5")
@@ -76,6 +77,7 @@ def test_an_id_may_be_cut_short(db: Path, command: list[str]) -> None:
     assert ask("u")[:2] == (2, "")
 
 
+@pytest.mark.slow
 def test_resume_and_chat_take_the_last_thread(shell: Shell, serve: Any) -> None:
     none = shell("resume")
     told = f"wakeloop: No threads in '{shell.db}' yet; start one with wakeloop run.\n"
@@ -212,6 +214,7 @@ KEPT = ["t-12345678", "demo-12345678", "customer-4711"]
 REQUEST = "Say which of the files in this folder are unexpectedly long, 東京の資料も全部"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "rows"), [(40, 2), (80, 1), (120, 1)])
 def test_a_thread_has_one_row_at_80_and_two_at_40(
     db: Path, monkeypatch: pytest.MonkeyPatch, width: int, rows: int
@@ -390,6 +393,7 @@ def test_what_looks_like_a_secret_leaves_by_no_door(
 # -- what fails -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_first_try_in_vain_leaves_no_thread(shell: Shell, serve: Any) -> None:
     server = serve(Reply(status=401), PLAN, Reply(status=401))
     args = ("run", "x", "--model", "m", "--base-url", server.url)
@@ -439,6 +443,7 @@ def test_a_demo_without_its_report_fails(shell: Shell) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_file_without_room_is_not_left_in_half_and_what_was_there_stays(db: Path, tmp_path: Path) -> None:
     keep(db, "t-1", script=[says("long " * 20_000)], request="long " * 20_000)
     folder = tmp_path / "out"
@@ -538,6 +543,7 @@ def fill() -> str:
 """
 
 
+@pytest.mark.slow
 def test_c82_a_disk_that_is_full_for_seconds_costs_no_call(shell: Shell, serve: Any) -> None:
     server = serve(Reply(calls=[("fill", {})]), BYE)
     (shell.folder / "filling.py").write_text(FILLS_THE_DISK)

@@ -41,6 +41,7 @@ def test_without_a_time_it_is_an_error(shell: Shell, serve) -> None:
     assert (ran.returncode, "is limiting your requests (429)" in ran.stderr) == (1, True)
 
 
+@pytest.mark.slow
 def test_at_a_terminal_it_counts_down_and_continues(shell: Shell, serve) -> None:
     server = serve(SOON, SOON, SOON, HELLO)
     terminal = Terminal(shell, "run", "hi", "--model", "small", "--base-url", server.url)
@@ -61,6 +62,7 @@ def test_ctrl_c_ends_the_countdown_and_the_thread_stays(shell: Shell, serve) -> 
     assert json.loads(shell("show", "t", "--json").stdout)["session"]["on"] == "limit"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [[], ["--wait", "none"]])
 def test_a_wait_that_is_too_long_is_none(shell: Shell, serve, option: list[str]) -> None:
     server = serve(LATER)
@@ -69,6 +71,7 @@ def test_a_wait_that_is_too_long_is_none(shell: Shell, serve, option: list[str])
     assert "the next one in" not in terminal.raw
 
 
+@pytest.mark.slow
 def test_in_a_chat_a_message_cancels_the_wait(shell: Shell, serve) -> None:
     server = serve(LATER, LATER, LATER, HELLO)
     terminal = Terminal(shell, "chat", "--model", "small", "--base-url", server.url, "--wait", "2h")

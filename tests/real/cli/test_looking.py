@@ -43,6 +43,7 @@ def filled(path: Path) -> DatabaseFile:
 LOOKED_AT = [["threads"], ["show", "a", "--history"], ["config", "--thread", "a"], ["todo", "a", "list"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", LOOKED_AT, ids=lambda args: args[0])
 def test_looking_at_a_thread_imports_no_graph(tmp_path: Path, args: list[str]) -> None:
     database = filled(tmp_path / "threads.sqlite")
@@ -58,6 +59,7 @@ def test_looking_at_a_thread_imports_no_graph(tmp_path: Path, args: list[str]) -
     assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("short", "whole"),
     [

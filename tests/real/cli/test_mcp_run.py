@@ -37,6 +37,7 @@ def pids(server: Server) -> list[str]:
     return sorted({one for one in results if one.isdigit()})
 
 
+@pytest.mark.slow
 def test_a_run_has_one_process_and_its_secrets_are_nowhere(shell: Shell, serve: Any) -> None:
     calls = [
         ("add", {"a": 1, "b": 2}),
@@ -73,6 +74,7 @@ def test_a_run_has_one_process_and_its_secrets_are_nowhere(shell: Shell, serve: 
     )
 
 
+@pytest.mark.slow
 def test_a_call_that_does_more_than_read_is_put_to_the_person(shell: Shell, serve: Any) -> None:
     write = ("write", {"path": "a.txt", "text": "x\u202ey"})
     calls = [write, ("add", {"a": 1, "b": 2})]
@@ -105,6 +107,7 @@ SLEEP = Reply(calls=[("slow", {"seconds": 60})])
 NAP = Reply(calls=[("slow", {"seconds": 2})])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code", "then", "env"),
     [
@@ -135,6 +138,7 @@ def test_no_end_leaves_a_server_behind(
     assert is_gone(int(pid))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_server_that_is_not_ready_yet_is_not_left_behind(shell: Shell, number: int, code: int) -> None:
     pid = shell.folder / "pid"
@@ -149,6 +153,7 @@ def test_a_server_that_is_not_ready_yet_is_not_left_behind(shell: Shell, number:
     assert not shell.db.exists()
 
 
+@pytest.mark.slow
 def test_a_chat_holds_its_servers_from_line_to_line(shell: Shell, serve: Any) -> None:
     model = serve(PID, Reply("One."), PID, Reply("Two."))
     servers(shell.folder)
@@ -159,6 +164,7 @@ def test_a_chat_holds_its_servers_from_line_to_line(shell: Shell, serve: Any) ->
     assert is_gone(int(pids(model)[0]))
 
 
+@pytest.mark.slow
 def test_a_worker_holds_its_servers_for_its_life(shell: Shell, serve: Any) -> None:
     def script(number: int, asked: dict[str, Any]) -> Reply:
         return Reply("Done.") if asked["messages"][-1]["role"] == "tool" else PID
@@ -187,6 +193,7 @@ def at_once(stop: Event) -> Iterator[None]:
     yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["run", "x"], ["chat"], ["serve"]], ids=lambda command: command[0])
 def test_a_file_that_nobody_named_is_reported_and_starts_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], serve: Callable[..., Server]

@@ -69,6 +69,7 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
         yield found
 
 
+@pytest.mark.slow
 def test_over_stdio_one_session_serves_all_calls(held: Held) -> None:
     assert held.start(local=LOCAL) == ["the MCP server 'local'"]
     first = held("pid")
@@ -100,6 +101,7 @@ def test_over_stdio_one_session_serves_all_calls(held: Held) -> None:
     assert is_gone(int(first))
 
 
+@pytest.mark.slow
 def test_a_server_that_ends_in_a_call_is_restarted_by_the_next(held: Held) -> None:
     held.start(local=LOCAL)
     first = held("pid")
@@ -117,6 +119,7 @@ def test_a_server_that_ends_in_a_call_is_restarted_by_the_next(held: Held) -> No
     assert held("pid").isdigit()
 
 
+@pytest.mark.slow
 def test_a_stop_ends_a_call_at_once_and_one_without_an_answer_ends_by_itself(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +159,7 @@ def over_http(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[st
         process.wait()
 
 
+@pytest.mark.slow
 def test_over_http_and_a_server_that_was_started_again(held: Held, over_http) -> None:
     url, process = over_http()
     held.start(far={"type": "http", "url": url, "headers": {"X-Api-Key": "${MY_TOKEN}"}})
@@ -213,6 +217,7 @@ SILENT = odd(202, "")
 WAITS = "" if hasattr(mcp, "MCPError") else ", and then nothing within 1 s"  # version 2 does not wait
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("server", "says"),
     [
@@ -450,6 +455,7 @@ def test_of_several_servers_one_that_does_not_start_takes_the_others_with_it(hel
     assert is_gone(int((held.folder / "pid").read_text()))
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_end_by_itself_is_made_to(held: Held) -> None:
     held.start(local={**LOCAL, "env": {"STUBBORN": "yes"}})
     stubborn = int(held("pid"))

@@ -135,6 +135,7 @@ PLAN = Reply(calls=[("todo_update", {"id": 1, "status": "done"})])
 ITS = "The last run used up its max_requests. "
 
 
+@pytest.mark.slow
 @pytest.mark.loopback
 @pytest.mark.parametrize(
     ("own", "typed", "said", "base", "kept"),
@@ -260,6 +261,7 @@ def test_a_run_ends_by_its_requests_and_says_how_to_go_on(run: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.loopback
 @pytest.mark.parametrize(
     ("typed", "requests", "reason", "way"),

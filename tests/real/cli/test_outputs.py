@@ -70,6 +70,7 @@ EXIT_CODES: dict[str, tuple[list[Reply], list[str], int, str, str]] = {  # what 
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXIT_CODES)
 def test_c69_exit_codes_and_what_quiet_says(does, shell: Shell, name: str) -> None:
     replies, options, exits, reason, told = EXIT_CODES[name]

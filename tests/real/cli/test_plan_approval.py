@@ -58,6 +58,7 @@ def test_a_script_is_shown_the_list_and_takes_it(shell: Shell, serve: Any) -> No
     assert (len(server.requests), ran.read_text()) == (3, "x\nx\n")
 
 
+@pytest.mark.slow
 def test_a_script_edits_by_a_decision_in_json_and_refuses_in_words(shell: Shell, serve: Any) -> None:
     server = serve(WRITE, WRITE, closes(3), BYE)
     assert shell("run", "go", "--thread", "t", *options(server)).returncode == 4
@@ -109,6 +110,7 @@ def test_an_editor_that_fails_or_empties_the_list_changes_nothing(
     assert todos(shell) == [(1, "look\naround", "completed"), (2, "leave", "completed")]
 
 
+@pytest.mark.slow
 def test_the_chat_puts_the_list_and_edits_it(start: Any, serve: Any, shell: Shell, tmp_path: Path) -> None:
     server = serve(WRITE, closes(2), BYE)
     asks = 'stty -a | grep -q " echo " && echo "Which line?"; read -r word; sed -i "/$word/d" "$1"'

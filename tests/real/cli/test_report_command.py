@@ -82,6 +82,7 @@ def test_what_cannot_be_done_is_one_sentence(db: Path, words: list[str], code: i
     assert list(Path().iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_demo_writes_its_own_page_again(shell: Shell, files) -> None:
     files(shell.folder, 1)
     page = shell.folder / "wakeloop-report.html"

@@ -78,6 +78,7 @@ def test_the_default_preset_makes_eight_requests_and_ends_stalled(shell: Shell, 
     assert len(lines(done.stderr, "graph correction:")) == 1
 
 
+@pytest.mark.slow
 def test_settings_reach_the_run_and_are_remembered(shell: Shell, serve) -> None:
     server = serve(PLAN, Reply("Nothing."))
     where = ["--model", "small", "--base-url", server.url]
@@ -112,6 +113,7 @@ def test_tools_stay_below_the_root_and_the_system_prompt_is_sent(shell: Shell, s
     assert server.requests[0]["messages"][0]["content"].startswith("Be brief.")
 
 
+@pytest.mark.slow
 def test_a_thread_goes_on_with_the_next_message(shell: Shell, serve) -> None:
     server = serve(Reply("Hello."))
     first = shell("run", "hi", "--model", "m", "--base-url", server.url)
@@ -156,6 +158,7 @@ def test_text_that_is_not_utf_8(shell: Shell) -> None:
 # -- failures --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "says"),
     [
@@ -231,6 +234,7 @@ NOTHING = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", ["json", "stream-json", "chat", "resume"])
 @pytest.mark.parametrize(("path", "said"), [("/page", UNREAD), ("", NOTHING)], ids=["a page", "no /v1"])
 def test_every_door_says_once_what_did_not_answer_and_what_to_try(
@@ -259,6 +263,7 @@ def test_every_door_says_once_what_did_not_answer_and_what_to_try(
 SHELL = [Reply(calls=[("run_shell", {"command": "echo it ran > ran.txt"})]), BYE]
 
 
+@pytest.mark.slow
 def test_a_question_parks_the_thread_where_nobody_can_answer(shell: Shell, serve) -> None:
     server = serve(*SHELL)
     asked = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "files,shell", typed="y\n")
@@ -279,6 +284,7 @@ def test_a_question_parks_the_thread_where_nobody_can_answer(shell: Shell, serve
     assert len(server.requests) == 2
 
 
+@pytest.mark.slow
 def test_a_model_that_was_stopped_waits_for_a_message(shell: Shell, serve) -> None:
     server = serve(
         Reply(calls=[("todo_write", {"items": ["a"]})]), Reply("Soon."), Reply("OK."), Reply("OK.")
@@ -290,6 +296,7 @@ def test_a_model_that_was_stopped_waits_for_a_message(shell: Shell, serve) -> No
     assert f"To continue: wakeloop resume {thread} 'your message' --db {shell.db}" in stopped.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "ran"),
     [
@@ -361,6 +368,7 @@ def test_a_second_ctrl_c_is_quiet_and_ends_a_command_with_its_children(shell: Sh
     assert len(server.requests) == 1
 
 
+@pytest.mark.slow
 def test_sigterm_comes_to_rest_after_the_step(shell: Shell, serve) -> None:
     server = serve(PLAN, Reply(calls=[("list_files", {})], delay=1.5), DONE, BYE)
     process = shell.start("run", "x", "--model", "m", "--base-url", server.url)

@@ -87,6 +87,7 @@ def serve() -> Iterator[Any]:
         server.server_close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", ANSWERS)
 def test_the_window_of_each_server(serve: Any, server: str) -> None:
     paths, window = ANSWERS[server]

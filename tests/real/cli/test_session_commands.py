@@ -178,6 +178,7 @@ def ended(server: subprocess.Popen[str]) -> tuple[int, list[str], str]:
 # -- one server for many sessions ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_job_sent_from_elsewhere_settles(shared: World) -> None:
     sent = shared.shell("send", "job", "work")
     assert (sent.returncode, sent.stdout, sent.stderr) == (0, "Sent to job.\n", "")
@@ -364,6 +365,7 @@ def test_the_files_are_for_their_owner_alone(shared: World) -> None:
 # -- killed, drained, started again ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_kill_loses_and_repeats_nothing(world: World) -> None:
     first = world.serve()
     assert world.here("send", "job", "hold")[0] == 0
@@ -389,6 +391,7 @@ def test_a_kill_loses_and_repeats_nothing(world: World) -> None:
     assert len(world.model.requests) == 6
 
 
+@pytest.mark.slow
 def test_a_drain_stops_at_a_step_and_the_next_start_goes_on(world: World) -> None:
     first = world.serve()
     world.mind.failing.append("hold b")
@@ -422,6 +425,7 @@ def test_a_drain_stops_at_a_step_and_the_next_start_goes_on(world: World) -> Non
     assert world.here("drain") == (0, "No worker is running.\n", "")
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_the_server(world: World) -> None:
     server = world.serve()
     assert world.here("send", "job", "hold")[0] == 0
@@ -455,6 +459,7 @@ def test_a_request_that_nobody_answers_is_cut_off_by_a_drain(world: World) -> No
     assert world.ps("job")["state"] == "running"
 
 
+@pytest.mark.slow
 def test_what_is_sent_before_a_server_waits_for_one(world: World) -> None:
     assert world.here("ps") == (0, "No sessions yet.\n", "")
     assert world.here("ps", "--json") == (0, "[]\n", "")
@@ -496,6 +501,7 @@ def test_a_servers_budget_ends_its_runs_and_is_shown_everywhere(world: World) ->
     assert (code, said[0]) == (0, told)
 
 
+@pytest.mark.slow
 def test_a_run_keeps_its_thread_while_others_end(world: World) -> None:
     server = world.serve()
     assert world.here("send", "long", "hold")[0] == 0
@@ -509,6 +515,7 @@ def test_a_run_keeps_its_thread_while_others_end(world: World) -> None:
     assert world.mind.held == ["hold"]
 
 
+@pytest.mark.slow
 def test_two_workers_on_postgres_and_one_that_dies(tmp_path: Path, postgres: str) -> None:
     with closing(World(tmp_path, postgres)) as world:
         workers = [world.serve(begin=False) for _ in range(2)]
@@ -573,6 +580,7 @@ ADDRESS = (
 KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
@@ -667,6 +675,7 @@ def test_a_postgres_that_refuses(world: World, postgres: str) -> None:
     assert (err.count("\n"), "hidden" in err) == (1, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dbos", "psycopg"])
 def test_a_missing_extra_is_named(world: World, name: str) -> None:
     code = (

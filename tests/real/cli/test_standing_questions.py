@@ -45,6 +45,7 @@ def test_c93_chat_takes_a_no_as_a_no(shell: Shell, serve: Any) -> None:
     assert (done.returncode, ran(shell), len(server.requests)) == (0, [], 2)
 
 
+@pytest.mark.slow
 def test_c64_words_and_decisions_answer_all_calls_of_a_reply(shell: Shell, serve: Any) -> None:
     server = serve(runs("a", "b"), BYE)
     asked = shell("run", "go", "--thread", "t", *options(server))
@@ -60,6 +61,7 @@ def test_c64_words_and_decisions_answer_all_calls_of_a_reply(shell: Shell, serve
     assert (ran(shell), len(server.requests)) == (["b"], 2)
 
 
+@pytest.mark.slow
 def test_c65_a_message_does_not_drop_the_question(shell: Shell, serve: Any) -> None:
     server = serve(runs("a"), BYE)
     assert shell("run", "go", "--thread", "t", *options(server)).returncode == 4

@@ -102,6 +102,7 @@ def test_ctrl_c_at_the_question(asked: Terminal, shell: Shell) -> None:
     assert not (shell.folder / "ran.txt").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice_during_a_request(shell: Shell, serve) -> None:
     server = serve(Reply("late", delay=30))
     terminal = Terminal(shell, "run", "x", "--model", "m", "--base-url", server.url)
@@ -137,6 +138,7 @@ def test_where_nobody_types_it_continues(serve, shell: Shell) -> None:
     assert "ask_user" not in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
 
 
+@pytest.mark.slow
 def test_where_nobody_types_and_it_is_to_park_it_says_how_to_answer(serve, shell: Shell) -> None:
     server = serve(PLAN, Reply(QUESTION), DONE, Reply("Done."))
     where = ["--thread", "mine", "--model", "m", "--base-url", server.url, "--set", "on_question=park"]

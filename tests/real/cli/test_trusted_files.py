@@ -80,6 +80,7 @@ def test_c84_what_the_next_start_runs_is_not_written(shell: Shell, folder: Path,
 DOORS = [["resume", "t", "more"], ["run", "more", "--thread", "t"], ["chat", "--thread", "t"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", [1, 3])
 def test_c84_a_changed_file_is_not_used_without_a_word(
     shell: Shell, folder: Path, serve: Any, bound: int
@@ -123,6 +124,7 @@ def test_c84_at_a_terminal_the_difference_is_shown_and_decided(
     assert len(server.requests) == 2
 
 
+@pytest.mark.slow
 def test_c84_serve_asks_about_agent_files_and_tools(shell: Shell, folder: Path, serve: Any) -> None:
     server = serve(*[BYE] * 9)
     agents = folder / "settings" / "agents"

@@ -59,6 +59,7 @@ def options(server: Server) -> list[str]:
     return ["--model", "m", "--base-url", server.url, "--tools", "shell"]
 
 
+@pytest.mark.slow
 def test_run_takes_no_answer_that_was_typed_ahead(start, serve, shell: Shell) -> None:
     server = serve(*PLAN)
     child = start("run", "x", *options(server))
@@ -77,6 +78,7 @@ def test_run_takes_no_answer_that_was_typed_ahead(start, serve, shell: Shell) ->
     assert made(shell) == "a"
 
 
+@pytest.mark.slow
 def test_resume_takes_no_answer_that_was_typed_ahead(start, serve, shell: Shell) -> None:
     server = serve(*PLAN)
     assert shell("run", "x", "--thread", "t", *options(server)).returncode == 4
@@ -111,6 +113,7 @@ def test_two_questions_at_once_are_answered_each_by_what_is_typed_after_it(
     assert made(shell) == "a"
 
 
+@pytest.mark.slow
 def test_chat_takes_no_answer_that_was_typed_ahead(start, serve, shell: Shell) -> None:
     server = serve(*PLAN)
     child = start("chat", "--thread", "t", *options(server))
@@ -139,6 +142,7 @@ def test_chat_takes_no_answer_that_was_typed_ahead(start, serve, shell: Shell) -
     assert "not this one" in str(results[-1])
 
 
+@pytest.mark.slow
 def test_chat_that_begins_at_a_question_takes_no_answer_that_was_typed_ahead(
     start, serve, shell: Shell
 ) -> None:

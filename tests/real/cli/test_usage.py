@@ -26,6 +26,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
@@ -328,6 +329,7 @@ STATES: list[tuple[Callable[[Path], object], int, str]] = [
 KINDS = ("folder", "pipe", "version", "other", "mode", "text")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "code", "told"), STATES, ids=KINDS)
 def test_every_command_says_the_same_of_a_database_that_is_none(
     db: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object], code: int, told: str

@@ -28,6 +28,8 @@ from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.display.terminal_output import WORD, count_columns
 from wakeloop.testing import ScriptedModel, calls, says
 
+pytestmark = pytest.mark.slow
+
 WIDE, FOLDER = "100000", "my folder"
 MARK, ESCAPE = "\x1e", "\x1b"
 PROGRAM = f"""

@@ -26,6 +26,7 @@ def test_the_script_says_what_to_install(missing: str, tmp_path: Path) -> None:
     assert ran.stderr == f"wakeloop: The command line needs {missing}. Run: pip install 'wakeloop[cli]'\n"
 
 
+@pytest.mark.slow
 def test_a_name_of_an_extra_says_what_to_install() -> None:
     needs = [
         ("middleware", "WakeLoopMiddleware", "langchain.agents.middleware.types", "langchain"),

@@ -48,6 +48,7 @@ def undisturbed() -> list[list[BaseMessage]]:
     return model.requests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", range(REQUESTS))
 def test_a_thread_goes_on_in_the_midst(
     after: int, tmp_path: Path, plain: dict[str, Any], undisturbed: list[list[BaseMessage]]

@@ -230,6 +230,7 @@ FIGURES: Mapping[tuple[str, str], tuple[int, int, int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hook", HOOKS)
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_job_is_the_same_whatever_became_of_the_history(

@@ -31,6 +31,7 @@ def play(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 # -- what is found ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, 20], ids=["short", "long"])
 @pytest.mark.parametrize("again", [False, True], ids=["fresh", "known"])
 def test_a_run_within_a_step_of_another(play: Any, rounds: int, again: bool) -> None:
@@ -131,6 +132,7 @@ def test_the_first_to_end_finds_one_that_began_meanwhile(play: Any) -> None:
 # -- what is no conflict ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, WINDOW, 40])
 def test_runs_one_after_another(play: Any, rounds: int) -> None:
     async def script(stage: Stage) -> None:
@@ -196,6 +198,7 @@ def test_edits_between_runs(play: Any) -> None:
     play(script)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, 20])
 def test_an_interrupt_a_resume_and_the_next_run(play: Any, rounds: int) -> None:
     async def script(stage: Stage) -> None:

@@ -20,6 +20,7 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
         yield pair
 
 
+@pytest.mark.slow
 def test_no_turn_is_lost_without_a_word_wherever_two_runs_cross(pair: Pair) -> None:
     """The first stops before each of its replies, the second before each of its own, or runs to the end."""
     crossings = list(product(range(1, REPLIES + 1), range(1, PAST + 1)))
@@ -27,6 +28,7 @@ def test_no_turn_is_lost_without_a_word_wherever_two_runs_cross(pair: Pair) -> N
     assert fates == {where: {"first": "told", "second": "told"} for where in crossings}
 
 
+@pytest.mark.slow
 def test_turns_one_after_another_are_all_kept(pair: Pair) -> None:
     """The same two processes by turns: nothing is lost and nothing raises."""
     assert [pair.crossed("t", PAST, PAST) for _ in range(5)] == [{"first": "kept", "second": "kept"}] * 5

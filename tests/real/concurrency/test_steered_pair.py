@@ -20,6 +20,8 @@ from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls
 from wakeloop.thread.steering import find_next_input, list_waiting
 
+pytestmark = pytest.mark.slow
+
 OFFSETS = 50  # of each of the two
 PERSON = """
 import sqlite3, sys, time

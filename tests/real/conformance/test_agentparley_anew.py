@@ -3,7 +3,10 @@
 from pathlib import Path
 from unittest.mock import ANY
 
+import pytest
 from stage import elsewhere
+
+pytestmark = pytest.mark.slow
 
 NAME = "agentparley"
 

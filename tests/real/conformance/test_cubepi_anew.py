@@ -3,8 +3,11 @@
 from pathlib import Path
 from unittest.mock import ANY
 
+import pytest
 from cubepi_rows import GUARD, NAME, STRICT, rows
 from stage import elsewhere
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_resumed_session_starts_with_the_list_that_was_left(tmp_path: Path) -> None:

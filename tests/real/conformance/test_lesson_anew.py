@@ -3,9 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from stage import elsewhere
 
 from wakeloop.testing import calls
+
+pytestmark = pytest.mark.slow
 
 NAME = "lesson"
 

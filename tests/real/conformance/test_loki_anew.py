@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
 from stage import elsewhere
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_repeat_is_seen_in_a_new_process(tmp_path: Path) -> None:

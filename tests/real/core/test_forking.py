@@ -9,6 +9,8 @@ from pathlib import Path
 import forking
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
 @pytest.mark.parametrize(("how", "forks"), [("held", "2"), ("theirs", "1")])

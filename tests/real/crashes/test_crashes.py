@@ -112,6 +112,7 @@ def nothing_is_lost(kills: list[dict[str, Any]]) -> None:
             assert (point, kill["asked_again"]) == (point, 1 if point in ASKED else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.rotating("saver")
 @pytest.mark.parametrize("saver", ["sqlite", "postgres"])
@@ -135,6 +136,7 @@ def test_with_sync_no_step_is_lost_and_no_finished_call_runs_again(
     assert {kill["point"] for kill in found["kills"] if kill["left"]["step"] == -1} == HALF_HEARD
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.rotating("saver")
 @pytest.mark.parametrize("saver", ["sqlite", "postgres"])
@@ -154,6 +156,7 @@ def test_with_async_just_what_is_not_stored_is_done_again(crashes: Crashes, save
     assert (stuck["finished"], stuck["asked_again"], stuck["faults"]) == (["edit-z-5"], 3, [])
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.covering("saver", "durability")
 @pytest.mark.parametrize("durability", ["sync", "async"])
@@ -188,6 +191,7 @@ def test_with_exit_a_killed_run_starts_again(crashes: Crashes, saver: str, bound
             assert step in (None, -2)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.rotating("durability")
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])

@@ -49,6 +49,7 @@ with postgres.running() as server, server.database() as url:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["at ease", "killed"])
 def test_the_server_ends_with_its_user(end: str) -> None:
     with subprocess.Popen(

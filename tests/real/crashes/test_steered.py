@@ -33,6 +33,8 @@ from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says, wire_faults
 from wakeloop.thread.steering import find_next_input, list_waiting
 
+pytestmark = pytest.mark.slow
+
 SAID = ["In mid-turn.", "At the turn's end.", "After the last request."]
 
 

@@ -51,6 +51,7 @@ def framed(html: str, theme: str) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_kept_outputs_take_the_pages_colours_and_fit_a_narrow_page(page: Any, theme: str) -> None:
     page.set_viewport_size({"width": 420, "height": 900})
@@ -79,6 +80,7 @@ def test_github_shows_the_same(page: Any) -> None:
     assert "▰▰▰▰▰▰▰▰▰▰ 4/4 closed" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_on_github_every_notebook_can_be_read(page: Any, notebook: Path) -> None:
     pytest.importorskip("nbconvert")

@@ -68,6 +68,7 @@ def opened(browser: Any, file: Path) -> Iterator[Any]:
         tab.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("width", SIZES)
 def test_it_fits_it_can_be_read_and_it_asks_for_nothing(
@@ -148,6 +149,7 @@ def test_all_of_it_is_reached_with_the_keyboard(opened: Any) -> None:
     assert (watched.focused(), watched.told) == ("q", [])
 
 
+@pytest.mark.slow
 def test_the_search_finds_marks_and_steps_through_what_matches(opened: Any) -> None:
     watched = opened()
     tab = watched.tab
@@ -183,6 +185,7 @@ def long_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_a_long_conversation_is_laid_out_where_it_is_looked_at(opened: Any, long_file: Path) -> None:
     tab = opened(file=long_file).tab
     parts = tab.locator(".talk ol")
@@ -240,6 +243,7 @@ def test_a_screen_reader_reads_the_same(opened: Any) -> None:
     assert rows.count() == tab.locator(".moments > .sign").count()
 
 
+@pytest.mark.slow
 def test_it_moves_only_for_those_who_want_it_and_prints_whole(opened: Any) -> None:
     scrolls = "getComputedStyle(document.documentElement).scrollBehavior"
     assert opened(reduced_motion="reduce").tab.evaluate(scrolls) == "auto"
@@ -261,6 +265,7 @@ def test_without_scripts_the_picture_and_the_words_are_there(opened: Any) -> Non
     assert tab.locator(".said:visible").count() == tab.locator(".said").count()
 
 
+@pytest.mark.slow
 def test_the_picture_in_the_docs_is_what_the_demo_writes(browser: Any, tmp_path: Path) -> None:
     written = audit(tmp_path)
     for theme in THEMES:

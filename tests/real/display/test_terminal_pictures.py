@@ -17,6 +17,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("play", [run, chat])
 def test_the_pictures_in_the_docs_are_what_a_terminal_shows(
     play: Callable[[Shell], Any], tmp_path: Path

@@ -48,6 +48,7 @@ FENCE = re.compile(
 )
 NOTE = re.compile(r"<!-- (?P<kind>not run:|run by|excerpt of) (?P<rest>\S[^\n]*) -->\s*\Z")
 NOT_RUN_AT_MOST = 10
+FIRST = ("README", "quickstart")  # the pages whose blocks `make test` runs, too
 MANY_COMMANDS = [ROOT / "docs" / "cli.md", ROOT / "docs" / "bench.md"]  # each in a new interpreter
 COLUMN = 82  # characters that fit next to both menus
 SHOWN = ("text", "mermaid", "toml", "json", "make", "yaml", "ini", "markdown")
@@ -182,7 +183,8 @@ def check_note(block: Block, page: Path, where: str) -> None:
         pytest.param(
             page,
             id=str(page.relative_to(ROOT)),
-            marks=[pytest.mark.large] if page in MANY_COMMANDS else [],
+            marks=[pytest.mark.large] * (page in MANY_COMMANDS)
+            + [pytest.mark.slow] * (page.stem not in FIRST),
         )
         for page in [*PAGES, *BESIDE]
     ],

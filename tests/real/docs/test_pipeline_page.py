@@ -85,6 +85,7 @@ def test_the_page_runs_as_it_is(server: Server, tmp_path: Path) -> None:
     assert server.requests[KILLED_AT]["messages"] == server.requests[KILLED_AT - 1]["messages"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [[], ["letter"], ["answer", "yes", "no"], ["fly"]], ids=" ".join)
 def test_without_its_words_the_program_says_which(tmp_path: Path, words: list[str]) -> None:
     program, *_ = BLOCKS

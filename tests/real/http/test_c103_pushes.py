@@ -70,6 +70,7 @@ NUMBERS = count()
 CLIENTS = {"openai": (openai, "required"), "anthropic": (anthropic, {"type": "any"})}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("manner", MANNERS)

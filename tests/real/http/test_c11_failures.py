@@ -70,6 +70,7 @@ def sound(bodies: Iterable[dict[str, Any]]) -> None:
     assert [breach(body, frozenset()) for body in received] == [None] * len(received)
 
 
+@pytest.mark.slow
 @BY_EVERY_DOOR
 @STREAMED_OR_NOT
 @pytest.mark.parametrize("status", sorted(set(REFUSALS) - {429}))  # a limit that states a time is waited for
@@ -132,6 +133,7 @@ async def test_c23_a_stream_without_a_finish_reason_is_no_answer(mock: Mock, doo
     sound(record["body"] for record in mock.records)
 
 
+@pytest.mark.slow
 @BY_EVERY_DOOR
 async def test_c23_streams_that_always_end_early_are_bounded(mock: Mock, door: str) -> None:
     agent = await planned(mock, streaming=True)
@@ -148,6 +150,7 @@ async def test_c23_streams_that_always_end_early_are_bounded(mock: Mock, door: s
 # -- stalls, and what the client repeats of its own accord -----------------------------------------------
 
 
+@pytest.mark.slow
 @BY_EVERY_DOOR
 @STREAMED_OR_NOT
 async def test_c11_a_stall(serve: Serve, streaming: bool, door: str) -> None:
@@ -169,6 +172,7 @@ async def test_c11_a_stall(serve: Serve, streaming: bool, door: str) -> None:
     sound(server.seen)
 
 
+@pytest.mark.slow
 @BY_EVERY_DOOR
 @STREAMED_OR_NOT
 async def test_c11_what_the_client_repeats(mock: Mock, streaming: bool, door: str) -> None:
@@ -205,6 +209,7 @@ async def test_c11_a_refusal_that_no_repeat_mends_is_not_repeated(mock: Mock, st
     await goes_on(mock, agent, "ainvoke")
 
 
+@pytest.mark.slow
 @BY_EVERY_DOOR
 async def test_c11_an_answer_that_breaks_off(serve: Serve, door: str) -> None:
     """A whole answer of which only half came."""

@@ -47,6 +47,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.covering("name", "door")
 @pytest.mark.parametrize("door", [by_invoke, by_stream])
 @pytest.mark.parametrize("name", SYSTEMS)

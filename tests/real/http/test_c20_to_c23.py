@@ -26,6 +26,7 @@ def silent() -> str:
 # -- C20 -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @BY_EVERY_DOOR
 @STREAMED_OR_NOT
 async def test_c20_a_strict_server_over_many_turns(serve: Serve, streaming: bool, door: str) -> None:
@@ -143,6 +144,7 @@ async def test_c21_null_and_empty_content(
 # -- C22 -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @BY_EVERY_DOOR
 @STREAMED_OR_NOT
 async def test_c22_malformed_arguments_never_go_back(serve: Serve, streaming: bool, door: str) -> None:

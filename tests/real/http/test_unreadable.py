@@ -80,6 +80,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
 @pytest.mark.rotating("door")
 @pytest.mark.parametrize("door", ["stream", "ainvoke"])
@@ -126,6 +127,7 @@ async def is_asked_again(agent: Any, server: Any, door: str) -> None:
     assert len(server.seen) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.rotating("door")
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
 @pytest.mark.parametrize("reply", UNFIT.values(), ids=UNFIT)
@@ -184,6 +186,7 @@ async def test_c75_arguments_that_are_an_object(
     assert len(server.seen) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
 @pytest.mark.parametrize("door", DOORS)
 async def test_c75_an_object_after_an_empty_one(serve: Serve, door: str) -> None:
@@ -261,6 +264,7 @@ BROKEN = {  # the server could not read its own model's call, and answers with a
 }
 
 
+@pytest.mark.slow
 @pytest.mark.rotating("door")
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
@@ -285,6 +289,7 @@ async def test_c37_a_call_that_the_server_cannot_read(
     assert wire_faults(server.requests) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "words"), [(400, LLAMA), (422, OLLAMA), (500, "Failed to load the model."), (503, "busy")]
 )
@@ -348,6 +353,7 @@ def test_a_page_with_a_status_is_the_clients_own_error(serve: Serve, streaming: 
 # -- calls whose arguments break off, while the server says that all is well -----------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reason", ["stop", "tool_calls"])
 @pytest.mark.parametrize("door", DOORS)
 @STREAMED_OR_NOT
@@ -391,6 +397,7 @@ async def test_c23_half_of_it_in_a_messages_stream(serve: Serve, door: str) -> N
 # -- numbers that no checkpoint takes --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
 @pytest.mark.parametrize(
     ("count", "streaming"),

@@ -121,6 +121,7 @@ CHANNELS: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parked", [False, True])
 @pytest.mark.parametrize("ledger", LEDGERS, ids=repr)
 def test_notes_that_the_graph_cannot_have_written(db: sqlite3.Connection, ledger: Any, parked: bool) -> None:
@@ -133,6 +134,7 @@ def test_notes_that_the_graph_cannot_have_written(db: sqlite3.Connection, ledger
         assert isinstance(result, DamagedError) or way in idle, (way, result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parked", [False, True])
 @pytest.mark.parametrize("channels", CHANNELS, ids=repr)
 def test_channels_of_another_shape(db: sqlite3.Connection, channels: Any, parked: bool) -> None:
@@ -185,6 +187,7 @@ def blobs() -> Iterator[tuple[str, str, bytes]]:
 BLOBS = list(blobs())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "blob"), [row[1:] for row in BLOBS], ids=[row[0] for row in BLOBS])
 def test_no_row_runs_code(db: sqlite3.Connection, kind: str, blob: bytes, tmp_path: Path) -> None:
     start_thread(db, parked=True)

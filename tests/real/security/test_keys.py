@@ -118,6 +118,7 @@ def secrets_in(text: str) -> list[str]:
     return [secret for secret in ALL if secret in text]
 
 
+@pytest.mark.slow
 @pytest.mark.loopback
 @pytest.mark.covering("door", "echo")
 @pytest.mark.parametrize("door", ["invoke", "stream", "ainvoke", "astream"])
@@ -289,6 +290,7 @@ def test_no_tracer_hears_a_key_of_the_model(
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.loopback
 @pytest.mark.parametrize(
     ("echo", "door", "streaming", "requests"),

@@ -174,6 +174,7 @@ with SqliteSaver.from_conn_string(str(root / "db")) as saver:
 """
 
 
+@pytest.mark.slow
 def test_after_a_kill_in_the_midst_of_a_command_its_approval_holds(tmp_path: Path) -> None:
     """As with any other call, a program that continues runs it again."""
 

@@ -82,6 +82,7 @@ def half(path: Path, dialect: str, which: str, *, strict: bool) -> Any:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.rotating("dialect")
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_strict_msgpack_changes_nothing_in_any_dialect(tmp_path: Path, dialect: str) -> None:

@@ -28,6 +28,7 @@ def ids(client: Any) -> dict[str, str]:
 # -- forms -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_studio_finds_forms_of_the_input_and_of_the_settings(client: Any, ids: dict[str, str]) -> None:
     schemas = client.assistants.get_schemas(ids["waiting"])
     fields = schemas["input_schema"]["properties"]
@@ -90,6 +91,7 @@ def rpc(address: str, method: str, **params: Any) -> Any:
     return reply.json()["result"]
 
 
+@pytest.mark.slow
 def test_a2a_has_a_card_answers_and_asks(url: str, client: Any, ids: dict[str, str]) -> None:
     card = httpx.get(f"{url}/.well-known/agent-card.json", params={"assistant_id": ids["main"]}).json()
     assert (card["name"], card["url"]) == ("main", f"{url}/a2a/{ids['main']}")

@@ -44,6 +44,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- steering (rule 26) --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_words_steered_in_at_rest_and_while_no_host_is_up_begin_a_run(host: ServerHost, name: str) -> None:
     host.steer(name, "Use tabs.")
     until(lambda: texts(host, name)[-2:] == ["Use tabs.", "read: Use tabs."])
@@ -67,6 +68,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{KEPT}.PAGE_SIZE", 3)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_an_event_after_a_page_of_settled_ones_is_taken(host: ServerHost, name: str) -> None:
     for number in range(5):
@@ -77,6 +79,7 @@ def test_an_event_after_a_page_of_settled_ones_is_taken(host: ServerHost, name: 
     assert list(host.store.list_waiting(name)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_more_than_a_page_waits(host: ServerHost, name: str) -> None:
     host.background.draining.set()
@@ -132,6 +135,7 @@ def other(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerHost]:
     host.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_one_answer_is_given_to_one_question(
     host: ServerHost, other: ServerHost, name: str, killed: Callable[[str], None], when: str
@@ -151,6 +155,7 @@ def test_one_answer_is_given_to_one_question(
     until(lambda: texts(other, name)[-1:] == ["read: this"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_an_input_is_taken_once(
     host: ServerHost, other: ServerHost, name: str, killed: Callable[[str], None], when: str
@@ -168,6 +173,7 @@ def test_an_input_is_taken_once(
     assert len(runs) == 1
 
 
+@pytest.mark.slow
 def test_two_hosts_that_see_one_event_run_it_once(host: ServerHost, other: ServerHost, name: str) -> None:
     host.background.draining.set()
     for number in range(4):
@@ -183,6 +189,7 @@ def test_two_hosts_that_see_one_event_run_it_once(host: ServerHost, other: Serve
 # -- errors ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_failing_model_is_the_session_s_error(host: ServerHost, name: str) -> None:
     host.send(name, {"kind": "human", "text": "fail"})
     until(lambda: host.status(name).error == "ValueError: this model fails")
@@ -191,6 +198,7 @@ def test_a_failing_model_is_the_session_s_error(host: ServerHost, name: str) -> 
     assert (host.status(name).error, host.status(name).queued) == (None, 0)
 
 
+@pytest.mark.slow
 def test_an_unknown_assistant_is_the_session_s_error(url: str, other: ServerHost, name: str) -> None:
     with ServerHost(url, {"main": "nobody"}) as wrong:
         wrong.send(name, {"kind": "human", "text": "hello"})
@@ -228,6 +236,7 @@ def test_a_server_that_fails_for_ever_is_given_up(
     assert host.status(name).error is None
 
 
+@pytest.mark.slow
 def test_an_answer_whose_run_has_failed_waits_as_a_text(
     host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +258,7 @@ def test_an_answer_whose_run_has_failed_waits_as_a_text(
     assert host.store.find_run(name, names[0]) is None  # a name of its own
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_an_error_that_cannot_be_stored_is_reported_by_the_host(
     host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
@@ -262,6 +272,7 @@ def test_an_error_that_cannot_be_stored_is_reported_by_the_host(
     assert host.status(name).error is None
 
 
+@pytest.mark.slow
 def test_a_thread_that_cannot_be_read_hides_no_other(
     host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +290,7 @@ def test_a_thread_that_cannot_be_read_hides_no_other(
     assert "the disk is full" in (rows[name].error or "")
 
 
+@pytest.mark.slow
 def test_a_damaged_item_holds_up_no_other_thread(host: ServerHost, other: ServerHost, name: str) -> None:
     good = f"{name}-good"
     host.background.draining.set()
@@ -294,6 +306,7 @@ def test_a_damaged_item_holds_up_no_other_thread(host: ServerHost, other: Server
     host.client.store.delete_item((EVENTS, server_thread_id(name)), key="bad")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "told"),
     [
@@ -354,6 +367,7 @@ def test_an_address_or_a_graph_that_is_not_there_is_a_sentence(
     host.close()
 
 
+@pytest.mark.slow
 def test_a_thread_that_goes_while_all_are_listed_hides_no_other(host: ServerHost, name: str) -> None:
     for thread in ("gone", "here"):
         host.store.ensure_thread(f"{name}-{thread}")
@@ -368,6 +382,7 @@ def test_a_thread_that_goes_while_all_are_listed_hides_no_other(host: ServerHost
 # -- what is cancelled -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_event_that_is_cancelled_under_a_run_does_not_come_back(
     host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,6 +406,7 @@ def test_an_event_that_is_cancelled_under_a_run_does_not_come_back(
     assert list(read(name)) == []
 
 
+@pytest.mark.slow
 def test_whoever_waits_for_a_cancelled_event_is_informed_whatever_dies(
     host: ServerHost, other: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -413,6 +429,7 @@ def dying(*_: Any) -> Any:
     raise Killed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True], ids=["taken", "taken since it was looked up"])
 def test_what_a_run_has_taken_is_not_cancelled(
     host: ServerHost, name: str, late: bool, monkeypatch: pytest.MonkeyPatch
@@ -432,6 +449,7 @@ def test_what_a_run_has_taken_is_not_cancelled(
 # -- who asks ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_three_that_ask_in_a_circle_know_each_other_by_name_and_are_answered(host: ServerHost) -> None:
     """The server knows threads by ids of its own."""
     ring = [f"main:circle-{one}" for one in "abc"]

@@ -142,6 +142,7 @@ def test_it_is_a_host(host: ServerHost) -> None:
     assert isinstance(host, SessionHost)
 
 
+@pytest.mark.slow
 def test_the_host_wakes_a_session_in_order_and_once(host: ServerHost, name: str) -> None:
     assert host.send(name, {"kind": "human", "id": "e1", "text": "slow"}) == "e1"
     host.send(name, {"kind": "human", "id": "e2", "text": "second"})
@@ -171,6 +172,7 @@ def test_c98_a_session_is_not_at_rest_while_an_event_is_under_way(host: ServerHo
     assert host.wait(timeout=30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["exit", "panic", "cancel"])
 def test_c94_a_tool_that_would_end_the_server_is_its_own_error(host: ServerHost, name: str, how: str) -> None:
     host.send(name, {"kind": "human", "text": how})
@@ -184,6 +186,7 @@ def test_c94_a_tool_that_would_end_the_server_is_its_own_error(host: ServerHost,
     assert texts(host, name)[-1] == "read: hello"
 
 
+@pytest.mark.slow
 def test_many_events_for_one_thread_keep_one_worker_busy(host: ServerHost, name: str) -> None:
     for number in range(12):
         host.send(name, {"kind": "human", "text": "slow" if number == 0 else f"text {number}"})
@@ -196,6 +199,7 @@ def test_many_events_for_one_thread_keep_one_worker_busy(host: ServerHost, name:
     until(lambda: host.background.at_work == {})
 
 
+@pytest.mark.slow
 def test_the_host_holds_what_is_no_answer(host: ServerHost, name: str) -> None:
     host.send(name, {"kind": "human", "text": "ask"})
     until(lambda: host.status(name).reason == "interrupted")
@@ -209,6 +213,7 @@ def test_the_host_holds_what_is_no_answer(host: ServerHost, name: str) -> None:
     assert "tick" in told[4]
 
 
+@pytest.mark.slow
 def test_an_answer_is_for_the_question_that_it_names_or_came_after(
     url: str, host: ServerHost, name: str
 ) -> None:
@@ -244,6 +249,7 @@ def test_an_answer_is_for_the_question_that_it_names_or_came_after(
         assert texts(third, name)[-4:] == ["that", "read: that", "this", "read: this"]
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_an_answer_to_whoever_asked(host: ServerHost, name: str) -> None:
     asker = f"{name}-asker"
     host.send(name, {"kind": "human", "text": "fail"})
@@ -257,6 +263,7 @@ def test_a_failed_run_is_an_answer_to_whoever_asked(host: ServerHost, name: str)
     assert "You still owe a reply" in texts(host, asker)[0]  # the parrot's last text: it says what it read
 
 
+@pytest.mark.slow
 def test_tools_and_verifiers_may_be_asynchronous(host: ServerHost, name: str) -> None:
     thread = f"waiting:{name}"
     host.send(thread, {"kind": "human", "text": "look"})
@@ -268,6 +275,7 @@ def test_tools_and_verifiers_may_be_asynchronous(host: ServerHost, name: str) ->
     assert (item["content"], item["status"], host.status(thread).error) == ("one", "completed", None)
 
 
+@pytest.mark.slow
 def test_schedules_and_what_is_refused(host: ServerHost, name: str) -> None:
     key = host.schedule(name, "0 9 * * *", "nine")
     assert host.schedule(name, "0 9 * * *", "nine") == key
@@ -310,6 +318,7 @@ def asked(host: ServerHost, name: str) -> str:
     return asker
 
 
+@pytest.mark.slow
 def test_a_server_that_was_away_in_the_middle_of_a_run_ends_nothing(
     host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,6 +330,7 @@ def test_a_server_that_was_away_in_the_middle_of_a_run_ends_nothing(
     assert (left, [t.startswith("[peer_message ") for t in texts(host, name)].count(True)) == ([], 1)
 
 
+@pytest.mark.slow
 def test_the_run_of_a_host_that_died_is_seen_to_its_end_by_the_next(
     url: str, host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def test_loading_imports_no_provider() -> None:
     code = "import sys, wakeloop.server as s; s.make_graph(); sys.exit('langchain_openai' in sys.modules)"

@@ -29,6 +29,7 @@ def requests(host: ServerHost, thread: str) -> int:
     return int(host.snapshot(thread).values["todo_session"]["spent"]["requests"])
 
 
+@pytest.mark.slow
 def test_c58_a_question_in_words_waits_for_the_person(host: ServerHost, name: str) -> None:
     say(host, name, "wonder")
     until(lambda: ended(host, name, "waiting", "human"))
@@ -39,6 +40,7 @@ def test_c58_a_question_in_words_waits_for_the_person(host: ServerHost, name: st
     assert answer_of(host.snapshot(name)) == "Deleted."
 
 
+@pytest.mark.slow
 def test_c68_a_session_whose_subagent_works_waits_for_it_and_answers(host: ServerHost, name: str) -> None:
     say(host, name, "delegate")
     until(lambda: ended(host, name, "settled"))
@@ -48,6 +50,7 @@ def test_c68_a_session_whose_subagent_works_waits_for_it_and_answers(host: Serve
     assert snapshot.values["todo_subagents"] == snapshot.values["waiting_on"] == []
 
 
+@pytest.mark.slow
 def test_on_hold_events_queue_up_until_a_person_speaks(host: ServerHost, name: str, client: Any) -> None:
     say(host, name, "hello")
     until(lambda: ended(host, name, "answered"))
@@ -66,6 +69,7 @@ def test_on_hold_events_queue_up_until_a_person_speaks(host: ServerHost, name: s
     assert "It is nine." in heard()[2]
 
 
+@pytest.mark.slow
 def test_a_limit_and_work_wake_by_the_clock_of_a_host(host: ServerHost, name: str) -> None:
     say(host, name, "limit")
     until(lambda: ended(host, name, "answered"))
@@ -76,6 +80,7 @@ def test_a_limit_and_work_wake_by_the_clock_of_a_host(host: ServerHost, name: st
     assert answer_of(host.snapshot(name)) == "Without it."
 
 
+@pytest.mark.slow
 def test_the_next_host_has_the_clock_of_one_that_is_gone(url: str, name: str) -> None:
     agents = {"main": "main"}
     with ServerHost(url, agents) as first:
@@ -85,6 +90,7 @@ def test_the_next_host_has_the_clock_of_one_that_is_gone(url: str, name: str) ->
         until(lambda: ended(second, name, "answered"))
 
 
+@pytest.mark.slow
 def test_a_thread_outlives_its_window_and_is_healed_by_the_next_event(host: ServerHost, name: str) -> None:
     say(host, name, "read")
     until(lambda: ended(host, name, "answered"))

@@ -48,6 +48,7 @@ def test_c50_a_yes_older_than_the_question_approves_nothing(host: Stage, tmp_pat
     host.done()
 
 
+@pytest.mark.slow
 def test_a_yes_left_over_from_one_question_does_not_answer_the_next(host: Stage, tmp_path: Path) -> None:
     replies = [ask("Which?"), runs("touch ran"), "It was refused.", "Yes to what?"]
     host.agent("ada", *replies, tools=[shell_tool(tmp_path)])
@@ -154,6 +155,7 @@ def test_words_answer_all_questions_of_a_reply(host: Stage) -> None:
     host.done()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "results"),
     [("hm", []), ("yes, both", []), ("ok", ["a", "b"]), ("no, not there", []), ("Sure, thanks!", ["a", "b"])],
@@ -190,6 +192,7 @@ def test_a_tool_that_asks_twice_has_two_questions(host: Stage) -> None:
     host.done()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "on"),
     [

@@ -50,6 +50,7 @@ def said(agent: Any, thread: str) -> list[tuple[str, str]]:
     return [(m.type, m.text) for m in values.get("messages", ())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_over_an_asynchronous_saver_tools_and_verifiers_may_be_asynchronous(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
@@ -97,6 +98,7 @@ async def test_session_tools_serve_an_asynchronous_agent(
     bob.assert_done()
 
 
+@pytest.mark.slow
 async def test_a_drain_stops_an_asynchronous_turn_which_goes_on_at_the_next_start(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -128,6 +130,7 @@ async def refuse(todo: Any, state: Any) -> str | None:
     raise AssertionError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parts", "sentence"),
     [

@@ -69,6 +69,7 @@ def mine() -> bool:
 # -- locks -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_c51_an_owner_whose_connection_broke_has_its_locks_back_before_others_may_take_them(
     postgres: str,
 ) -> None:
@@ -154,6 +155,7 @@ def test_a_workers_name_comes_back_when_another_lets_go(postgres: str) -> None:
         assert (here.lost, there.acquire(number)) == (set(), False)
 
 
+@pytest.mark.slow
 def test_a_worker_counts_as_dead_when_its_name_was_free_for_the_time_of_grace(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,6 +265,7 @@ def test_c51_a_run_whose_thread_was_taken_over_stops_before_its_next_superstep()
     assert snapshot.tasks[0].result is None  # what the former owner had is not written
 
 
+@pytest.mark.slow
 def test_c51_a_cut_in_a_tool_under_two_workers_doubles_nothing(postgres: str, tmp_path: Path) -> None:
     """The other worker sees that the first one's name is free, and still leaves its run alone."""
     ran, both = list[int](), threading.Event()

@@ -21,6 +21,8 @@ from wakeloop.sessions.dbos import DbosHost, SessionClient
 from wakeloop.testing import ScriptedModel, calls
 from wakeloop.tools import wait_for_work
 
+pytestmark = pytest.mark.slow
+
 WORKER = Path(__file__).parent / "limited_worker.py"
 GO: Any = {"kind": "human", "id": "go", "text": "Go."}
 

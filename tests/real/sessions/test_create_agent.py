@@ -5,12 +5,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain.agents import create_agent
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.sessions.dbos import DbosHost
 from wakeloop.testing import ScriptedModel, calls, says
+
+pytestmark = pytest.mark.slow
 
 
 def plan(status: str) -> Any:

@@ -162,6 +162,7 @@ class Panic(BaseException):
     """What a Rust extension raises."""
 
 
+@pytest.mark.slow
 def test_c81_a_model_or_a_tool_that_would_end_the_process_runs_once_and_is_reported(
     connection: sqlite3.Connection, url: str
 ) -> None:
@@ -190,6 +191,7 @@ def write(host: SessionClient, statement: str, **values: Any) -> None:
         c.execute(sa.text(statement), values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["{no json", '["go"]', '{"kind": "human", "text": "no id"}'])
 def test_an_event_that_cannot_be_read_holds_up_no_other(
     connection: sqlite3.Connection, url: str, text: str

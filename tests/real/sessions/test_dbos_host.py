@@ -67,6 +67,7 @@ def test_the_engine_speaks_where_its_process_speaks_now(
     assert second.getvalue().splitlines()[0].endswith("a fault")
 
 
+@pytest.mark.slow
 def test_events_wake_a_session_in_their_order_and_once(url: str, saver: SqliteSaver) -> None:
     model = ScriptedModel(
         [
@@ -96,6 +97,7 @@ def test_events_wake_a_session_in_their_order_and_once(url: str, saver: SqliteSa
     model.assert_done()
 
 
+@pytest.mark.slow
 def test_a_turn_that_fails_is_given_up_with_its_reason(url: str, saver: SqliteSaver) -> None:
     model = ScriptedModel([ValueError("no such thing, key sk-abcdefghijklmnop"), says("fine")])
     agent = create_todo_agent(model, checkpointer=saver)
@@ -109,6 +111,7 @@ def test_a_turn_that_fails_is_given_up_with_its_reason(url: str, saver: SqliteSa
     assert said(agent, "x")[-1] == ("ai", "fine")
 
 
+@pytest.mark.slow
 def test_a_schedule_fires_when_due_and_a_past_one_at_once_and_once(url: str, saver: SqliteSaver) -> None:
     model = ScriptedModel([says("ticked")])
     agent = create_todo_agent(model, checkpointer=saver)
@@ -140,6 +143,7 @@ def test_what_cannot_be_sent_is_refused_with_a_sentence(url: str) -> None:
         assert client.list() == []
 
 
+@pytest.mark.slow
 def test_a_drain_stops_a_turn_and_the_next_start_goes_on_with_it(url: str, saver: SqliteSaver) -> None:
     reached: list[int] = []
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from host_stage import Stage
 
 from wakeloop import wait
@@ -36,6 +37,7 @@ def test_a_session_waits_for_a_condition_and_a_kick_asks_before_any_request(host
     host.done()
 
 
+@pytest.mark.slow
 def test_a_clock_asks_at_the_end_of_its_turn(host: Stage) -> None:
     goal = Goal(None)
     host.agent("ada", "Good morning.", done_when=goal)
@@ -44,6 +46,7 @@ def test_a_clock_asks_at_the_end_of_its_turn(host: Stage) -> None:
     assert (host.ending("ada"), goal.asked) == (("dormant", "goal_met"), 1)
 
 
+@pytest.mark.slow
 def test_a_kick_on_an_unmet_goal_continues_with_the_reason(host: Stage) -> None:
     goal = Goal("2 fail", None)
     host.agent("ada", "Done.", "Now.", done_when=goal, max_wake_cycles=0)

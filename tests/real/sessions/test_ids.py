@@ -34,6 +34,7 @@ def test_c49_one_id_for_two_threads_tells_both(host: Stage) -> None:
     host.done()
 
 
+@pytest.mark.slow
 def test_c49_two_threads_with_one_id_settle_and_are_cancelled_apart(host: Stage) -> None:
     host.agent("ada", ConnectionError("dead"), "Again.").agent("bob", "Fine.")
     for thread in ("ada", "bob"):

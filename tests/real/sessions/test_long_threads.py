@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from host_stage import Stage
 from langchain_core.exceptions import ContextOverflowError
 from rig import write
@@ -9,6 +10,8 @@ from small_windows import RESULT, TOOLS, WINDOW, count_tokens
 
 from wakeloop import answer_of
 from wakeloop.testing import calls
+
+pytestmark = pytest.mark.slow
 
 LOOKS = [calls(("look", {"path": f"f{number}.md"})) for number in range(12)]
 CLOSE = calls(("todo_update", {"id": 1, "status": "done"}))

@@ -102,6 +102,7 @@ def counted(host: DbosHost) -> Iterator[list[str]]:
         yield tries
 
 
+@pytest.mark.slow
 def test_a_pool_of_cut_connections_costs_no_try(postgres: str) -> None:
     model = ScriptedModel([says("here I am")])
     with hosted(postgres, model) as host, ExitStack() as stack:
@@ -139,6 +140,7 @@ async def test_an_asynchronous_pool_of_cut_connections_costs_no_try(postgres: st
     model.assert_done()
 
 
+@pytest.mark.slow
 def test_a_timer_that_fires_while_the_database_is_away_fires_afterwards(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +165,7 @@ def test_a_timer_that_fires_while_the_database_is_away_fires_afterwards(
     model.assert_done()
 
 
+@pytest.mark.slow
 def test_what_fails_for_ever_is_given_up_with_its_words(postgres: str) -> None:
     tries: list[int] = []
 
@@ -182,6 +185,7 @@ def test_what_fails_for_ever_is_given_up_with_its_words(postgres: str) -> None:
 # -- every statement, every class of error ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_c82_c83_each_statement_meets_an_error_and_the_operation_ends_as_without_it(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -197,6 +201,7 @@ def test_c82_c83_each_statement_meets_an_error_and_the_operation_ends_as_without
             assert [case for case in try_all(world, kind, operations, rotate=True) if case.wrong] == []
 
 
+@pytest.mark.slow
 def test_c83_a_connection_that_is_cut_while_a_question_is_stored_costs_nothing(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +297,7 @@ def test_c83_a_database_that_stays_away_is_one_sentence_without_sql(
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY"])
 def test_c82_a_call_that_ended_on_a_full_disk_is_stored_later_and_not_run_again(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

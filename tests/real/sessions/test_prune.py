@@ -15,6 +15,8 @@ from wakeloop import create_todo_agent
 from wakeloop.sessions.dbos import DbosHost, SessionClient
 from wakeloop.testing import ScriptedModel, says
 
+pytestmark = pytest.mark.slow
+
 NOW = timedelta(0)
 
 

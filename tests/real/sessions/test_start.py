@@ -16,6 +16,8 @@ from wakeloop import create_todo_agent
 from wakeloop.sessions.dbos import SessionClient
 from wakeloop.testing import ScriptedModel
 
+pytestmark = pytest.mark.slow
+
 WORKER = Path(__file__).with_name("first_worker.py")
 
 
@@ -31,7 +33,6 @@ def said(worker: subprocess.Popen[str]) -> str:
     return worker.stdout.readline()
 
 
-@pytest.mark.slow
 def test_four_first_workers_at_once_all_come_up(postgres: str) -> None:
     with ExitStack() as stack:
         workers = [stack.enter_context(begun(postgres)) for _ in range(4)]

@@ -19,6 +19,8 @@ from wakeloop.sessions.dbos import DbosHost, SessionClient
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.tools import ask_user
 
+pytestmark = pytest.mark.slow
+
 AT: Any = {"configurable": {"thread_id": "main"}}
 
 

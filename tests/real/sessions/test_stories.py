@@ -196,6 +196,7 @@ def test_an_owed_reply_is_nudged_from_the_budget_and_the_last_text_is_delivered(
     host.done()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("replies", "change", "text", "reason"),
     [
@@ -246,6 +247,7 @@ def test_nothing_is_outstanding_while_it_waits_and_an_answer_has_one_id(host: St
     host.done()
 
 
+@pytest.mark.slow
 def test_a_cancelled_question_is_answered(host: Stage) -> None:
     host.agent("ada", ask("bob", "?"), "Asked.", "Heard.").agent("bob")
     host.send("ada", {"kind": "human", "text": "go"})
@@ -290,6 +292,7 @@ WRONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("call", "error"), WRONG)
 def test_a_wrong_call_gets_one_clear_error(call: Any, error: str, memory: MemoryHost) -> None:
     memory.agent("ada", call, "I see.").agent("worker").say("ada", "go")
@@ -513,6 +516,7 @@ def test_reply_subagent_and_list_are_one_message_and_one_cycle(host: Stage) -> N
     host.done()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("story", "wakes"),
     [

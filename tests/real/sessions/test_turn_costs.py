@@ -53,6 +53,7 @@ class CountingSaver(SqliteSaver):
         return super().get_tuple(config)
 
 
+@pytest.mark.slow
 def test_a_turn_asks_the_database_for_each_thing_once(url: str, saver: SqliteSaver) -> None:
     counting, statements = CountingSaver(saver.conn), list[str]()
     agent = create_todo_agent(ScriptedModel([says("one"), says("two")]), checkpointer=counting)
@@ -81,6 +82,7 @@ def test_a_turn_asks_the_database_for_each_thing_once(url: str, saver: SqliteSav
             assert counting.reads == 4
 
 
+@pytest.mark.slow
 def test_many_events_at_once_queue_one_run(url: str, saver: SqliteSaver) -> None:
     agent = create_todo_agent(ScriptedModel([says("fine")]), checkpointer=saver)
     with DbosHost(url, {"main": agent}):
@@ -101,6 +103,7 @@ def test_many_events_at_once_queue_one_run(url: str, saver: SqliteSaver) -> None
         assert [m.text for m in messages if m.type == "human"] == expected
 
 
+@pytest.mark.slow
 def test_an_event_during_a_run_queues_the_next_run_and_the_others_share_it(
     url: str, saver: SqliteSaver
 ) -> None:
