@@ -7,9 +7,9 @@ from langgraph.types import Send
 
 from wakeloop.loop.approval import runs_call
 from wakeloop.loop.ledger import Ledger, read_notes
-from wakeloop.loop.replies import find_external_calls, has_undecided_calls, is_put_together
+from wakeloop.loop.replies import add_base, find_external_calls, has_undecided_calls, is_put_together
 from wakeloop.model.tool_results import find_calls_to_send
-from wakeloop.state import Notes, NotesAndReply, RoundNotes
+from wakeloop.state import Notes, NotesAndReply, ReviewedNotes, RoundNotes
 
 
 def after_activate(state: Notes) -> Literal["something to answer", "nothing to answer"]:
@@ -47,7 +47,7 @@ def after_todos(state: RoundNotes) -> list[Send | str]:
     """Ask for approval of a verified plan, run the calls that waited for it, or continue."""
     notes = read_notes(state)
     if notes.get("held"):
-        return [*send_calls(notes["held"])]
+        return [*send_calls(add_base(notes["held"], notes))]
     undecided = "plan" not in notes and has_undecided_calls(notes, state.get("todo_decided") or ())
     word = None if undecided else after_round(notes)
     if notes.get("plan") == "judged" or word == "items to judge":
@@ -62,10 +62,11 @@ def after_tools(state: RoundNotes) -> list[str]:
     return [] if undecided else [after_round(notes)]
 
 
-def after_review(state: RoundNotes) -> list[Send | str]:
+def after_review(state: ReviewedNotes) -> list[Send | str]:
     """Run the calls that a person approved, or continue."""
-    approved = [call for call in state.get("todo_decided") or () if runs_call(call["decision"])]
-    return [Send("run_tools", call) for call in approved] or [after_round(read_notes(state))]
+    notes, decided = read_notes(state), state.get("todo_decided") or ()
+    approved = add_base([call for call in decided if runs_call(call["decision"])], notes, state.get("todos"))
+    return [Send("run_tools", call) for call in approved] or [after_round(notes)]
 
 
 def after_round(notes: Ledger) -> Literal["items to judge", "reminder due", "continue", "run ends"]:

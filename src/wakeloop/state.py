@@ -90,6 +90,12 @@ class RoundNotes(Notes):
     todo_decided: list[dict[str, Any]] | None
 
 
+class ReviewedNotes(RoundNotes):
+    """What the router after a review reads: also the list."""
+
+    todos: list[Todo]
+
+
 class NotesAndReply(Notes):
     """What the router after `call_model` reads: the notes, and the reply with its calls."""
 

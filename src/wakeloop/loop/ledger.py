@@ -170,10 +170,10 @@ class Ledger(TypedDict, total=False):
     told: Thread[list[str]]
     vocabulary: Thread[str]  # the dialect in which the model knows the list
     injected: Activation[list[str]]
-    # in `create_agent`: the list before the round's todo calls, which are applied before its tools run;
-    # supersteps of other hooks before a request, the step of the last request, and the steps from one request
-    # to the next without tools
+    # the list before the round's todo calls, where they are applied before other calls of the reply run
     base: Round[list[dict[str, Any]]]
+    # in `create_agent`: supersteps of other hooks before a request, the step of the last request, and the
+    # steps from one request to the next without tools
     hooks: Run[Annotated[list[Any], _exactly(int, int, int)]]
     formats: Run[Literal[True, "provider"]]  # the agent asks for a format: by a tool, or by the provider
     # the context window (rule 28): how far it is cleared; the last counted request, as characters, tokens,

@@ -160,6 +160,16 @@ def has_undecided_calls(notes: Ledger, calls: Sequence[Mapping[str, Any]]) -> bo
     return not decided.issuperset(together)
 
 
+def add_base(calls: Sequence[Any], notes: Ledger, todos: Sequence[Any] | None = None) -> Sequence[Any]:
+    """Give calls that waited for a person the list before the reply's todo calls.
+
+    The lists that they write are merged with those calls. `todos` is the list before the superstep of a
+    review, in which the todo calls ran unless they had a plan to wait for.
+    """
+    base = notes.get("base", todos if notes.get("todo_calls") else None)
+    return calls if base is None else [{**call, "base": list(base)} for call in calls]
+
+
 def note_refusal(notes: Ledger) -> Ledger:
     """Return the notes of a run whose model refused: nothing more is requested."""
     return {**notes, "end": "refused"}

@@ -85,7 +85,8 @@ class RunTools(TimedNode):
         if answered is not None:
             return {"messages": [answered]}
         with run_approved(call):
-            return self.reviews.note_edited_args(state, call, self.call_tool(strip_notes(call), config))
+            result = add_base(self.call_tool(strip_notes(call), config), state)
+        return self.reviews.note_edited_args(state, call, result)
 
     async def acall(self, state: dict[str, Any], config: RunnableConfig) -> Any:
         """Return the same; the tool is awaited."""
@@ -93,7 +94,7 @@ class RunTools(TimedNode):
         if answered is not None:
             return {"messages": [answered]}
         with run_approved(call):
-            result = await self.acall_tool(strip_notes(call), config)
+            result = add_base(await self.acall_tool(strip_notes(call), config), state)
         return self.reviews.note_edited_args(state, call, result)
 
     def prepare_call(self, state: dict[str, Any]) -> tuple[dict[str, Any], ToolMessage | None]:
@@ -197,6 +198,15 @@ def _build_update(call: dict[str, Any], result: Any, step: int) -> Any:
     if not _answers(call, answers):
         messages.append(tool_result(call, "Done."))
     return [*updates, {"messages": messages}] if messages else updates
+
+
+def add_base(update: Any, sent: Mapping[str, Any]) -> Any:
+    """Add the list before the reply's todo calls to the list that a tool wrote after them, to be merged."""
+    for part in _as_list(update) if "base" in sent else ():
+        written = part.update if isinstance(part, Command) else None
+        if isinstance(written, dict) and written.get("todos"):
+            written["todos"]["base"] = sent["base"]
+    return update
 
 
 def _answers(call: dict[str, Any], messages: list[BaseMessage]) -> bool:

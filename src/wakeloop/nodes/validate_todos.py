@@ -227,12 +227,13 @@ class ValidateTodos(ToolAnsweringNode):
             results += self.apply_plan_ruling(ledger, judged, results, played.others, settings)
         for event in self.verifier.make_events(outcomes, after):
             stream_event(event)
-        update: dict[str, Any] = {"messages": results}
+        update: dict[str, Any] = self.write_list(state, played, ledger, after, results)
+        update["messages"] = results
         if ledger != state.get("todo_ledger"):  # most rounds leave it alone, which saves a row
             update["todo_ledger"] = ledger
         if after.goal != before.goal:
             update["todo_goal"] = after.goal
-        return update | self.write_list(state, played, ledger, after, results)
+        return update
 
     def write_list(
         self, state: TodoState, played: PlayedRound, ledger: Ledger, after: Board, results: list[ToolMessage]
@@ -242,8 +243,11 @@ class ValidateTodos(ToolAnsweringNode):
         if not (changed or played.by_hand):
             return {}
         written: Changes = write_all(after.todos) if played.by_hand else {**changed, "own": True}
-        if "plan" not in ledger and len(played.made) > len(played.calls):
-            written["step"] = played.step  # other calls of the reply may write the list, too
+        if len(played.made) > len(played.calls):  # other calls of the reply may write the list, too
+            if "plan" in ledger:  # and they run later
+                ledger["base"] = [*played.before.todos]  # type: ignore[list-item]
+            else:
+                written["step"] = played.step
         results[-1] = with_list_stamp(results[-1], stamp_after(state["todos"], written, after.todos))
         stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
         return {"todos": written}

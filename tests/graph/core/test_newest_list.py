@@ -300,6 +300,29 @@ def test_c62_no_door_loses_a_todo_call_to_a_tool_next_to_it(door: str, asks: boo
     assert sound(model)
 
 
+@pytest.mark.parametrize("way", ["approved", "planned", "planned, middleware"])
+def test_c62_a_tool_that_waited_for_a_person_is_merged_too(way: str) -> None:
+    edit = rewrite(todo(1, "a"), todo(2, "b"), {"content": "new"})
+    both = calls(("todo_write", {"items": ["x"]}), change(1, "done"), ("edit", {"call_id": "77"}, "77"))
+    model = ScriptedModel(write("a", "b"), "Planned.", both, "Fine.")
+    plan = {} if way == "approved" else {"approve_plan": "changes"}
+    settings, saver = PRESETS["wakeloop"].model_copy(update={**QUIET, **plan}), InMemorySaver()
+    agent: Any
+    if way.endswith("middleware"):
+        layer = WakeLoopMiddleware(settings=settings)
+        agent = create_agent(model, [edit], middleware=[layer], checkpointer=saver)
+    else:
+        asks = {"edit": True} if way == "approved" else None
+        agent = create_todo_agent(model, [edit], settings=settings, interrupt_on=asks, checkpointer=saver)
+    for text in ("Tidy up.", "Go on."):
+        run(agent, text)
+        while agent.get_state(CONFIG).interrupts:
+            agent.invoke(Command(resume="yes"), CONFIG)
+    found = [(item["content"], item["status"]) for item in agent.get_state(CONFIG).values["todos"]]
+    assert found == [("a", "completed"), ("b", "pending"), ("x", "pending"), ("new", "pending")]
+    assert sound(model)
+
+
 @pytest.mark.parametrize("door", WHOLE)
 def test_c62_no_door_loses_a_tools_list_to_another_tool(door: str) -> None:
     first = rewrite(todo(1, "sweep", "completed"), todo(2, "water"), {"content": "new"})
