@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -35,7 +36,9 @@ McpError: Any = getattr(_library, "MCPError", None) or _library.McpError
 httpx: Any = import_module("httpx2" if hasattr(_library, "MCPError") else "httpx")
 # The library's errors for a session that has ended. Servers use the same codes with other messages.
 CLOSED = {(-32000, "Connection closed")}
-NOT_MCP = ("Unexpected content type", "Failed to parse JSON")  # what version 2 says of another HTTP answer
+# What version 2 says of another HTTP answer
+NOT_MCP = ("Unexpected content type", "Failed to parse JSON", "Failed to parse SSE")
+HTTP_ERROR = "Server returned an error response"
 CONNECTION_LOST = (ClosedResourceError, BrokenResourceError, ConnectionError, httpx.TransportError)
 
 for _name in ("mcp", "client"):  # without a handler, their warnings would go to the terminal
@@ -186,7 +189,8 @@ class McpConnection:
         except McpError as error:
             if read_error(error) in CLOSED or self.last_response.startswith("404"):
                 raise ToolException(await self.close_lost_session(session)) from None
-            raise ToolException(self.redact(f"{self.label}: {error.error.message}")) from None
+            why = explain_http_answer(error.error.message, self.last_response)
+            raise ToolException(self.redact(f"{self.label}: {why}")) from None
         except (ValueError, RuntimeError) as error:
             raise ToolException(self.redact(f"{self.label}: {explain_bad_answer(error)}")) from None
         finally:
@@ -273,6 +277,17 @@ def explain_bad_answer(error: ValueError | RuntimeError) -> str:
         where = ".".join(map(str, first["loc"]))
         return f"its answer could not be read: {where}: {first['msg']}".replace(": :", ":")
     return str(error).partition("\n")[0]
+
+
+def explain_http_answer(said: str, answered: str) -> str:
+    """Say what is wrong with an HTTP answer that the library could not read; other words stay as they are."""
+    if said == HTTP_ERROR and answered:
+        return f"it answered {answered}"
+    if not said.startswith(NOT_MCP):
+        return said
+    broken = re.search(r"Invalid JSON: [^\[\n]+", said)
+    why = broken[0].strip() if broken else "it is not MCP" if "\n" in said else said
+    return f"its answer could not be read: {why}"
 
 
 def explain_failure(server: McpServer, error: BaseException, answered: str) -> str:

@@ -346,6 +346,59 @@ def test_c95_an_answer_that_cannot_be_parsed_ends_its_call_at_once(held: Held, l
     assert held.tools["go"].server.session is session
 
 
+class Until(BaseHTTPRequestHandler):
+    """Speaks MCP until a tool is called, and then says something else."""
+
+    code, kind, said = 200, "application/json", b""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        server = {"capabilities": {"tools": {}}, "serverInfo": {"name": "far", "version": "1"}}
+        if asked["method"] == "initialize":
+            self.answer(asked, {**server, "protocolVersion": asked["params"]["protocolVersion"]})
+        elif asked["method"] == "tools/list":
+            self.answer(asked, {"tools": [GO]})
+        elif asked["method"] == "tools/call":
+            self.say(self.code, self.kind, self.said)
+        else:
+            self.say(202, "application/json", b"")
+
+    def answer(self, asked: dict[str, Any], result: dict[str, Any]) -> None:
+        said = json.dumps({"jsonrpc": "2.0", "id": asked.get("id"), "result": result})
+        self.say(200, "application/json", said.encode())
+
+    def say(self, code: int, kind: str, said: bytes) -> None:
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *args: object) -> None:
+        return
+
+
+@pytest.mark.skipif(not hasattr(mcp, "MCPError"), reason="version 1 has other words")
+@pytest.mark.parametrize(
+    ("code", "kind", "said", "says"),
+    [
+        (200, "application/json", b"{", "its answer could not be read: Invalid JSON: EOF while parsing"),
+        (200, "application/json", b'{"ok": true}', "its answer could not be read: it is not MCP"),
+        (200, "text/html", b"<html>", "its answer could not be read: Unexpected content type: text/html"),
+        (200, "text/event-stream", b"data: {\n\n", "its answer could not be read: Invalid JSON: EOF"),
+        (502, "text/html", b"<html>", "it answered 502 with text/html"),
+    ],
+)
+def test_c95_an_http_answer_that_cannot_be_read(
+    held: Held, code: int, kind: str, said: bytes, says: str
+) -> None:
+    handler = type("Saying", (Until,), {"code": code, "kind": kind, "said": said})
+    held.start(far={"url": f"http://127.0.0.1:{Loopback(handler).server_port}/mcp"})
+    told = held("go")
+    assert told.startswith(f"error: the MCP server 'far': {says}")
+    assert "\n" not in told
+
+
 def test_c96_a_result_is_not_held_up_by_the_schema_that_announced_it(held: Held) -> None:
     slow = {"content": [], "structuredContent": {"n": "a" * 40 + "!"}}
     held.start(bare=bare({"outputSchema": SLOW}, {"result": slow}))
