@@ -261,7 +261,6 @@ LOOPS: dict[str, tuple[dict[str, Any], set[str]]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("limit", range(5, 20))
 @pytest.mark.parametrize("habit", HABITS.values(), ids=HABITS)
 @pytest.mark.parametrize(("changed", "reasons"), LOOPS.values(), ids=LOOPS)
@@ -289,7 +288,6 @@ EVERY_WAKE = preset("wakeloop").model_copy(
 )
 
 
-@pytest.mark.slow
 def test_c27_25_wakes_take_their_steps_through_every_door(rig: Rig) -> None:
     """A round is two supersteps, a turn's end two, a wake one: whatever the door and the saver."""
     _, edit = editing()
