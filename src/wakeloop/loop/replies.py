@@ -161,12 +161,12 @@ def has_undecided_calls(notes: Ledger, calls: Sequence[Mapping[str, Any]]) -> bo
 
 
 def add_base(calls: Sequence[Any], notes: Ledger, todos: Sequence[Any] | None = None) -> Sequence[Any]:
-    """Give calls that waited for a person the list before the reply's todo calls.
+    """Give calls that waited for a person the list before the reply's other calls, which may write it, too.
 
     The lists that they write are merged with those calls. `todos` is the list before the superstep of a
-    review, in which the todo calls ran unless they had a plan to wait for.
+    review, in which the others ran unless a plan was put first.
     """
-    base = notes.get("base", todos if notes.get("todo_calls") else None)
+    base = notes.get("base", todos)
     return calls if base is None else [{**call, "base": list(base)} for call in calls]
 
 

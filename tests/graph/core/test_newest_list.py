@@ -323,6 +323,18 @@ def test_c62_a_tool_that_waited_for_a_person_is_merged_too(way: str) -> None:
     assert sound(model)
 
 
+def test_c62_a_tool_that_waited_for_a_person_is_merged_with_one_that_did_not(thread: Any) -> None:
+    edit = rewrite(todo(1, "a"), todo(2, "b"), {"content": "new"})
+    tick = rewrite(todo(1, "a", "completed"), todo(2, "b"))
+    tick.__name__ = "tick"
+    both = calls(("tick", {"call_id": "77"}, "77"), ("edit", {"call_id": "78"}, "78"))
+    agent = thread(write("a", "b"), both, ".", tools=[edit, tick], interrupt_on={"edit": True}, change=QUIET)
+    agent.run("go")
+    agent.run(Command(resume="yes"))
+    found = [(item["content"], item["status"]) for item in agent.todos]
+    assert found == [("a", "completed"), ("b", "pending"), ("new", "pending")]
+
+
 @pytest.mark.parametrize("door", WHOLE)
 def test_c62_no_door_loses_a_tools_list_to_another_tool(door: str) -> None:
     first = rewrite(todo(1, "sweep", "completed"), todo(2, "water"), {"content": "new"})
