@@ -85,7 +85,7 @@ class RunTools(TimedNode):
         if answered is not None:
             return {"messages": [answered]}
         with run_approved(call):
-            result = add_base(self.call_tool(strip_notes(call), config), state)
+            result = note_base(self.call_tool(strip_notes(call), config), state)
         return self.reviews.note_edited_args(state, call, result)
 
     async def acall(self, state: dict[str, Any], config: RunnableConfig) -> Any:
@@ -94,7 +94,7 @@ class RunTools(TimedNode):
         if answered is not None:
             return {"messages": [answered]}
         with run_approved(call):
-            result = add_base(await self.acall_tool(strip_notes(call), config), state)
+            result = note_base(await self.acall_tool(strip_notes(call), config), state)
         return self.reviews.note_edited_args(state, call, result)
 
     def prepare_call(self, state: dict[str, Any]) -> tuple[dict[str, Any], ToolMessage | None]:
@@ -200,8 +200,8 @@ def _build_update(call: dict[str, Any], result: Any, step: int) -> Any:
     return [*updates, {"messages": messages}] if messages else updates
 
 
-def add_base(update: Any, sent: Mapping[str, Any]) -> Any:
-    """Add the list before the reply's todo calls to the list that a tool wrote after them, to be merged."""
+def note_base(update: Any, sent: Mapping[str, Any]) -> Any:
+    """Note in what a tool wrote from which list it is merged with the todo calls of its reply."""
     for part in _as_list(update) if "base" in sent else ():
         written = part.update if isinstance(part, Command) else None
         if isinstance(written, dict) and written.get("todos"):
