@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from wakeloop.cli.stored_state import StoredState
 
 MOST_ITEMS = 40  # items of the list that are printed at the end
+UNFINISHED = ("running", "idle", "failed", "cancelled")  # states of a session that can be continued
 
 
 def exit_code(session: Mapping[str, Any], stopped: int | None = None) -> int:
@@ -85,7 +86,7 @@ def closing_lines(
             lines.append(Line("note", f"The answer: {APPROVAL_HELP}."))
     elif session["state"] == "waiting" and session.get("on") == "human":  # it said that it waits
         lines.append(Line("way", f"To continue: {resume_command(thread, database, 'your message')}"))
-    elif session["state"] in ("running", "idle") or session["open"] or session.get("on") in ENDED_BY_KICK:
+    elif session["state"] in UNFINISHED or session["open"] or session.get("on") in ENDED_BY_KICK:
         lines.append(Line("way", f"To continue: {resume_command(thread, database)}"))
     return lines
 

@@ -132,6 +132,14 @@ def test_a_run_that_broke_off_ends_in_no_good_line() -> None:
     assert (first.kind, first.text) == ("end", "The run has not finished; 0 open.")
 
 
+@pytest.mark.parametrize("state", ["running", "idle", "failed", "cancelled", "dormant"])
+def test_a_run_that_did_not_come_to_its_end_says_how_to_continue(state: str) -> None:
+    values = {"todo_session": {"state": state, "reason": state}, "todos": []}
+    snapshot = StateSnapshot(values, (), {}, *[None] * 3, (), ())
+    ways = [line.text for line in closing_lines(snapshot, "t", DatabaseFile.of(None), "", whole=False)]
+    assert ("To continue: wakeloop resume t" in ways) == (state != "dormant")
+
+
 def test_an_unknown_reason_is_named() -> None:
     assert format_ending({"reason": "new one", "open": 1}) == "Ended: new one; 1 open."
     assert format_ending({"reason": "{odd}", "open": 1}) == "Ended: {odd}; 1 open."
