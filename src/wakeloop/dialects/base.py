@@ -14,7 +14,6 @@ from wakeloop.dialects.schemas import tool_name, tool_schema
 from wakeloop.errors import DialectError, WakeloopError
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.computed_per_object import computed_per_object
-from wakeloop.platform.tool_boundary import passes_boundary
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import fix_surrogates, shorten, to_one_line
@@ -49,6 +48,8 @@ def _raise_dialect_errors(method: Method) -> Method:
         except (InvalidArguments, OperationRefused, WakeloopError):
             raise
         except BaseException as error:
+            from wakeloop.platform.tool_boundary import passes_boundary  # noqa: PLC0415 - it imports the graph
+
             if passes_boundary(error):
                 raise
             raise DialectError.from_error(method.__qualname__, f"{type(error).__name__}: {error}") from error
