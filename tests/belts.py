@@ -296,6 +296,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """After its last test a worker ends the fixtures of the session, whatever belt that test was in."""
+    with guarding("real" if nextitem is None else belt_of(item.path)):
+        return (yield)
+
+
 @pytest.fixture(autouse=True)
 def belt(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The belt of a test: a breach fails it, also where somebody has caught the error."""
