@@ -59,7 +59,7 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
     if isinstance(update, Mapping) and "messages" in update:
         # LangGraph commits an input before a reducer has seen it: a bad message would stay in the thread.
         _check_messages(update["messages"])
-    if isinstance(given, Command):  # what another input brings is checked where a run begins
+    if isinstance(given, Command):  # another input is checked where a run begins
         if update.get("todos") is not None:
             _check_todos(update["todos"])
         if isinstance(update.get("todo_settings"), Mapping):

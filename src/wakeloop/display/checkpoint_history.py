@@ -185,7 +185,7 @@ def _get_source(row: CheckpointTuple) -> str:
 
 
 def _get_parent(row: CheckpointTuple) -> str | None:
-    """Return the id of a row's parent, or None. Raises `DamagedError` for what is no id."""
+    """Return the id of a row's parent, or None. Raises `DamagedError` if it is not an id."""
     parent = (row.parent_config or {}).get("configurable", {}).get("checkpoint_id") or None
     if not isinstance(parent, str | None):
         raise DamagedError("its parent is not an id")

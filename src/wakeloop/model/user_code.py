@@ -21,7 +21,7 @@ def raised_as(kind: type[UserCodeError], name: str, *models: object) -> Iterator
 
     It never becomes an answer to the model: a bug in the user's code would cost paid requests and stay
     hidden. Signals of the graph pass, since the function may interrupt to ask a person, and so does what is
-    about the run. What is no `Exception`, such as SystemExit, is a bug like any other (rule 15).
+    about the run. SystemExit and its like are bugs as any `Exception` is (rule 15).
     """
     try:
         yield
