@@ -20,26 +20,16 @@ from wakeloop.display.terminal_text import strip_controls
 from wakeloop.text.characters import pluralize, quote_path, shorten
 
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish"))
-INTERPRETERS = SHELLS | {
-    "python",
-    "pypy",
-    "node",
-    "bun",
-    "deno",
-    "tsx",
-    "ruby",
-    "perl",
-    "php",
-    "lua",
-    "source",
-}
-_SHELL_WORDS = frozenset(
-    ("!", "if", "then", "else", "elif", "while", "until", "do", "{", "exec", "command", "time")
+INTERPRETERS = SHELLS.union(
+    ("python", "pypy", "node", "bun", "deno", "tsx", "ruby", "perl", "php", "lua", "source")
 )
-WRAPPERS = _SHELL_WORDS | {  # what runs the program after it
-    *("env", "timeout", "nice", "nohup", "setsid", "stdbuf", "sudo", "xargs"),
-    *("uv", "run", "poetry", "pipenv", "npx"),
-}
+WRAPPERS = frozenset(  # what runs the program after it: words of a shell, programs, starters of environments
+    (
+        *("!", "if", "then", "else", "elif", "while", "until", "do", "{", "exec", "command", "time"),
+        *("env", "timeout", "nice", "nohup", "setsid", "stdbuf", "sudo", "xargs"),
+        *("uv", "run", "poetry", "pipenv", "npx"),
+    )
+)
 VALUE_OPTIONS = frozenset(("-W", "-X", "-o", "-O", "-r", "-I", "--require", "--import", "--loader"))
 SUFFIXES = frozenset((".py", ".sh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua"))
 SEPARATORS = frozenset(";&|()")

@@ -79,7 +79,8 @@ def _read_body(method: Callable[..., Any], *args: Any, data: Any, **kwargs: Any)
     """Write arguments that arrived as an object as the string that OpenAI sends."""
     for part, key, empty in _find_arguments(data):
         arguments = part.get(key) if isinstance(part, dict) else None
-        if isinstance(arguments, str) and empty:  # whole: a piece of a stream may look like anything
+        # encoded twice, and whole: a piece of a stream may look like anything
+        if isinstance(arguments, str) and empty and arguments.lstrip().startswith('"'):
             arguments = read_wrapped_arguments(arguments)
         if isinstance(arguments, dict):
             part[key] = json.dumps(arguments, ensure_ascii=False) if arguments else empty
