@@ -147,31 +147,43 @@ class Clearing:
         call = self.calls.get(message.tool_call_id)
         return message.name or (call["name"] if call else "a tool")
 
-    def plan(self, messages: Sequence[AnyMessage], cleared: Cleared, most: int, largest: int) -> Cleared:
+    def plan(
+        self, messages: Sequence[AnyMessage], cleared: Cleared, most: int, full: int, largest: int
+    ) -> Cleared:
         """Return what to clear, so that `most` characters are left; no result is cut below `largest`.
 
-        The steps come in this order, and the first that is enough is the last.
+        The steps come in this order, and the first that is enough is the last. The rounds since the list was
+        last written are cleared only where more than `full` characters are left without that: what they did
+        may not be in the list yet.
         """
         replies = [(place, one) for place, one in enumerate(messages) if isinstance(one, AIMessage)]
         rounds = [place for place, reply in replies if reply.tool_calls]
         new: Cleared = {**cleared}
 
-        def fits(more: Cleared) -> bool:
-            return sum(map(count_characters, self.apply(messages, {**new, **more}))) <= most
+        def fits(more: Cleared, characters: int = most) -> bool:
+            return sum(map(count_characters, self.apply(messages, {**new, **more}))) <= characters
 
-        for kept in KEPT_ROUNDS:
-            if len(rounds) > kept and rounds[-kept] > find_end(messages, new.get("results")):
-                new["results"] = messages[rounds[-kept] - 1].id or ""
-            if fits({}):
+        for least in dict.fromkeys((self.count_unlisted([messages[place] for place in rounds]), 1)):
+            for kept in dict.fromkeys(max(kept, least) for kept in KEPT_ROUNDS):
+                if len(rounds) > kept and rounds[-kept] > find_end(messages, new.get("results")):
+                    new["results"] = messages[rounds[-kept] - 1].id or ""
+                if fits({}):
+                    return new
+            new |= {"cut": messages[-1].id or "", "head": max(largest, 1)}
+            if fits({}, full if least > 1 else most):
                 return new
-        new |= {"cut": messages[-1].id or "", "head": max(largest, 1)}
-        if fits({}):
-            return new
         gone = find_end(messages, new.get("rounds"))
         marks: list[Cleared] = [{"rounds": messages[at - 1].id or ""} for at, _ in replies if at > gone]
         if marks:
             new |= marks[min(bisect_left(marks, True, key=fits), len(marks) - 1)]  # noqa: FBT003
         return new
+
+    def count_unlisted(self, rounds: Sequence[Any]) -> int:
+        """Return how many rounds began with the last that wrote the list; 1 if none of the last four did."""
+        for number, reply in enumerate(reversed(rounds[-KEPT_ROUNDS[0] :]), 1):
+            if any(call["name"] in self.dialect.writes for call in reply.tool_calls):
+                return number
+        return 1
 
 
 @computed_per_object

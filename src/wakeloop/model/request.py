@@ -299,11 +299,11 @@ class Request:
         before = estimate.count_tokens(size)
         if before <= FULL * window:
             return
-        most = estimate.count_room(EMPTIED * window) - self.prompt_size
+        most, full = (estimate.count_room(part * window) - self.prompt_size for part in (EMPTIED, FULL))
         largest = round(LARGEST_RESULT * window * estimate.per_token)
         old = self.ledger.get("cleared", {})
         kept = [self.ledger.get("shown", ""), *self.ledger.get("told", ())]
-        new = self.clearing.plan(self._history(), {**old, "kept": kept}, most, largest)
+        new = self.clearing.plan(self._history(), {**old, "kept": kept}, most, full, largest)
         left = self.clearing.apply(self._history(), new)
         if self.prompt_size + sum(count_characters.of_all(left)) >= size:
             return  # all that is left is what never leaves

@@ -6,11 +6,20 @@ import pytest
 from agents import Make, Thread, done, write
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from small_windows import RESULT, TOOLS, WINDOW, SmallScriptedModel, count_tokens, weak_model
+from small_windows import (
+    RESULT,
+    TOOLS,
+    WINDOW,
+    SmallScriptedModel,
+    SmallWeakModel,
+    count_tokens,
+    job,
+    weak_model,
+)
 
 from wakeloop import preset
 from wakeloop.loop.gates import choose_exit_code
-from wakeloop.testing import ScriptedModel, calls, prompt_faults, wire_faults
+from wakeloop.testing import Knobs, ScriptedModel, calls, prompt_faults, wire_faults
 
 ASK = {"messages": [("user", "Do it all.")]}
 
@@ -81,6 +90,17 @@ def test_four_rounds_then_two_then_one(thread: Make) -> None:
         first = next(request for request in model.requests if cleared_in(request))
         kept.append(len(results_in(first)) - cleared_in(first))
     assert kept == [4, 4, 2, 1]
+
+
+@pytest.mark.parametrize("close_by", [1, 2])
+@pytest.mark.parametrize("window", [11_000, 9_000])
+def test_what_is_finished_and_still_open_is_not_done_again(thread: Make, window: int, close_by: int) -> None:
+    knobs = Knobs(forgets_cleared="cleared:", close_by=close_by)
+    model = SmallWeakModel(job(12), seed=1, knobs=knobs, limit=window)
+    made = thread(model=model, tools=TOOLS, checked=False, change={"max_context": window})
+    out = run(made)
+    assert (out["todo_session"]["completed"], len(model.requests)) == (12, 14)
+    assert cleared_in(model.requests[-1]) > 0
 
 
 def test_the_line_says_what_was_there(thread: Make) -> None:

@@ -50,8 +50,8 @@ def send(history: list[Any], cleared: Cleared) -> list[Any]:
     return list(make_legal(made, [], TEXTS))
 
 
-def plan(history: list[Any], cleared: Cleared, most: int) -> Cleared:
-    return Clearing(get_dialect("parley"), SETTINGS, {}).plan(history, cleared, most, most // 2)
+def plan(history: list[Any], cleared: Cleared, most: int, full: int = 0) -> Cleared:
+    return Clearing(get_dialect("parley"), SETTINGS, {}).plan(history, cleared, most, full, most // 2)
 
 
 def form(message: Any) -> tuple[Any, ...]:
@@ -81,6 +81,18 @@ def test_a_cleared_history_is_legal_and_keeps_what_must_stay(pieces: list[str], 
     floor = sum(map(count_characters, Clearing(get_dialect("parley"), SETTINGS, {}).apply(history, least)))
     left = sum(map(count_characters, Clearing(get_dialect("parley"), SETTINGS, {}).apply(history, cleared)))
     assert left <= max(most, floor) or "cut" in cleared  # a head is cut no shorter than its share
+
+
+def test_rounds_since_the_list_was_written_leave_last() -> None:
+    kept = []
+    for closed in (2, 3, 5):  # so many rounds ago
+        rounds = ["round"] * 9
+        rounds[-closed] = "todo"
+        history = make_history(rounds)
+        for full in (9_999, 1_000):
+            sent = send(history, plan(history, {}, 900, full))
+            kept.append(sum(message.text == "r" * 400 and message.name == "look" for message in sent))
+    assert kept == [1, 1, 2, 1, 1, 1]
 
 
 @given(st.lists(st.sampled_from(PIECES), min_size=2, max_size=40), st.data())
