@@ -47,8 +47,8 @@ endif
 	@$(BIN)/wakeloop demo '$(or $(DIR),build/demo)' --db build/demo.db
 	@echo "What it wrote: $(or $(DIR),build/demo)/wakeloop-report.md"
 
-quick: $(VENV)/with-dev ## Run the tests without SQLite, processes and network, each by one path: while you work
-	$(PYTEST) --paths one -m 'not slow' tests/pure tests/graph
+quick: $(VENV)/with-dev ## Run the tests of the rules in a minute: those without a graph, and each graph's by one path
+	$(PYTEST) --paths one -m 'not slow' tests/pure tests/graph/core tests/graph/conformance
 
 test: $(VENV)/with-dev ## Run tests of all kinds in minutes: every door and saver meets every case
 	$(PYTEST) --paths four -m 'not slow'
