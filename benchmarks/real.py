@@ -77,10 +77,10 @@ def make_call(asked: Body, replied: Body) -> Body:
     choice = replied["choices"][0]
     text = choice["message"].get("content") or ""
     start, calls = find_printed_calls(text, {tool["function"]["name"] for tool in asked.get("tools", ())})
-    if not calls or choice["message"].get("tool_calls"):
-        return replied
-    args = calls[0].args if isinstance(calls[0].args, str) else json.dumps(calls[0].args)
-    made = {"id": replied["id"], "type": "function", "function": {"name": calls[0].name, "arguments": args}}
+    if not calls or isinstance(calls[0].args, str) or choice["message"].get("tool_calls"):
+        return replied  # arguments that are no mapping were cut off, and no server makes a call of them
+    function = {"name": calls[0].name, "arguments": json.dumps(calls[0].args)}
+    made = {"id": replied["id"], "type": "function", "function": function}
     message = {"role": "assistant", "content": text[:start].rstrip(), "tool_calls": [made]}
     return {**replied, "choices": [{**choice, "message": message, "finish_reason": "tool_calls"}]}
 
