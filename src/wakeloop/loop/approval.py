@@ -1,6 +1,7 @@
 """What a person is asked to approve, and how answers are read."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, cast, get_args
@@ -247,7 +248,7 @@ def _read_words(answer: object, actions: Sequence[Any], configs: Sequence[Any]) 
         return [Decision("respond", words=said)] * len(configs)
     words = _read_meaning(answer)
     is_plan = actions[0]["name"] == PLAN_ACTION
-    if words.kind == "unclear" and is_plan and isinstance(answer, str) and not words.goes_on:
+    if words.kind == "unclear" and is_plan and _is_prose(answer) and not words.goes_on:
         words = Words("no", said.strip())
     kind: DecisionKind = "approve" if words.kind == "yes" else "reject"
     if words.kind == "unclear":
@@ -260,6 +261,11 @@ def _read_words(answer: object, actions: Sequence[Any], configs: Sequence[Any]) 
             raise OperationRefused(_list_choices(configs))
         decisions.append(Decision("respond", words=said) if responds else Decision(kind, words=words.reason))
     return decisions
+
+
+def _is_prose(answer: object) -> bool:
+    """Whether an answer is words, and not a decision with a typing error. "[1] first" is words."""
+    return isinstance(answer, str) and re.match(r"\s*(\[\s*)?\{", answer) is None
 
 
 def _read_meaning(answer: object) -> Words:

@@ -85,6 +85,25 @@ def test_a_decision_that_cannot_be_taken_is_a_sentence(allowed: Any, answer: Any
     assert str(refused.value) == sentence
 
 
+PLAN = build_approval_request("approve_plan", {"todos": []}, "Continue?", ("approve", "edit", "reject"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['{"decisions": [}', "{'decisions': [{'type': 'approve'}]}", ' [{"type": "aprove"}', '{"todos": ["a"]}'],
+)
+def test_a_decision_with_a_typing_error_does_not_reject_a_plan(answer: str) -> None:
+    choices = "answer yes, or no with your reason, or a decision of the type approve, edit, reject"
+    with pytest.raises(OperationRefused) as refused:
+        read_decision(answer, PLAN)
+    assert str(refused.value) == f"it is neither a yes nor a no; {choices}"
+
+
+@pytest.mark.parametrize("answer", ["[1] first", '["a"]', "smaller steps {please}"])
+def test_words_reject_a_plan(answer: str) -> None:
+    assert read_decision(answer, PLAN) == Decision("reject", words=answer)
+
+
 def test_what_is_put_again_is_the_same_request_with_the_sentence() -> None:
     first = asked()
     twice = repeat_request(first, "no")
