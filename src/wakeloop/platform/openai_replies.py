@@ -138,7 +138,8 @@ def _keep_chunk_reasoning(method: Callable[..., Any], chunk: Any, *args: Any, **
 
 def _keep_whole_reasoning(method: Callable[..., Any], response: Any, *args: Any, **kwargs: Any) -> Any:
     result = method(response, *args, **kwargs)
-    _keep_reasoning(result.generations[0].message, next(_find_messages(response, "message"), None))
+    if result.generations:  # a reply without choices is the client's to refuse
+        _keep_reasoning(result.generations[0].message, next(_find_messages(response, "message"), None))
     return result
 
 

@@ -15,6 +15,7 @@ from strict_server import event
 
 from wakeloop import ReplyError, answer_of, create_todo_agent, session_of
 from wakeloop.middleware import WakeLoopMiddleware
+from wakeloop.platform.openai_replies import send_reasoning_back
 from wakeloop.testing import prompt_faults, wire_faults
 
 pytestmark = pytest.mark.loopback
@@ -114,6 +115,13 @@ async def test_a_reply_that_cannot_be_read(
     assert len(server.seen) == 3 + times
     assert wire_faults(server.requests) == []
     assert prompt_faults(server.requests) == []
+
+
+def test_a_client_that_sends_thoughts_back_reads_no_choices_either(serve: Serve) -> None:
+    model = serve(WHOLE["an empty list of choices"]).model(streaming=False)
+    send_reasoning_back(model)
+    with pytest.raises(ReplyError, match=r"^The model's reply could not be read \("):
+        create_todo_agent(model).invoke(user("go"))
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
