@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -10,11 +11,21 @@ from langchain_core.messages import AnyMessage
 from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.runnables import Runnable, RunnableBinding
 
-from wakeloop.checks.models import is_local_address
+from wakeloop.checks.models import SLASH_PREFIXES, is_local_address
 from wakeloop.errors import ModelSetupError
 from wakeloop.platform.model_profile import PROVIDERS
 from wakeloop.platform.openai_replies import send_reasoning_back
 from wakeloop.text.secrets import redact_text
+from wakeloop.text.wording import nearest
+
+TYPO = 0.85  # how alike two names of providers are; `deepseek-r1:8b` is a model of a server
+PACKAGES = MappingProxyType(
+    {  # of providers whose package is not named after them, without `langchain-`
+        "azure_openai": "openai",
+        "bedrock_converse": "aws",
+        "nvidia": "nvidia-ai-endpoints",
+    }
+)
 
 
 def create_model(name: str, **options: Any) -> BaseChatModel:
@@ -28,15 +39,22 @@ def create_model(name: str, **options: Any) -> BaseChatModel:
     provider, colon, rest = name.partition(":")
     if not colon or provider == "openai":
         return create_openai_model(rest if colon else name, **options)
-    hint = ""
+    known = frozenset(SLASH_PREFIXES.values())
+    meant = None if provider in known else SLASH_PREFIXES.get(provider) or nearest(provider, known, TYPO)
+    hint = f" Did you mean {f'{meant}:{rest}'!r}?" if meant else ""
     if os.environ.get("OPENAI_BASE_URL") or provider not in PROVIDERS:  # a server's model may have a colon
-        hint = f" For a model of your own server write {f'openai:{name}'!r}."
+        hint += f" For a model of your own server write {f'openai:{name}'!r}."
     try:
         from langchain.chat_models import init_chat_model  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
+        if provider not in known:  # a made-up package's name may belong to anybody
+            raise ModelSetupError(
+                f"The model {name!r} needs langchain and a provider {provider!r}, unknown here.{hint}"
+            ) from None
+        package = PACKAGES.get(provider, provider).replace("_", "-")
         raise ModelSetupError(
             f"The model {name!r} needs langchain and its provider's package: "
-            f"pip install langchain langchain-{provider}.{hint}"
+            f"pip install langchain langchain-{package}.{hint}"
         ) from None
     try:
         return init_chat_model(name, **options)  # type: ignore[no-any-return,unused-ignore]

@@ -1,6 +1,8 @@
 """Edges that no other test comes by: wrong names, late changes, refusals in each dialect's words."""
 
 import json
+import re
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +67,41 @@ def test_a_model_by_name_gets_the_tools(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_model_by_name_needs_a_key() -> None:
     with pytest.raises(ModelSetupError, match="The model has no API key: set OPENAI_API_KEY"):
         create_todo_agent("some-model")
+
+
+OWN = "For a model of your own server write "
+OPNAI = f" Did you mean 'openai:gpt-5'? {OWN}'openai:opnai:gpt-5'."
+GOOGLE = "The model 'google:g' needs langchain and a provider 'google', unknown here."
+UNKNOWN = f"unknown here. {OWN}"
+NEEDS = "needs langchain and its provider's package: pip install langchain langchain-"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "opnai:gpt-5",
+            f"The model 'opnai:gpt-5' needs langchain and a provider 'opnai', unknown here.{OPNAI}",
+        ),
+        ("tiny:3b", f"The model 'tiny:3b' needs langchain and a provider 'tiny', {UNKNOWN}'openai:tiny:3b'."),
+        ("google:g", f"{GOOGLE} Did you mean 'google_genai:g'? {OWN}'openai:google:g'."),
+        ("google_genai:gemini-3", f"The model 'google_genai:gemini-3' {NEEDS}google-genai."),
+        ("bedrock_converse:m", f"The model 'bedrock_converse:m' {NEEDS}aws."),
+    ],
+)
+def test_no_package_is_made_up_for_a_provider(
+    monkeypatch: pytest.MonkeyPatch, name: str, sentence: str
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
+    with pytest.raises(ModelSetupError) as raised:
+        create_todo_agent(name)
+    assert str(raised.value) == sentence
+
+
+def test_a_provider_that_langchain_does_not_have_is_corrected() -> None:
+    with pytest.raises(ModelSetupError, match=re.escape(OPNAI)):
+        create_todo_agent("opnai:gpt-5")
 
 
 def test_lokis_verifier_refuses_in_json(thread: Make) -> None:
