@@ -274,11 +274,19 @@ def translate_word(name: str) -> str | None:
     return plain if plain in LoopSettings.model_fields else _OTHER_WORDS.get(plain)
 
 
+def advise_api_key(name: str) -> str | None:
+    """Say where an API key belongs if this is the name of one; None for other names."""
+    if not name.lower().endswith("api_key"):
+        return None
+    return "API keys come from the environment, such as OPENAI_API_KEY."
+
+
 def check_setting_name(key: str) -> None:
     """Refuse an unknown setting and suggest the right one."""
     if key in LoopSettings.model_fields:
         return
-    hint = _NOT_SETTINGS.get(key) or suggest(key, LoopSettings.model_fields, translate_word(key))
+    hint = _NOT_SETTINGS.get(key) or advise_api_key(key)
+    hint = hint or suggest(key, LoopSettings.model_fields, translate_word(key))
     raise SettingsError(f"Unknown setting {key!r}. {hint}")
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 from typing_extensions import TypedDict
 
 from wakeloop.cli.failures import usage_error
-from wakeloop.config import TOOLS
+from wakeloop.config import TOOLS, is_http_url
 from wakeloop.text.secret_formats import SECRET_NAME
 from wakeloop.text.secrets import redact_text
 from wakeloop.text.time_spans import read_span
@@ -118,15 +118,6 @@ def strip_credentials(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=kept))
 
 
-def is_http_url(text: str) -> bool:
-    """Whether a string is a valid HTTP or HTTPS URL."""
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # of a bad port, or of bad brackets around an IPv6 address
-        return False
-
-
 def strip_base_url(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values with the credentials in `base_url` removed, so that they can be stored."""
     url = values.get("base_url")
@@ -162,8 +153,8 @@ def parse_tools(text: str) -> tuple[str, ...]:
     for name in names:
         if name not in TOOLS and not OWN_TOOLS.fullmatch(name):
             raise usage_error(
-                f"Unknown tools {name!r}. "
-                f"--tools takes {', '.join(TOOLS)}, MODULE:NAME for your own, or none."
+                f"Unknown tools {name!r}. --tools takes {', '.join(TOOLS)} and MODULE:NAME for your own, "
+                "with commas between, or none."
             )
     return names
 

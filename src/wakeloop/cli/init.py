@@ -9,8 +9,9 @@ from shlex import quote
 from wakeloop.cli.discovery import ModelSources, discover_models
 from wakeloop.cli.failures import FAILED, SETTLED, CommandError
 from wakeloop.cli.terminal_input import read_line
-from wakeloop.config.levels import config_folder
+from wakeloop.config.levels import config_folder, read_global_levels
 from wakeloop.display.terminal_output import write_text
+from wakeloop.errors import SettingsError
 from wakeloop.text.characters import quote_path
 
 DEFAULT_MODELS = {"openai:": "gpt-5-mini"}  # suggested for a provider
@@ -41,6 +42,11 @@ def run_init() -> int:
 def suggest_next_steps(sources: ModelSources, file: Path, *, person: bool) -> Iterator[str]:
     """Yield the commands to type next; a `person` at a terminal has just tried to create the file."""
     how = "" if person else "; run wakeloop init at a terminal to create it"
+    try:
+        read_global_levels(file.parent)
+    except SettingsError as error:  # no run would start
+        yield from (f"config: {error}", "To start: correct that, and try again.")
+        return
     yield f"config: {quote_path(file)}" + ("" if file.exists() else f" (not found{how})")
     if sources.choices:
         _, values = sources.choices[0]

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from wakeloop.cli.agent_spec import is_http_url
 from wakeloop.cli.failures import usage_error
+from wakeloop.config import is_http_url
 from wakeloop.text.characters import quote_path
 from wakeloop.text.wording import suggest
 

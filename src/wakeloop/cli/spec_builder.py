@@ -8,12 +8,12 @@ from typing import Any
 
 from wakeloop.cli.agent_spec import (
     AgentSpec,
-    is_http_url,
     is_openai,
     resolve_folder,
     strip_credentials,
 )
 from wakeloop.cli.failures import usage_error
+from wakeloop.config import is_http_url
 from wakeloop.config.levels import (
     Level,
     ResolvedConfig,

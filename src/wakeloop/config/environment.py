@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wakeloop.errors import SettingsError as WrongSetting
-from wakeloop.settings import ALIASES, LoopSettings, translate_word
+from wakeloop.settings import ALIASES, LoopSettings, advise_api_key, translate_word
 from wakeloop.text.wording import nearest, suggest
 
 PREFIX = "WAKELOOP_"
@@ -54,6 +54,7 @@ def _find_variables(known: Sequence[str]) -> bool:
             word = translate_word(name)
             near = word.upper() if word else nearest(name, known)
             meant = PREFIX + near if near else None
-            raise WrongSetting(f"Unknown variable {variable}. {suggest(name, known, meant)}")
+            hint = advise_api_key(name) or suggest(name, known, meant)
+            raise WrongSetting(f"Unknown variable {variable}. {hint}")
         found = found or name not in OTHER_VARIABLES
     return found

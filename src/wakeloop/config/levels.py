@@ -10,14 +10,21 @@ from typing import Any, NamedTuple
 
 from platformdirs import user_config_path
 
-from wakeloop.config import TOOLS
+from wakeloop.config import TOOLS, is_http_url
 from wakeloop.config.environment import PREFIX, read_environment
 from wakeloop.config.files import Document, read_markdown, read_yaml
 from wakeloop.config.loki_keys import MODEL_OPTIONS, NON_SETTING_ALIASES, explain_loki_key
 from wakeloop.errors import SettingsError
 from wakeloop.loop.overrides import FIXED_SETTINGS
 from wakeloop.presets import preset
-from wakeloop.settings import ALIASES, AgentFileSettings, LoopSettings, resolve_aliases, translate_word
+from wakeloop.settings import (
+    ALIASES,
+    AgentFileSettings,
+    LoopSettings,
+    advise_api_key,
+    resolve_aliases,
+    translate_word,
+)
 from wakeloop.text.characters import quote_path
 from wakeloop.text.secret_formats import SECRET_NAME
 from wakeloop.text.wording import suggest
@@ -241,15 +248,18 @@ def _check_value(document: Document, given: str, value: Any, allowed: Sequence[s
         return {"model_options": _check_non_setting(document, given, "model_options", options)}
     if key not in LoopSettings.model_fields:
         known = (*LoopSettings.model_fields, *ALIASES, *allowed)
-        why = (
-            explain_loki_key(given)
-            or f"unknown setting {given!r}. {suggest(given, known, translate_word(given))}"
-        )
-        raise document.error(given, why)
+        raise document.error(given, explain_loki_key(given) or _explain_unknown(given, known))
     try:
         return normalize_settings({key: value})
     except SettingsError as error:
         raise document.error(given, str(error)) from None
+
+
+def _explain_unknown(key: str, known: Sequence[str]) -> str:
+    hint = advise_api_key(key) or suggest(key, known, translate_word(key))
+    if key == "settings":  # which an agent file has
+        hint = "Write its keys at the top of the file."
+    return f"unknown setting {key!r}. {hint}"
 
 
 def normalize_settings(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -275,6 +285,8 @@ def _check_non_setting(document: Document, given: str, key: str, value: Any) -> 
         return _check_model_options(document, given, value)
     if not isinstance(value, str):
         raise document.error(given, f"{key} must be a string, got {value!r}.")
+    if key == "base_url" and value and not is_http_url(value):
+        raise document.error(given, f"{key} must be an address such as http://HOST:PORT/v1, got {value!r}.")
     if key == "mcp":
         path = document.path.parent / Path(value).expanduser()  # relative to the file that names it
         return "" if value in ("", "none") else str(path.resolve())

@@ -198,6 +198,15 @@ def test_roles_and_agents_are_found_by_name_and_only_in_their_folder(folder: Pat
         read_agent(folder, "../roles/a")
 
 
+def test_an_api_key_has_a_variable_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAKELOOP_API_KEY", "x")
+    sentence = (
+        "Unknown variable WAKELOOP_API_KEY. API keys come from the environment, such as OPENAI_API_KEY."
+    )
+    with pytest.raises(SettingsError, match=f"^{sentence}$"):
+        read_global_levels(folder)
+
+
 def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert config_folder() == folder
     monkeypatch.setenv("WAKELOOP_AUTO_CONTINUE", "false")

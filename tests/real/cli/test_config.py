@@ -145,6 +145,22 @@ def test_options_beside_an_agent_are_refused(folder: Path, given: list[str], say
     ("text", "args", "says"),
     [
         ("\nnag_aftre: 1\n", [], "config.yaml, line 2: unknown setting 'nag_aftre'"),
+        (
+            "\nbase_url: 127.0.0.1:8000",
+            [],
+            "line 2: base_url must be an address such as http://HOST:PORT/v1, got '127.0.0.1:8000'.",
+        ),
+        (
+            "api_key: x",
+            [],
+            "unknown setting 'api_key'. API keys come from the environment, such as OPENAI_API_KEY.",
+        ),
+        ("max_token: 5", [], "unknown setting 'max_token'. Did you mean 'max_tokens'?"),
+        (
+            "settings: {nag_after: 1}",
+            [],
+            "unknown setting 'settings'. Write its keys at the top of the file.",
+        ),
         ("", ["--role", "nobody"], "Unknown role 'nobody' in"),
         ("", ["--agent", "nobody"], "Unknown agent 'nobody' in"),
     ],

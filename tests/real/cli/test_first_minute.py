@@ -71,6 +71,17 @@ def test_alone_it_says_what_is_there_and_how_to_go_on(here: Path) -> None:
     assert not here.exists()
 
 
+def test_a_wrong_file_is_corrected_first(here: Path) -> None:
+    here.parent.mkdir()
+    here.write_text("model openai:m\n")
+    code, out, err = wakeloop("init")
+    assert (code, err) == (0, "")
+    assert out.endswith(
+        f"config: {here}, line 1: expected a mapping of keys to values.\n"
+        "To start: correct that, and try again.\n"
+    )
+
+
 def test_an_address_where_nothing_answers_is_named_first(
     here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any
 ) -> None:

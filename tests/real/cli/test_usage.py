@@ -42,6 +42,11 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", "x", "--model", "m", "--set", "max_wake_cycles"], 2, "--set expects key=value"),
         (["run", "x", "--model", "m", "--preset", "nope"], 2, "Unknown preset 'nope'"),
         (["run", "x", "--model", "m", "--tools", "web"], 2, "Unknown tools 'web'. --tools takes"),
+        (
+            ["run", "x", "--model", "m", "--tools", "files shell"],
+            2,
+            "takes files, shell and MODULE:NAME for your own, with commas between, or none.",
+        ),
         (["run", "x", "--model", "m", "--root", "nowhere"], 2, "is not a folder"),
         (
             ["run", "x", "--model", "m", "--system", "nothing.txt"],
@@ -97,6 +102,10 @@ def test_wrong_usage_is_one_sentence(db: Path, args: list[str], code: int, says:
     [
         (["Tidy up"], "To run a request: python -m wakeloop run 'Tidy up'"),
         (["run", "Tidy", "up"], "Got unexpected extra argument(s) (up). Put text with spaces in quotes."),
+        (["threads", "nope"], "Error: Got unexpected extra argument(s) (nope)."),
+        (["init", "gpt-5"], "Error: Got unexpected extra argument(s) (gpt-5)."),
+        (["show", "a", "b"], "Error: Got unexpected extra argument(s) (b)."),
+        (["resume", "a", "b", "c"], "Got unexpected extra argument(s) (c). Put text with spaces in quotes."),
         (["chat", "hello"], "extra argument(s) (hello). Type messages at its prompt, or use wakeloop run."),
         (["run", "x", "--max-wakes", "3"], "No such option: --max-wakes. Use --set max_wake_cycles=N."),
         (["run", "x", "--max-steps", "3"], "No such option: --max-steps. Use --max-requests N."),

@@ -14,6 +14,7 @@ from wakeloop.display.terminal_output import INDENT, find_width, wrap_text, writ
 MAX_COLUMNS = 78  # longer lines are hard to read
 UNBROKEN = 10_000  # columns, wide enough that click breaks no line
 TERM = re.compile(r"(  \S.*?) {2,}(\S.*)")  # an option or a command, and its help
+TEXTS = ("REQUEST", "MESSAGE", "TEXT", "TEXT|ID")  # arguments that are text
 NO_TEXT = {  # commands that take no text, and where it belongs
     "chat": "Type messages at its prompt, or use wakeloop run.",
     "config": "It only shows the settings; wakeloop init writes them.",
@@ -93,7 +94,10 @@ def print_usage_error(error: Any) -> None:
     error.show(message)
     text = message.getvalue().rstrip("\n").replace("Value error, ", "")  # pydantic's prefix
     if "unexpected extra argument" in text:
-        text += f". {NO_TEXT.get(error.ctx.info_name, 'Put text with spaces in quotes.')}"
+        hint = NO_TEXT.get(error.ctx.info_name, "")
+        if any(parameter.metavar in TEXTS for parameter in error.ctx.command.params):
+            hint = "Put text with spaces in quotes."
+        text += f". {hint}".rstrip()
     if "Missing argument 'THREAD" in text:
         lists = "ps" if error.ctx.info_name == "send" else "threads"
         text += f" List them with wakeloop {lists}."
