@@ -79,6 +79,7 @@ def build_todo_graph(
     argument_values.check_callable("verify", verify, "todo", "state")
     argument_values.check_callable("done_when", done_when, "state")
     argument_values.check_callable("pre_model_hook", pre_model_hook, "state")
+    argument_values.check_name(name)
     schemas = _build_schemas(
         state_schema or TodoState, context_schema or build_context_form(base), dialect.tool_names
     )

@@ -122,7 +122,12 @@ class GoalError(UserCodeError):
 
 
 class HookError(UserCodeError):
-    """`pre_model_hook` raised an exception."""
+    """`pre_model_hook` raised an exception, or is async in a synchronous run."""
+
+    def __init__(
+        self, sentence: str = "This agent's pre_model_hook is asynchronous. Run it with ainvoke or astream."
+    ) -> None:
+        super().__init__(sentence)
 
 
 class DialectError(UserCodeError):

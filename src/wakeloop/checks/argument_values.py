@@ -10,6 +10,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as make_tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from pydantic import BaseModel
 
@@ -153,6 +154,21 @@ def read_verdict(given: object) -> str | None:
         f"`verify` must return None to accept the item or a string that says why not, "
         f"got {shorten(repr(given))}."
     )
+
+
+def check_name(name: object) -> None:
+    """Refuse a name that replies could not carry. Raises `ArgumentError`."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"`name` must be a string, got {shorten(repr(name))}.")
+
+
+def check_graph(graph: object) -> None:
+    """Refuse anything but a compiled graph. Raises `ArgumentError`."""
+    if not isinstance(graph, CompiledStateGraph):
+        raise ArgumentError(
+            "The first argument must be a compiled graph, such as an agent of create_todo_agent, "
+            f"got {type(graph).__name__}."
+        )
 
 
 def check_store(store: object) -> None:

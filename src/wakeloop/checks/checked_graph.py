@@ -13,6 +13,7 @@ from langgraph.types import Command
 
 from wakeloop.checks.pending_questions import refuse_dropping, refuse_lost_answer
 from wakeloop.checks.run_inputs import (
+    check_context,
     check_fork,
     check_run,
     check_serializable,
@@ -131,6 +132,8 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def _check_run(self, given: Any, config: Any, more: dict[str, Any]) -> None:
         saver = self.checkpointer if isinstance(self.checkpointer, BaseCheckpointSaver) else None
         check_run(given, config, self.builder.input_schema.__annotations__, keeps=self._keeps_threads())
+        if not is_nested_run(config):
+            check_context(more.get("context"), getattr(self.builder.context_schema, "__annotations__", ()))
         if saver is not None and given is not None:
             write, stored = saver.serde.dumps_typed, stored_channels(self.channels)
             at_exit = more.get("durability") == "exit" or more.get("checkpoint_during") is False

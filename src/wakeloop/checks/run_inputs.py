@@ -76,11 +76,30 @@ def _check_keys(given: Mapping[Any, Any], channels: Collection[str]) -> None:
         meant = nearest(key.lower(), channels, KEY_CUTOFF)
         if meant is None and not has_known and KEY_HINTS.get(key) in channels:
             meant = KEY_HINTS[key]
-        if meant is not None:
+        if meant is None:
+            _refuse_setting(key, "input key")
+        else:
             raise InputError(f"Unknown input key {key!r}. Did you mean {meant!r}? Example: {EXAMPLE_CALL}.")
     if given and not has_known:
         names = ", ".join(map(repr, list(given)[:5]))
         raise InputError(f"The agent knows none of the input keys {names}. Available: {', '.join(channels)}.")
+
+
+def check_context(given: object, keys: Collection[str]) -> None:
+    """Refuse a setting in a run's context that would silently have no effect. Raises `InputError`."""
+    if not isinstance(given, Mapping) or "todo_settings" not in keys:
+        return
+    for key in given:
+        if key not in keys and isinstance(key, str):
+            if nearest(key.lower(), ["todo_settings"], KEY_CUTOFF):
+                raise InputError(f"Unknown context key {key!r}. Did you mean 'todo_settings'?")
+            _refuse_setting(key, "context key")
+
+
+def _refuse_setting(key: str, what: str) -> None:
+    if key in LoopSettings.model_fields:
+        right = f"{{'todo_settings': {{{key!r}: …}}}}"
+        raise InputError(f"Unknown {what} {key!r}. It is a setting: {right}.")
 
 
 def is_nested_run(config: object) -> bool:

@@ -5,8 +5,8 @@ from wakeloop.dialects.checklist import Checklist
 from wakeloop.dialects.loki import Loki
 from wakeloop.dialects.parley import Parley
 from wakeloop.dialects.write_todos import WriteTodos
-from wakeloop.errors import SettingsError
-from wakeloop.text.wording import suggest
+from wakeloop.errors import ArgumentError, SettingsError
+from wakeloop.text.wording import describe_type, suggest
 
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect for dialect in (Parley(), Loki(), Checklist(), WriteTodos())
@@ -20,6 +20,8 @@ def register_dialect(dialect: Dialect) -> None:
         >>> from wakeloop.dialects.parley import Parley
         >>> register_dialect(Parley())
     """
+    if not isinstance(dialect, Dialect):
+        raise ArgumentError(f"`dialect` must be an instance of Dialect, got {describe_type(dialect)}.")
     DIALECTS[dialect.name] = dialect
 
 

@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from wakeloop.checks.argument_values import check_graph
 from wakeloop.display.timeline import SubagentSpan
 from wakeloop.errors import ArgumentError, DamagedError
 from wakeloop.thread.edits import Graph
@@ -57,6 +58,7 @@ def read_history(graph: Graph, config: RunnableConfig) -> ThreadHistory:
         ArgumentError: The graph keeps no threads, or the config does not name an existing one.
         DamagedError: None of the rows can be read.
     """
+    check_graph(graph)
     saver, configurable = graph.checkpointer, config.get("configurable") or {}
     if not isinstance(saver, BaseCheckpointSaver):
         raise ArgumentError("This graph keeps no threads. Pass one that was compiled with a checkpointer.")

@@ -10,6 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from typing_extensions import TypedDict
 
 from wakeloop.agent import create_todo_agent
+from wakeloop.checks.argument_values import resolve_settings
 from wakeloop.display.events import is_wakeloop_event
 from wakeloop.display.terminal_output import format_columns
 from wakeloop.display.terminal_text import clean_line
@@ -166,10 +167,10 @@ def compare(
         chosen.update(presets)
     else:
         for one in presets:
-            chosen[_name_preset(one)] = one
+            chosen[_name_preset(one if isinstance(one, str) else resolve_settings(one))] = one
     named: dict[str, LoopSettings] = {}
     for name, one in chosen.items():  # all of them before the first run, so that a typo costs nothing
-        named[name] = preset(one) if isinstance(one, str) else one
+        named[name] = preset(one) if isinstance(one, str) else resolve_settings(one)
     title, given = "", {"messages": [("user", task)]}
     if isinstance(task, str):
         title = task

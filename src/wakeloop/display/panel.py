@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from wakeloop.checks.argument_values import check_graph
 from wakeloop.display import formatting
 from wakeloop.display.events import is_wakeloop_event
 from wakeloop.display.plain_view import PlainView
@@ -70,6 +71,7 @@ class TodoPanel:
         title: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        check_graph(graph)
         self.graph, self.config, self.title, self.clock = graph, config, title, clock
         self.screen = Screen(title=title, todo_tools=_find_todo_tools(graph))
         self.lines: deque[Line] = deque(maxlen=MAX_LINES)

@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Any
 
 from langchain_core.messages import AIMessage, SystemMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import HookError
@@ -80,6 +80,8 @@ class CallModel(RedactingNode):
         if (read := exchange.plan_read()) is not None:
             exchange.entries = read_store(read)
         if self.hook is not None:
+            if isinstance(self.hook, RunnableLambda) and not hasattr(self.hook, "func"):
+                raise HookError  # it has only a coroutine
             seen, listening = exchange.request.hook_state(), record_usage(config, exchange.hook_usage)
             with raised_as(HookError, "pre_model_hook", *self.models):
                 given = self.hook.invoke(seen, listening)

@@ -9,8 +9,9 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
+from wakeloop.checks.argument_values import check_graph
 from wakeloop.checks.run_inputs import require_thread
-from wakeloop.errors import ArgumentError, EditError
+from wakeloop.errors import EditError
 from wakeloop.loop.ledger import read_notes
 from wakeloop.platform.channel_overwrite import overwrite_value
 from wakeloop.thread.thread_status import LAST_NODE, find_last_node, is_unfinished
@@ -35,11 +36,7 @@ class EditTarget:
     @classmethod
     def find(cls, graph: Graph, config: RunnableConfig) -> Self:
         """Find the target. Raises `ArgumentError` or `EditError` if this graph's list cannot be edited."""
-        if not isinstance(graph, CompiledStateGraph):
-            raise ArgumentError(
-                "The first argument must be a compiled graph, such as an agent of create_todo_agent, "
-                f"got {type(graph).__name__}."
-            )
+        check_graph(graph)
         namespace = str(require_thread(config).get("checkpoint_ns") or "")
         if graph.checkpointer is True:
             raise EditError(

@@ -9,9 +9,18 @@ from typing import Annotated
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
+from wakeloop.errors import ArgumentError
 from wakeloop.text.characters import is_visible, pluralize
 from wakeloop.text.descriptions import describe
-from wakeloop.tools.folder import ConfinedFolder, TooBigError, explain_os_errors, quote_path
+from wakeloop.text.wording import describe_type
+from wakeloop.tools.folder import (
+    ConfinedFolder,
+    TooBigError,
+    check_number,
+    explain_os_errors,
+    quote_path,
+    resolve_root,
+)
 
 FilePath = Annotated[str, "Path of a file, relative to the root folder."]
 FolderPath = Annotated[str, "Path of a folder, relative to the root folder."]
@@ -48,6 +57,10 @@ class FileLimits:
     hits: int = 100
     scanned: int = 20_000
 
+    def __post_init__(self) -> None:
+        for name, given in vars(self).items():
+            check_number(name, given)
+
 
 def file_tools(
     root: str | Path,
@@ -78,7 +91,13 @@ def file_tools(
         ['list_files', 'read_file', 'write_file', 'search_files']
     """
     bounds = limits or FileLimits()
-    tools = FileTools(ConfinedFolder(Path(root), frozenset(hidden), bounds.scanned, protected), bounds)
+    if not isinstance(bounds, FileLimits):
+        raise ArgumentError(f"`limits` must be FileLimits(…), got {describe_type(limits)}.")
+    if isinstance(hidden, str):  # its characters would be names
+        raise ArgumentError(f"`hidden` must be names of files, as in [{hidden!r}], got {hidden!r}.")
+    tools = FileTools(
+        ConfinedFolder(resolve_root(root), frozenset(hidden), bounds.scanned, protected), bounds
+    )
     methods = (tools.list_files, tools.read_file, tools.write_file, tools.search_files)
     return [StructuredTool.from_function(method) for method in methods]
 

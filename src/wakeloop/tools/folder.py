@@ -13,7 +13,8 @@ from pathlib import Path
 from langchain_core.tools import ToolException
 
 from wakeloop.errors import ArgumentError
-from wakeloop.text.characters import is_visible
+from wakeloop.text.characters import is_visible, shorten
+from wakeloop.text.wording import describe_type
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
 SKIPPED = VERSION_CONTROL | frozenset(
@@ -67,11 +68,20 @@ def _describe_os_error(path: str, error: OSError) -> str:
 
 
 def resolve_root(root: str | Path) -> Path:
-    """Return the resolved folder that tools work in. Raises `ArgumentError` if it is a file."""
+    """Return the resolved folder that tools work in. Raises `ArgumentError` if it is no path, or a file."""
+    if not isinstance(root, str | os.PathLike):
+        raise ArgumentError(f"`root` must be a folder's path, got {describe_type(root)}.")
     real = Path(root).resolve()
     if real.is_file():
         raise ArgumentError(f"`root` must be a folder, got the file {str(root)!r}.")
     return real
+
+
+def check_number(name: str, given: object, *, whole: bool = True) -> None:
+    """Refuse a limit that is not a number from 0. Raises `ArgumentError`."""
+    kinds = int if whole else (int, float)
+    if not isinstance(given, kinds) or isinstance(given, bool) or not given >= 0:
+        raise ArgumentError(f"`{name}` must be a number from 0, got {shorten(repr(given))}.")
 
 
 @dataclass(frozen=True)

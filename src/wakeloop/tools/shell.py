@@ -15,7 +15,7 @@ from wakeloop.text.secrets import is_secret_variable
 from wakeloop.thread.interrupts import ask_before_effect
 from wakeloop.tools import bounded_process
 from wakeloop.tools.bounded_process import BoundedOutput
-from wakeloop.tools.folder import resolve_root
+from wakeloop.tools.folder import check_number, resolve_root
 
 REVIEW = Review(("approve", "reject"), "Run this command?")
 
@@ -58,6 +58,8 @@ def shell_tool(
         >>> shell_tool(".", timeout=10).name
         'run_shell'
     """
+    check_number("timeout", timeout, whole=False)
+    check_number("limit", limit)
     shell = Shell(resolve_root(root), ask, timeout, limit, stop or Event())
     metadata = REVIEW.to_metadata() if ask else None
     return StructuredTool.from_function(shell.run_shell, metadata=metadata)

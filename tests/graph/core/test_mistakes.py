@@ -16,11 +16,24 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, Overwrite
 from shared_tools import City
 
-from wakeloop import InputError, LoopSettings, WakeloopError, build_todo_graph, preset, session_of
+from wakeloop import (
+    InputError,
+    LoopSettings,
+    WakeloopError,
+    build_todo_graph,
+    preset,
+    register_dialect,
+    session_of,
+)
+from wakeloop.display import TodoPanel, compare
+from wakeloop.display.report import thread_report
 from wakeloop.testing import ScriptedModel, calls
+from wakeloop.tools import FileLimits, file_tools, shell_tool
 
 PRESET: Any = preset
 SETTINGS: Any = LoopSettings
+WRONG: Any = "agent"
+GRAPH = "The first argument must be a compiled graph, such as an agent of create_todo_agent, got "
 EXAMPLE = "Example: agent.invoke({'messages': [('user', 'TEXT')]}, {'configurable': {'thread_id': 'NAME'}})."
 
 
@@ -40,6 +53,10 @@ def todo_write(text: str) -> str:
 def answer(text: str) -> str:
     """Answer."""
     return text
+
+
+async def shrink(state: Any) -> dict[str, Any]:
+    return {}
 
 
 def build(**more: Any) -> Callable[[], Any]:
@@ -202,6 +219,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         settings(prices={"input": 1}),
         f"Setting 'prices.input' must be a mapping, got 1. Example of prices: {PRICES}.",
     ),
+    (settings(api_key="x"), "'api_key'. API keys come from the environment, such as OPENAI_API_KEY."),
     (settings(max_requests=3.5), "Setting 'max_requests' must be a valid integer, got 3.5."),
     (
         settings(prices={"openai:gpt-5": {"input": 1, "output": 2}}),
@@ -214,10 +232,42 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: PRESET("loki", nag_after=1),
         "Vary a preset with preset('loki').model_copy(update={'nag_after': …}).",
     ),
+    # arguments of other functions
+    (build(name=3), "`name` must be a string, got 3."),
+    (lambda: register_dialect(WRONG), "`dialect` must be an instance of Dialect, got a str."),
+    (lambda: TodoPanel(WRONG), f"{GRAPH}str."),
+    (lambda: TodoPanel(BUILD), f"{GRAPH}function."),
+    (lambda: thread_report(WRONG, AT), f"{GRAPH}str."),
+    (lambda: compare([3], "go", model=ScriptedModel()), "LoopSettings(…) or a mapping, got an int."),
+    (lambda: compare({"a": 3}, "go", model=ScriptedModel()), "LoopSettings(…) or a mapping, got an int."),
+    (lambda: shell_tool(None), "`root` must be a folder's path, got None."),
+    (lambda: shell_tool(".", timeout="5"), "`timeout` must be a number from 0, got '5'."),
+    (lambda: shell_tool(".", timeout=-1), "`timeout` must be a number from 0, got -1."),
+    (lambda: shell_tool(".", limit=2.5), "`limit` must be a number from 0, got 2.5."),
+    (lambda: file_tools(3), "`root` must be a folder's path, got an int."),
+    (lambda: file_tools(".", limits=3), "`limits` must be FileLimits(…), got an int."),
+    (lambda: FileLimits(read="x"), "`read` must be a number from 0, got 'x'."),
+    (lambda: file_tools(".", hidden=".env"), "`hidden` must be names of files, as in ['.env'], got '.env'."),
+    (
+        lambda: BUILD(ScriptedModel("Hi."), pre_model_hook=shrink).invoke(GO),
+        "This agent's pre_model_hook is asynchronous. Run it with ainvoke or astream.",
+    ),
     # inputs
     (run({"mesages": []}), f"Unknown input key 'mesages'. Did you mean 'messages'? {EXAMPLE}"),
     (run({"input": "go"}), f"Unknown input key 'input'. Did you mean 'messages'? {EXAMPLE}"),
     (run({**GO, "todo": []}), "Unknown input key 'todo'. Did you mean 'todos'?"),
+    (
+        run({**GO, "max_requests": 3}),
+        "Unknown input key 'max_requests'. It is a setting: {'todo_settings': {'max_requests': …}}.",
+    ),
+    (
+        lambda: hi().invoke(GO, AT, context={"max_requests": 3}),
+        "Unknown context key 'max_requests'. It is a setting: {'todo_settings': {'max_requests': …}}.",
+    ),
+    (
+        lambda: hi().invoke(GO, AT, context={"todo_setting": {}}),
+        "Unknown context key 'todo_setting'. Did you mean 'todo_settings'?",
+    ),
     (run({"settings": {}}), "Unknown input key 'settings'. Did you mean 'todo_settings'?"),
     (run({"zzz": 1}), "The agent knows none of the input keys 'zzz'. Available: messages, todos"),
     (run("go"), f"The input must be a mapping, got 'go'. {EXAMPLE}"),
