@@ -59,9 +59,10 @@ def create_model(name: str, **options: Any) -> BaseChatModel:
     try:
         return init_chat_model(name, **options)  # type: ignore[no-any-return,unused-ignore]
     except Exception as error:  # noqa: BLE001 - its text may contain a key, so it is not chained
-        raise ModelSetupError(
-            f"The model {name!r} cannot be created: {_describe_error(error)}.{hint}"
-        ) from None
+        why = _describe_error(error)
+        if why.startswith("Unable to infer model provider"):  # and then all that LangChain knows
+            why = f"LangChain has no provider {provider!r}"
+        raise ModelSetupError(f"The model {name!r} cannot be created: {why}.{hint}") from None
 
 
 def create_openai_model(name: str, **options: Any) -> BaseChatModel:
