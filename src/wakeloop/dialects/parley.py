@@ -162,7 +162,8 @@ class Parley(Dialect):
     def render_counts(self, todos: Sequence[Todo]) -> str:
         """Render how many items are closed and open."""
         if not todos:
-            return "The list is empty."
+            # without the second sentence small models ask again instead of writing a list
+            return "The list is empty." + ("" if self.variant else " Add the steps with `todo_write(items)`.")
         return f"{count_closed(todos)} of {len(todos)} closed, {count_open(todos)} open."
 
     def render_verified(self, todo: Todo) -> str:

@@ -25,7 +25,7 @@ from wakeloop.thread.thread_status import fit_to_list, read_session
 from wakeloop.todos.changes import diff_lists, write_all
 from wakeloop.todos.items import Status, Todo, assign_ids, count_items
 from wakeloop.todos.operations import Add, Board, Change, Operation, Rules
-from wakeloop.todos.rounds import list_ids, play_round
+from wakeloop.todos.rounds import describe_ids, play_round
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Id = int | str
@@ -272,8 +272,7 @@ class ListEdits:
     def find_item(board: Board, key: Id) -> Todo:
         """Return the item with this id. Raises `EditError` if the list lacks it."""
         if (todo := board.find(key)) is None:
-            known = list_ids(board.todos)
-            raise EditError(f"Nothing was changed: there is no item {key!r}; the ids are: {known}.")
+            raise EditError(f"Nothing was changed: there is no item {key!r}; {describe_ids(board.todos)}.")
         return todo
 
     @staticmethod

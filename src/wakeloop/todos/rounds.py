@@ -225,10 +225,12 @@ def _change_item(
     return Outcome(change, board.with_item(new), touched=(old["id"],), denied=denied)
 
 
-def list_ids(todos: Sequence[Todo]) -> str:
-    """List the ids that exist, but not so many that they fill the context of a model that guessed."""
+def describe_ids(todos: Sequence[Todo]) -> str:
+    """Say which ids exist, but not so many that they fill the context of a model that guessed."""
+    if not todos:
+        return "the list is empty, so add items first"
     keys = map(itemgetter("id"), islice(todos, MAX_LISTED_IDS))
-    return ", ".join(map(format_id, keys)) or "none, the list is empty"
+    return f"the ids are: {', '.join(map(format_id, keys))}"
 
 
 def _apply_change(board: Board, change: Change) -> tuple[Todo, Todo]:
@@ -237,8 +239,7 @@ def _apply_change(board: Board, change: Change) -> tuple[Todo, Todo]:
     if old is None and change.as_shown:
         old = board.rows.find(_strip_id_marks(change.id))
     if old is None:
-        known = list_ids(board.todos)
-        raise OperationRefused(f"there is no item {shorten(repr(change.id))}; the ids are: {known}")
+        raise OperationRefused(f"there is no item {shorten(repr(change.id))}; {describe_ids(board.todos)}")
     reason = (change.reason or "").strip()
     if change.status == "blocked" and is_blank(reason):
         raise OperationRefused(f"item [{format_id(old['id'])}] can be blocked only with a reason; send one")

@@ -87,6 +87,14 @@ def test_one_call_closes_several(stage: Make) -> None:
     ]
 
 
+def test_an_empty_list_says_how_to_begin_one(stage: Make) -> None:
+    s = stage(NAME).run(calls(("todo_list", {})), calls(("todo_update", {"ids": [1]})), "Nothing.")
+    assert [result.text for result in s.results] == [
+        "The list is empty. Add the steps with `todo_write(items)`.",
+        "Error: there is no item 1; the list is empty, so add items first",
+    ]
+
+
 @pytest.mark.parametrize(
     ("args", "error"),
     [

@@ -76,7 +76,7 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
             board(),
             Change(1, "completed"),
             Rules(),
-            "there is no item 1; the ids are: none, the list is empty",
+            "there is no item 1; the list is empty, so add items first",
         ),
         (
             board(*(todo(n, "x") for n in range(1, 61))),
