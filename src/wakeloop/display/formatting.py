@@ -285,7 +285,7 @@ def format_interrupt(value: Any) -> list[str]:
         known = {"question"}
     for key, part in value.items():
         if key not in known:
-            lines += _format_part(key, part)
+            lines += _format_part(f"{key}:", part)
     return lines or ["{}"]
 
 
@@ -294,13 +294,13 @@ def _format_action(action: Mapping[str, Any], *, named: bool) -> list[str]:
     description = str(action.get("description") or f"{action['name']}?")
     lines = format_full_text(description)
     if named and str(action["name"]) not in description:
-        lines += _format_part("tool", action["name"])
+        lines += _format_part("tool:", action["name"])
     for key, part in action.items():
         if key not in ("args", "description", "name"):
-            lines += _format_part(key, part)
+            lines += _format_part(f"{key}:", part)
     for key, part in action["args"].items():
         if part != description:
-            lines += _format_part(key, part)
+            lines += _format_part(f"{key}:", part)
     return lines
 
 
@@ -310,11 +310,11 @@ def _format_plan_item(todo: Mapping[str, Any]) -> str:
     return f"{line} ({', '.join(more)})" if more else line
 
 
-def _format_part(name: Any, value: Any) -> list[str]:
-    """Format one part of a question under its name, in full."""
+def _format_part(name: str, value: Any) -> list[str]:
+    """Format one part of a question after its name or mark, in full."""
     first, *rest = format_full_text(value if isinstance(value, str) else to_json(value))
-    label = escape_invisible(str(name)).replace("\n", "\\n")
-    return [f"  {label}: {first}", *(f"  | {line}" for line in rest)]
+    label = escape_invisible(name).replace("\n", "\\n")
+    return [f"  {label} {first}", *(f"  | {line}" for line in rest)]
 
 
 def format_full_text(text: str) -> list[str]:

@@ -316,7 +316,7 @@ OTHER_ENDINGS = (  # decided elsewhere: in the middle of a turn, by a reply, by 
     ),
     Ending(
         name="interrupted",
-        sentence="Waiting for your answer to a tool's question.",
+        sentence="Waiting for your answer.",
         meaning="parked at an interrupt (rule 21)",
         state="waiting",
         exit_code_open=ExitCode.WAITING,

@@ -349,7 +349,7 @@ def test_a_question_is_shown_and_answered(cell: list[list[Any]]) -> None:
     assert panel.run(GO) == ""
     shown = cell[0][-1]["text/html"]
     assert "may I &lt;go&gt;?" in shown
-    assert "<p>Waiting for your answer to a tool&#x27;s question. " in shown
+    assert "<p>Waiting for your answer. " in shown
     assert panel.run(Command(resume="yes")) == "I did"
 
 

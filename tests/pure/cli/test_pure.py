@@ -229,7 +229,7 @@ def test_a_plan_is_shown_item_by_item() -> None:
     action: Any = {"name": "approve_plan", "args": args, "description": "Go on?"}
     asked: Any = {"action_requests": [action], "review_configs": [], "on": "approval"}
     unseen = "(1 invisible character, shown as \\x.. or \\u....)"
-    lines = ["  [ ]: 1 a", "  | [2] harmless", "  [!]: x b\\x1b (no key)", f"  | {unseen}"]
+    lines = ["  [ ] 1 a", "  | [2] harmless", "  [!] x b\\x1b (no key)", f"  | {unseen}"]
     assert format_interrupt(asked) == ["Continue with this list?", *lines]
     again = {**asked, "error": "No list.", "goal": "g"}
     assert format_interrupt(again) == ["No list.", "Continue with this list?", *lines, "  goal: g"]

@@ -48,12 +48,12 @@ def test_a_script_is_shown_the_list_and_takes_it(shell: Shell, serve: Any) -> No
     told = [line for line in parked.stdout.splitlines() if line.startswith("question: ")]
     assert told == [
         "question: Continue with this list?",
-        "question:   [ ]: 1 look",
+        "question:   [ ] 1 look",
         "question:   | around",
-        "question:   [ ]: 2 leave",
+        "question:   [ ] 2 leave",
     ]
     assert (len(server.requests), ran.exists()) == (1, False)
-    assert "question:   [ ]: 2 leave" in shell("show", "t").stdout
+    assert "question:   [ ] 2 leave" in shell("show", "t").stdout
     assert shell("resume", "t", "y").returncode == 0
     assert (len(server.requests), ran.read_text()) == (3, "x\nx\n")
 
