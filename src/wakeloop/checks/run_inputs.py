@@ -76,23 +76,27 @@ def _check_keys(given: Mapping[Any, Any], channels: Collection[str]) -> None:
         meant = nearest(key.lower(), channels, KEY_CUTOFF)
         if meant is None and not has_known and KEY_HINTS.get(key) in channels:
             meant = KEY_HINTS[key]
-        if meant is None:
-            _refuse_setting(key, "input key")
-        else:
+        if meant is not None:
             raise InputError(f"Unknown input key {key!r}. Did you mean {meant!r}? Example: {EXAMPLE_CALL}.")
+        if not is_nested_run(ensure_config()):  # a node may pass its whole state, with keys of any name
+            _refuse_setting(key, "input key")
     if given and not has_known:
         names = ", ".join(map(repr, list(given)[:5]))
         raise InputError(f"The agent knows none of the input keys {names}. Available: {', '.join(channels)}.")
 
 
 def check_context(given: object, keys: Collection[str]) -> None:
-    """Refuse a setting in a run's context that would silently have no effect. Raises `InputError`."""
+    """Refuse a context of settings alone, which would silently have no effect. Raises `InputError`.
+
+    Next to a key of the user's own, a key may have the name of a setting by chance.
+    """
     if not isinstance(given, Mapping) or "todo_settings" not in keys:
         return
     for key in given:
-        if key not in keys and isinstance(key, str):
-            if nearest(key.lower(), ["todo_settings"], KEY_CUTOFF):
-                raise InputError(f"Unknown context key {key!r}. Did you mean 'todo_settings'?")
+        if key not in keys and isinstance(key, str) and nearest(key.lower(), ["todo_settings"], KEY_CUTOFF):
+            raise InputError(f"Unknown context key {key!r}. Did you mean 'todo_settings'?")
+    if given.keys() <= LoopSettings.model_fields.keys():
+        for key in given:
             _refuse_setting(key, "context key")
 
 

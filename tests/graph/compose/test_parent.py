@@ -35,6 +35,19 @@ ONE_WAKE = preset("wakeloop").model_copy(
 )
 
 
+def test_a_node_passes_a_state_with_a_key_that_is_also_a_setting() -> None:
+    class Priced(TypedDict):
+        messages: Annotated[list[AnyMessage], add_messages]
+        prices: dict[str, int]
+
+    agent = create_todo_agent(ScriptedModel("Hi."))
+    graph = StateGraph(Priced)
+    graph.add_node("agent", lambda state: {"messages": agent.invoke(state)["messages"]})
+    graph.add_edge(START, "agent")
+    out = graph.compile().invoke({"messages": [("user", "Go.")], "prices": {"tea": 3}})
+    assert (out["messages"][-1].text, out["prices"]) == ("Hi.", {"tea": 3})
+
+
 class Talk(TypedDict):
     """A parent that shares the conversation alone."""
 
