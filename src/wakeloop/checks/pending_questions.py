@@ -27,12 +27,13 @@ def refuse_dropping(asked: Sequence[tuple[str, Any]]) -> None:
         if not is_package_request(value):
             continue
         names = [str(one["name"]) for one in value.get("action_requests", [value])]
-        resume = build_refusal(value)
+        answers: list[Any] = ["yes", build_refusal(value)]
         if len(asked) > 1:
-            resume = {key: resume}
+            answers = [{key: answer} for answer in answers]
+        yes, no = (f"agent.invoke(Command(resume={answer!r}), config)" for answer in answers)
         raise InputError(
             f"This thread waits for an answer about {shorten(', '.join(names))}, and this input would drop "
-            f"the question. Answer first. To reject: agent.invoke(Command(resume={resume!r}), config)."
+            f"the question. Answer first. To accept: {yes}. To reject: {no}."
         )
 
 

@@ -102,6 +102,14 @@ def test_wrong_usage_is_one_sentence(db: Path, args: list[str], code: int, says:
     [
         (["Tidy up"], "To run a request: python -m wakeloop run 'Tidy up'"),
         (["run", "Tidy", "up"], "Got unexpected extra argument(s) (up). Put text with spaces in quotes."),
+        (
+            ["run", "Tidy", "--tools", "files", "shell"],
+            "Got unexpected extra argument(s) (shell). Put commas between tools, as in --tools files,shell.",
+        ),
+        (
+            ["run", "Tidy", "--set", "max_requests", "3"],
+            "Got unexpected extra argument(s) (3). Put = between a setting and its value, as in --set max_requests=100.",
+        ),
         (["threads", "nope"], "Error: Got unexpected extra argument(s) (nope)."),
         (["init", "gpt-5"], "Error: Got unexpected extra argument(s) (gpt-5)."),
         (["show", "a", "b"], "Error: Got unexpected extra argument(s) (b)."),

@@ -19,6 +19,10 @@ NO_TEXT = {  # commands that take no text, and where it belongs
     "chat": "Type messages at its prompt, or use wakeloop run.",
     "config": "It only shows the settings; wakeloop init writes them.",
 }
+ONE_VALUE = {  # options whose value is often typed as two
+    "--tools": "Put commas between tools, as in --tools files,shell.",
+    "--set": "Put = between a setting and its value, as in --set max_requests=100.",
+}
 OTHERWISE = {  # options of other programs, and what to use here
     "--api-key": "Set OPENAI_API_KEY.",
     "--thread": "Name the thread without it, as in wakeloop show THREAD.",
@@ -96,7 +100,8 @@ def print_usage_error(error: Any) -> None:
     if "unexpected extra argument" in text:
         hint = NO_TEXT.get(error.ctx.info_name, "")
         if any(parameter.metavar in TEXTS for parameter in error.ctx.command.params):
-            hint = "Put text with spaces in quotes."
+            given = (form for option, form in ONE_VALUE.items() if option in sys.argv)
+            hint = next(given, "Put text with spaces in quotes.")
         text += f". {hint}".rstrip()
     if "Missing argument 'THREAD" in text:
         lists = "ps" if error.ctx.info_name == "send" else "threads"
