@@ -117,11 +117,8 @@ class TodoPanel:
             self.result = {**data}
             self.screen.todos = [*(data.get("todos") or ())]
         elif mode == "updates" and INTERRUPT_KEY in data:
-            asked = data[INTERRUPT_KEY]
-            self.result = {**(self.result or {}), INTERRUPT_KEY: [*asked]}
-            for one in asked:
-                for text in formatting.format_interrupt(one.value):
-                    lines.append(Line("question", text))
+            self.result = {**(self.result or {}), INTERRUPT_KEY: [*data[INTERRUPT_KEY]]}
+            lines = self._format_questions()
         else:
             lines = self.screen.feed(mode, data)
         ended = False
@@ -132,6 +129,11 @@ class TodoPanel:
                 self.status = f"{formatting.format_ending(data['session'])} {self.status}"
         self._add_lines(lines)
         self._draw(at_once=bool(lines) or ended or self.screen.todos != before)
+
+    def _format_questions(self) -> list[Line]:
+        """Return the questions at which the run waits, as lines."""
+        asked = (self.result or {}).get(INTERRUPT_KEY) or ()
+        return [Line("question", text) for one in asked for text in formatting.format_interrupt(one.value)]
 
     def _stream_options(self) -> dict[str, Any]:
         """Stream what a screen reads, and the values that `invoke` would return."""
@@ -207,7 +209,8 @@ class TodoPanel:
             self._place.update(bundle, raw=True)
 
     def __str__(self) -> str:
-        lines = [self._render_list().text, self._status_line()]
+        questions = map(_redact_line, self._format_questions())
+        lines = [self._render_list().text, self._status_line(), *questions]
         if self.title:
             lines.insert(0, strip_controls(self.title))
         return "\n".join(lines)
@@ -219,7 +222,10 @@ class TodoPanel:
         parts = [self._render_list().html, make_paragraph(self._status_line())]
         if self.title:
             parts.insert(0, f"<p><b>{escape_html(strip_controls(self.title))}</b></p>")
-        lines = [line for line in self.lines if line.kind != "item"]
+        if questions := self._format_questions():
+            parts.append(make_preformatted("\n".join(map(_redact_line, questions))))
+        elsewhere = {"item", "question"} if questions else {"item"}
+        lines = [line for line in self.lines if line.kind not in elsewhere]
         if self.running:
             rows = [*map(_redact_line, lines[-VISIBLE_LINES:]), self._format_streamed()]
             parts.append(make_preformatted("\n".join(rows)))

