@@ -13,7 +13,8 @@ from urllib.parse import urlsplit, urlunsplit
 from typing_extensions import TypedDict
 
 from wakeloop.cli.failures import usage_error
-from wakeloop.config import TOOLS, is_http_url
+from wakeloop.config import TOOLS
+from wakeloop.text.addresses import is_http_url
 from wakeloop.text.secret_formats import SECRET_NAME
 from wakeloop.text.secrets import redact_text
 from wakeloop.text.time_spans import read_span

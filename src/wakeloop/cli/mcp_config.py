@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from wakeloop.cli.failures import usage_error
-from wakeloop.config import is_http_url
+from wakeloop.text.addresses import is_http_url
 from wakeloop.text.characters import quote_path
 from wakeloop.text.wording import suggest
 

@@ -13,7 +13,6 @@ from wakeloop.cli.agent_spec import (
     strip_credentials,
 )
 from wakeloop.cli.failures import usage_error
-from wakeloop.config import is_http_url
 from wakeloop.config.levels import (
     Level,
     ResolvedConfig,
@@ -28,6 +27,7 @@ from wakeloop.config.levels import (
 from wakeloop.loop.gates import LIMITS
 from wakeloop.presets import preset
 from wakeloop.settings import PRICES_EXAMPLE, AgentFileSettings, LoopSettings
+from wakeloop.text.addresses import is_http_url
 
 BASE, AGENT = "base", "agent"
 OPTIONS = {  # options with a flag of their own: the level's key for each, and the flag

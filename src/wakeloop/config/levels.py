@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from platformdirs import user_config_path
 
-from wakeloop.config import TOOLS, is_http_url
+from wakeloop.config import TOOLS
 from wakeloop.config.environment import PREFIX, read_environment
 from wakeloop.config.files import Document, read_markdown, read_yaml
 from wakeloop.config.loki_keys import MODEL_OPTIONS, NON_SETTING_ALIASES, explain_loki_key
@@ -25,6 +25,7 @@ from wakeloop.settings import (
     resolve_aliases,
     translate_word,
 )
+from wakeloop.text.addresses import is_http_url
 from wakeloop.text.characters import quote_path
 from wakeloop.text.secret_formats import SECRET_NAME
 from wakeloop.text.wording import suggest

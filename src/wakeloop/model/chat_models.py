@@ -15,6 +15,7 @@ from wakeloop.checks.models import SLASH_PREFIXES, is_local_address
 from wakeloop.errors import ModelSetupError
 from wakeloop.platform.model_profile import PROVIDERS
 from wakeloop.platform.openai_replies import send_reasoning_back
+from wakeloop.text.addresses import is_http_url
 from wakeloop.text.secrets import redact_text
 from wakeloop.text.wording import nearest
 
@@ -80,6 +81,9 @@ def create_openai_model(name: str, **options: Any) -> BaseChatModel:
             f"The model {name!r} needs langchain-openai: pip install 'wakeloop[openai]'."
         ) from None
     address = options.get("base_url") or os.environ.get("OPENAI_BASE_URL", "")
+    if address and not is_http_url(address):
+        which = "base_url" if options.get("base_url") else "OPENAI_BASE_URL"
+        raise ModelSetupError(f"{which} must be an address such as http://HOST:PORT/v1.")
     if os.environ.get("OPENAI_BASE_URL") == "":  # set to nothing: the client would take it for an address
         options.setdefault("base_url", "https://api.openai.com/v1")
     if "api_key" not in options:

@@ -68,6 +68,12 @@ def test_a_model_by_name_needs_a_key() -> None:
         create_todo_agent("some-model")
 
 
+def test_an_address_without_its_scheme_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "127.0.0.1:8000/v1")
+    with pytest.raises(ModelSetupError, match="OPENAI_BASE_URL must be an address"):
+        create_todo_agent("some-model")
+
+
 OWN = "For a model of your own server write "
 OPNAI = f" Did you mean 'openai:gpt-5'? {OWN}'openai:opnai:gpt-5'."
 GOOGLE = "The model 'google:g' needs langchain and a provider 'google', unknown here."
