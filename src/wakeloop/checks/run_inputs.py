@@ -70,15 +70,18 @@ def _check_keys(given: Mapping[Any, Any], channels: Collection[str]) -> None:
     # Chat clients send keys of their own (`tools`, `context`). Next to a known key, an unknown one is only
     # refused if it looks like a misspelling.
     has_known = any(key in channels for key in given)
+    in_node = is_nested_run(ensure_config())  # it may pass its whole state, with keys of any name
     for key in given:
         if key in channels or not isinstance(key, str):
             continue
         meant = nearest(key.lower(), channels, KEY_CUTOFF)
         if meant is None and not has_known and KEY_HINTS.get(key) in channels:
             meant = KEY_HINTS[key]
+        if meant is None and not in_node and _is_all_settings(given[key]):
+            meant = "todo_settings"
         if meant is not None:
             raise InputError(f"Unknown input key {key!r}. Did you mean {meant!r}? Example: {EXAMPLE_CALL}.")
-        if not is_nested_run(ensure_config()):  # a node may pass its whole state, with keys of any name
+        if not in_node:
             _refuse_setting(key, "input key")
     if given and not has_known:
         names = ", ".join(map(repr, list(given)[:5]))
@@ -95,9 +98,12 @@ def check_context(given: object, keys: Collection[str]) -> None:
     for key in given:
         if key not in keys and isinstance(key, str) and nearest(key.lower(), ["todo_settings"], KEY_CUTOFF):
             raise InputError(f"Unknown context key {key!r}. Did you mean 'todo_settings'?")
-    if given.keys() <= LoopSettings.model_fields.keys():
-        for key in given:
-            _refuse_setting(key, "context key")
+    if _is_all_settings(given):
+        _refuse_setting(next(iter(given)), "context key")
+
+
+def _is_all_settings(given: object) -> bool:
+    return isinstance(given, Mapping) and bool(given) and given.keys() <= LoopSettings.model_fields.keys()
 
 
 def _refuse_setting(key: str, what: str) -> None:
