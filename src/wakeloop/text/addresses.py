@@ -1,12 +1,13 @@
 """Addresses of servers."""
 
+from typing import cast
 from urllib.parse import urlsplit
 
 
-def is_http_url(text: str) -> bool:
-    """Whether a string is a valid HTTP or HTTPS URL."""
+def is_http_url(text: object) -> bool:
+    """Whether something is a valid HTTP or HTTPS URL."""
     try:
-        parts = urlsplit(text)
+        parts = urlsplit(cast(str, text))
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # of a bad port, or of bad brackets around an IPv6 address
+    except (AttributeError, TypeError, ValueError):  # no string, a bad port, bad brackets of an IPv6 address
         return False

@@ -16,6 +16,7 @@ from langgraph.types import Command
 from wakeloop import create_todo_agent, session_of
 from wakeloop.errors import InputError, ModelSetupError, SettingsError
 from wakeloop.middleware import WakeLoopMiddleware
+from wakeloop.model.chat_models import create_openai_model
 from wakeloop.presets import preset
 from wakeloop.testing import ScriptedModel, calls, walk, wire_faults
 
@@ -72,6 +73,12 @@ def test_an_address_without_its_scheme_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("OPENAI_BASE_URL", "127.0.0.1:8000/v1")
     with pytest.raises(ModelSetupError, match="OPENAI_BASE_URL must be an address"):
         create_todo_agent("some-model")
+
+
+@pytest.mark.parametrize("given", [["http://h/v1"], 8000, b"http://h/v1", "http://h:x/v1", "http://[h/v1"])
+def test_what_is_no_address_is_one_sentence(given: Any) -> None:
+    with pytest.raises(ModelSetupError, match="base_url must be an address"):
+        create_openai_model("some-model", base_url=given)
 
 
 OWN = "For a model of your own server write "
