@@ -37,7 +37,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "return None",
     ),
     "c05": (
-        "todos/whole_list.py",
+        "todos/rounds.py",
         "if is_blank(draft.content):",
         "if False:",
     ),
@@ -87,7 +87,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         'return "disabled"',
     ),
     "c15": (
-        "loop/reminders.py",
+        "loop/replies.py",
         "return over == 0 or",
         "return over == 1 or",
     ),
@@ -225,7 +225,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "return str(fix_surrogates(str(text)))",
     ),
     "c42": (
-        "dialects/invalid_arguments.py",
+        "dialects/schemas.py",
         'f"item {part + 1}"',
         'f"item {part}"',
     ),
@@ -235,7 +235,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         'return "cut" if unfinished else None',
     ),
     "c44": (
-        "loop/idle_rounds.py",
+        "loop/progress.py",
         'return "looping" if 0 < settings.max_idle_rounds <= idle else None',
         "return None",
     ),
@@ -440,7 +440,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "",
     ),
     "c89": (
-        "loop/idle_rounds.py",
+        "loop/progress.py",
         ' or any(polls(tools.get(call["name"])) for call, _ in pairs):',
         ":",
     ),
@@ -500,7 +500,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         '"empty"',
     ),
     "c103": (
-        "loop/pushes.py",
+        "loop/silences.py",
         'return settings.force_call == "second" and bool(open_count) and unanswered',
         "return False",
     ),

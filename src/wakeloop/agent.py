@@ -20,8 +20,8 @@ from wakeloop.checks.tools import split_tools, unapprovable_tools
 from wakeloop.dialects import get_dialect
 from wakeloop.errors import SettingsError
 from wakeloop.graph import Schemas, draw_graph
-from wakeloop.loop.context_form import build_context_form
-from wakeloop.loop.prices import check_price
+from wakeloop.loop.overrides import build_context_form
+from wakeloop.loop.spending import check_price
 from wakeloop.model.bindings import ModelBindings
 from wakeloop.model.chat_models import create_model
 from wakeloop.model.usage import model_name_of

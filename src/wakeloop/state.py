@@ -10,8 +10,7 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 
 from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
-from wakeloop.channels.session import SessionChannel
-from wakeloop.channels.todo_channels import TodosChannel
+from wakeloop.channels.todo_channels import SessionChannel, TodosChannel
 from wakeloop.channels.todo_list import check_stored_todos, merge_todos
 from wakeloop.errors import InputError
 from wakeloop.loop.inbox import WakeEvent
@@ -19,8 +18,8 @@ from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.list_changes import PROGRAM, note_changes, note_whole_list
 from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
 from wakeloop.stream import Session
+from wakeloop.todos.changes import stamp_item
 from wakeloop.todos.items import Todo, assign_ids, next_free_number
-from wakeloop.todos.stamps import stamp_item
 
 MESSAGES = Field(description="The conversation; new messages are appended, one of a known id replaces it.")
 TODOS = Field(description="The list. In an input it replaces the list; without it, the list stays.")

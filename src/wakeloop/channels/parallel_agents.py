@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from wakeloop.stream import Session
+from wakeloop.todos.changes import find_added, merge_over
 from wakeloop.todos.items import Todo, assign_ids, next_free_number, read_fields, unify_ids
-from wakeloop.todos.merging import find_added, merge_over
 
 _PROGRESS_RANK = {"pending": 0, "in_progress": 1, "blocked": 2, "cancelled": 3, "completed": 4}
 

@@ -8,10 +8,17 @@ from typing import Any, NamedTuple, Self
 from wakeloop.channels.indexed_list import IndexedList
 from wakeloop.errors import DamagedError
 from wakeloop.text.characters import shorten
-from wakeloop.todos.changes import Changes, ToolList, check_changes
+from wakeloop.todos.changes import (
+    Changes,
+    ToolList,
+    check_changes,
+    find_added,
+    find_changed_ids,
+    keep_ours,
+    merge_over,
+    stamp_item,
+)
 from wakeloop.todos.items import STATUSES, OperationRefused, Todo, change_tally, read_list, unify_ids
-from wakeloop.todos.merging import find_added, find_changed_ids, keep_ours, merge_over
-from wakeloop.todos.stamps import stamp_item
 
 
 class Superstep(NamedTuple):
@@ -239,3 +246,17 @@ def check_stored_todos(todos: object) -> None:
             or todo.get("status") not in STATUSES
         ):
             raise DamagedError(f"todos contains {shorten(repr(todo))}, which is not an item")
+
+
+def check_channels(values: Mapping[str, Any]) -> None:
+    """Refuse stored values of the wrong type. Raises `DamagedError`."""
+    for name, kind in (
+        ("todo_session", dict),
+        ("todo_settings", dict),
+        ("todo_goal", str),
+        ("messages", list),
+    ):
+        value = values.get(name)
+        if value is not None and not isinstance(value, kind):
+            raise DamagedError(f"{name} must be a {kind.__name__}, got {shorten(repr(value))}")
+    check_stored_todos(values.get("todos"))

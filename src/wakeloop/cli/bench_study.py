@@ -23,7 +23,7 @@ from wakeloop.bench.verdict import describe_partial_verdict, describe_verdict, f
 from wakeloop.cli.execution import STOP_NOTES, handle_signals
 from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage_error
 from wakeloop.display.terminal_output import find_width, wrap_text
-from wakeloop.loop.prices import find_public_price
+from wakeloop.loop.spending import find_public_price
 from wakeloop.text.characters import pluralize
 
 MINUTE, HOUR = 60, 3600

@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, PendingWrite
 
-from wakeloop.channels.apply_writes import BATCH_REDUCERS, SINGLE_REDUCERS, apply_writes
+from wakeloop.channels.reducers import BATCH_REDUCERS, SINGLE_REDUCERS, apply_writes
 from wakeloop.cli.failures import CommandError
 from wakeloop.errors import DamagedError
 from wakeloop.thread.thread_status import session_of

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Self, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
-from wakeloop.dialects.invalid_arguments import explain_validation_error
-from wakeloop.dialects.schemas import tool_name, tool_schema
+from wakeloop.dialects.schemas import explain_validation_error, tool_name, tool_schema
 from wakeloop.errors import DialectError, WakeloopError
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.computed_per_object import computed_per_object

@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from wakeloop.channels.apply_writes import apply_writes
+from wakeloop.channels.reducers import apply_writes
 from wakeloop.display.checkpoint_history import Step, ThreadHistory
 from wakeloop.display.formatting import format_interrupt
 from wakeloop.display.timeline import (

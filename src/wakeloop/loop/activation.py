@@ -3,11 +3,10 @@
 from collections.abc import Collection, Sequence
 
 from wakeloop.loop.case import Case
-from wakeloop.loop.earned_wakes import count_earned_wakes
 from wakeloop.loop.gates import has_no_wakes_left, is_disabled
 from wakeloop.loop.ledger import THREAD_KEYS, Ledger
 from wakeloop.loop.progress import begin_measuring, count_settled
-from wakeloop.loop.spending import find_spent_budget
+from wakeloop.loop.spending import count_earned_wakes, find_spent_budget
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import Budget, StopReason
 from wakeloop.todos.items import Todo

@@ -18,7 +18,15 @@ from dataclasses import astuple, dataclass
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from wakeloop.text.marks import AUTOMATIC, Kind, append_to_result, make_assistant_message, make_user_message
+from wakeloop.settings import LoopSettings
+from wakeloop.text.marks import (
+    AUTOMATIC,
+    Kind,
+    append_to_result,
+    escape_automatic,
+    make_assistant_message,
+    make_user_message,
+)
 
 
 @dataclass(frozen=True)
@@ -79,3 +87,15 @@ def place_notices(
         text = Notices(changes=parts[0], nudge=parts[1]).compose()
         return [last.model_copy(update={"content": text})]
     return [make_user_message(kind, text)]
+
+
+def announce(text: str, settings: LoopSettings, prompt: str) -> str:
+    """Return an injected text with its mark.
+
+    It stays as it is where a user replaced the `prompt` that it begins with, and in the presets of the
+    described systems.
+    """
+    replaced = prompt in settings.prompts or (prompt == "nudge" and settings.continuation_prompt is not None)
+    if replaced or not settings.announces:
+        return text
+    return f"{AUTOMATIC} {escape_automatic(text)}"

@@ -15,9 +15,8 @@ from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import format_id, shorten, to_one_line
 from wakeloop.text.marks import escape_automatic, find_list_stamp
+from wakeloop.todos.changes import is_moved, stamp_of
 from wakeloop.todos.items import Todo, clip_item, count_open, is_closed, is_open, select_for_nudge
-from wakeloop.todos.merging import is_moved
-from wakeloop.todos.stamps import stamp_of
 
 PERSON, PROGRAM, VERIFIER = "a person", "the program", "the verifier"
 

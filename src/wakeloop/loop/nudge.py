@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 from wakeloop.dialects.base import Dialect, choose_second_nudge
-from wakeloop.loop.announcements import announce
+from wakeloop.loop.before_request import announce
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.list_changes import VERIFIER, drop_changes
 from wakeloop.loop.silences import Doubt

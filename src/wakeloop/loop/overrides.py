@@ -1,13 +1,16 @@
-"""What a thread may override, and which settings are in force."""
+"""What a thread may override, and the form that lists it."""
 
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.errors import SettingsError
 from wakeloop.loop.ledger import Ledger
-from wakeloop.settings import AgentFileSettings, LoopSettings, resolve_aliases
+from wakeloop.settings import PRESET_SETTINGS, AgentFileSettings, LoopSettings, resolve_aliases
 
 FIXED_SETTINGS = frozenset(
     ("dialect", "tool_description", "max_items", "in_progress", "statuses", "repeats", "prices")
@@ -62,3 +65,39 @@ def _merge_overrides(base: LoopSettings, overrides: Mapping[str, Any]) -> LoopSe
     if isinstance(update.get("prompts"), Mapping):
         update["prompts"] = {**base.prompts, **update["prompts"]}
     return base.model_copy(update=update)
+
+
+_FORM_DESCRIPTION = "Settings of this run. They override those of the thread and of the agent."
+
+
+def build_context_form(base: LoopSettings) -> type[Any]:
+    """Return the schema of a context with `todo_settings`, described with this agent's own values.
+
+    It lists what a user would change in one thread. Settings that only presets use are left out, but a
+    context may still carry them: the schema is a mapping's type, so nothing is filled in, checked or dropped.
+    """
+    descriptions = []
+    for name in LoopSettings.model_fields:
+        if name not in FIXED_SETTINGS | PRESET_SETTINGS:
+            descriptions.append((name, _describe_setting(name, base)))
+    return _build_form(tuple(descriptions))
+
+
+@lru_cache(64)
+def _build_form(descriptions: tuple[tuple[str, str], ...]) -> type[Any]:
+    fields = {name: _annotate_setting(name, description) for name, description in descriptions}
+    settings = TypedDict("TodoSettings", fields, total=False)  # type: ignore[misc]
+    context = {"todo_settings": Annotated[settings, Field(description=_FORM_DESCRIPTION)]}
+    return TypedDict("TodoContext", context, total=False)  # type: ignore[operator,no-any-return]
+
+
+def _describe_setting(name: str, base: LoopSettings) -> str:
+    value = getattr(base, name)
+    here = "" if isinstance(value, dict) else f" This agent's: {json.dumps(value)}."
+    return f"{LoopSettings.model_fields[name].description}{here}"
+
+
+def _annotate_setting(name: str, description: str) -> Any:
+    field = LoopSettings.model_fields[name]
+    annotated: Any = (field.annotation, Field(description=description), *field.metadata)
+    return Annotated[annotated]

@@ -13,8 +13,7 @@ from wakeloop.loop.approval import PLAN_ACTION, Decision, build_approval_request
 from wakeloop.loop.ledger import Ledger
 from wakeloop.settings import LoopSettings
 from wakeloop.todos.items import OperationRefused, Todo, assign_ids, next_free_number, read_list
-from wakeloop.todos.operations import Board, Outcome
-from wakeloop.todos.verification import Verdicts
+from wakeloop.todos.operations import Board, Outcome, Verdicts
 
 PLAN_DECISIONS: Any = ("approve", "edit", "reject")
 

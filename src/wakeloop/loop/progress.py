@@ -1,15 +1,27 @@
-"""Whether a wake made progress: by work, not by status."""
+"""Whether wakes and rounds bring anything new."""
 
 import json
 from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2s
-from typing import Any
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
+from wakeloop.channels.conversation import Messages
 from wakeloop.loop.ledger import Ledger
-from wakeloop.text.marks import is_user_message, opens_activation, text_of
+from wakeloop.settings import LoopSettings
+from wakeloop.text.characters import shorten, to_one_line
+from wakeloop.text.marks import (
+    activation_messages,
+    is_user_message,
+    opens_activation,
+    split_result_text,
+    text_of,
+)
+from wakeloop.todos.changes import keeps_contents
 from wakeloop.todos.items import Todo, count_open, is_open
 
 Pair = tuple[ToolCall, ToolMessage]
@@ -146,3 +158,215 @@ def is_repeated(notes: Ledger, messages: Sequence[AnyMessage], todos: Sequence[T
     """Tell whether reply and list are both the same as at the last wake."""
     last = notes.get("last_wake")
     return bool(last) and fingerprint_reply(messages, todos) == last
+
+
+MOST_NAMED = 3  # calls that a reminder names
+
+
+def count_idle_rounds(
+    messages: Sequence[AnyMessage],
+    todos: Sequence[Todo],
+    ledger: Ledger,
+    settings: LoopSettings,
+    todo_tools: Collection[str],
+    tools: Mapping[str, Any] = MappingProxyType({}),
+) -> int:
+    """Count the last round, and return how many idle ones in a row it makes; 0 if it is not idle.
+
+    A round is counted once: when its notes are gone, nothing is. A round whose plan a person rejected does
+    not count, since what follows it was asked for; nor does one whose list was refused as outdated, or one
+    with a tool that polls.
+    """
+    asked_for = ledger.get("plan") == "rejected" or "outdated" in ledger
+    if not settings.max_idle_rounds or "nag" not in ledger or asked_for:
+        return 0
+    made = find_last_round(reversed(messages))
+    if not made:
+        return 0
+    todo, faults = set(ledger.get("todo_calls", ())), ledger.get("faults", {})
+    pairs: list[Pair] = []
+    written: list[Any] = []
+    for call, result in made:
+        if call["id"] in todo:
+            written.append(result.artifact)
+        elif call["id"] not in faults:
+            pairs.append((call, result))
+    # both are asked in any case: each keeps notes of what it has seen
+    is_new = _has_new_result(messages, ledger, pairs, todo_tools)
+    has_grown = _has_grown(ledger, todos, written)
+    if is_new or has_grown or any(polls(tools.get(call["name"])) for call, _ in pairs):
+        ledger.pop("idle_rounds", None)
+        return 0
+    ledger["idle_rounds"] = ledger.get("idle_rounds", 0) + 1
+    return ledger["idle_rounds"]
+
+
+def polls(tool: Any) -> bool:
+    """Tell whether a tool may be called again and again: `polls` in its `metadata` says so.
+
+    >>> from langchain_core.tools import StructuredTool
+    >>> polls(StructuredTool.from_function(print, metadata={"polls": True}))
+    True
+    """
+    return bool((getattr(tool, "metadata", None) or {}).get("polls"))
+
+
+def end_if_looping(idle: int, settings: LoopSettings) -> Literal["looping"] | None:
+    """Return the end of a run whose last round was one idle round in a row too many."""
+    return "looping" if 0 < settings.max_idle_rounds <= idle else None
+
+
+def needs_idle_reminder(idle: int, ledger: Ledger, settings: LoopSettings) -> bool:
+    """Tell whether the model is reminded of its idle rounds: half way, unless the guard is suppressed."""
+    return 0 < idle == settings.max_idle_rounds // 2 and not ledger.get("todo_guard_suppressed", False)
+
+
+def describe_repeats(messages: Sequence[AnyMessage], idle: int) -> dict[str, Any]:
+    """Return the blanks for a message about idle rounds: how many, and the newest different calls in them."""
+    replies = (m for m in activation_messages(messages) if isinstance(m, AIMessage) and m.tool_calls)
+    names: list[str] = []
+    for reply in islice(replies, idle):
+        for call in reversed(reply.tool_calls):
+            name = _format_call(call)
+            if name not in names:
+                names.append(name)
+    repeated = ", ".join(reversed(names[:MOST_NAMED]))
+    if len(names) > MOST_NAMED:
+        repeated += f" and {len(names) - MOST_NAMED} more"
+    return {"rounds": idle, "repeated": repeated}
+
+
+def _format_call(call: ToolCall) -> str:
+    args = []
+    for key, value in call["args"].items():
+        args.append(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}")
+    return shorten(to_one_line(f"{call['name']}({', '.join(args)})"), 80)
+
+
+def measure_reach(todos: Sequence[Todo]) -> list[int]:
+    """Return how far a list has come: its settled items, and its different items."""
+    return [len(todos) - count_open(todos), len({todo["content"] for todo in todos})]
+
+
+def reach_unless_grown(before: Sequence[Todo], after: Sequence[Todo]) -> list[int] | None:
+    """Return how far a list had come before a round; None if the round only took it further.
+
+    It is stored as the artifact of the round's first todo result. So the usual round, which takes the list
+    further, stores nothing for this.
+    """
+    if count_open(after) < count_open(before) and keeps_contents(before, after):
+        return None
+    was, now = measure_reach(before), measure_reach(after)
+    fell_back = now[0] < was[0] or now[1] < was[1]
+    return was if now == was or fell_back else None
+
+
+def _has_grown(ledger: Ledger, todos: Sequence[Todo], written: Sequence[Any]) -> bool:
+    """Tell whether the list has come further than ever before in the activation.
+
+    While a list has lost ground, its best is noted. Otherwise the best is what the list was before the
+    round, or before a tool or a person wrote it.
+    """
+    replaced = getattr(todos, "before", None)
+    was = next(filter(_is_reach, written), None)
+    only_further = bool(written) and was is None and "best" not in ledger
+    best = ledger.get("best") or was
+    if best is None and replaced is not None:
+        best = measure_reach(replaced)
+    if best is None:
+        return only_further
+    now = measure_reach(todos)
+    most = list(map(max, best, now))
+    if most != now:
+        ledger["best"] = most
+    else:
+        ledger.pop("best", None)
+    return only_further or most != best
+
+
+def _is_reach(artifact: Any) -> bool:
+    return isinstance(artifact, list) and list(map(type, artifact)) == [int, int]
+
+
+def _has_new_result(
+    messages: Sequence[AnyMessage],
+    ledger: Ledger,
+    made: Sequence[Pair],
+    todo_tools: Collection[str],
+) -> bool:
+    """Tell whether a call came with a result that is not among the last pairs of the activation.
+
+    Nothing is noted until a call comes a second time: the pairs are then read off the history.
+    """
+    if not made:
+        return False
+    known = ledger.get("pairs")
+    if known is None:
+        calls = [call for call, _ in made]
+        if isinstance(messages, Messages) and not messages.may_repeat(
+            calls, messages.round_start(len(messages) - 1)
+        ):
+            return True
+        history = activation_messages(messages)
+        find_last_round(history)  # which is not part of what came before it
+        earlier = _collect_calls(history, todo_tools)
+        called = [(call["name"], call["args"]) for call in earlier]
+        if not any((call["name"], call["args"]) in called for call, _ in made):
+            return True
+        known = _fingerprint_history(messages, earlier)
+    there = [known[i : i + FINGERPRINT_LENGTH] for i in range(0, len(known), FINGERPRINT_LENGTH)]
+    prints = list(dict.fromkeys(_fingerprint_pair(*pair) for pair in made))
+    kept = [p for p in there if p not in prints]
+    ledger["pairs"] = "".join([*kept, *prints][-REMEMBERED:])
+    return not set(there).issuperset(prints)
+
+
+def note_pairs(
+    messages: Sequence[AnyMessage], ledger: Ledger, settings: LoopSettings, todo_tools: Collection[str]
+) -> None:
+    """Note the pairs of a history before a hook takes something away from it."""
+    if settings.max_idle_rounds and "pairs" not in ledger:
+        earlier = _collect_calls(activation_messages(messages), todo_tools)
+        ledger["pairs"] = _fingerprint_history(messages, earlier)
+
+
+def forget_cleared(
+    visible: Sequence[AnyMessage], ledger: Ledger, settings: LoopSettings, todo_tools: Collection[str]
+) -> None:
+    """Remember only the calls whose results the model still sees: others may be made again."""
+    if settings.max_idle_rounds:
+        earlier = _collect_calls(activation_messages(visible), todo_tools)
+        ledger["pairs"] = _fingerprint_history(visible, earlier)
+    ledger["seen"] = fingerprint_earlier_calls(visible, todo_tools)
+
+
+def _collect_calls(newest_first: Iterable[AnyMessage], todo_tools: Collection[str]) -> list[ToolCall]:
+    """Return the newest calls outside the todo tools, as many as are remembered, the newest first."""
+    found: list[ToolCall] = []
+    for message in newest_first:
+        if not isinstance(message, AIMessage):
+            continue
+        for call in reversed(message.tool_calls):
+            if call["name"] not in todo_tools:
+                found.append(call)
+        if len(found) >= REMEMBERED:
+            break
+    return found[:REMEMBERED]
+
+
+def _fingerprint_history(messages: Sequence[AnyMessage], newest_first: Sequence[ToolCall]) -> str:
+    results = {m.tool_call_id: m for m in reversed(messages) if isinstance(m, ToolMessage)}
+    prints = []
+    for call in reversed(newest_first):
+        if call["id"] in results:
+            prints.append(_fingerprint_pair(call, results[call["id"]]))
+    return "".join(prints)
+
+
+def _fingerprint_pair(call: ToolCall, result: ToolMessage) -> str:
+    """Return a short print of a call and its result: the tool's own part, blocks of any kind too."""
+    own: Any = split_result_text(result)[0]
+    if isinstance(result.content, list):
+        blocks = (block for block in result.content if isinstance(block, dict))
+        own = [own, *(block for block in blocks if block.get("type") != "text")]
+    return fingerprint_call(call["name"], {"args": call["args"], "result": own})

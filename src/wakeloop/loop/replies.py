@@ -9,8 +9,6 @@ from wakeloop.loop.case import Costs, choose_costs
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import ROUND_KEYS, Ledger, drop_keys
 from wakeloop.loop.plan import may_need_approval
-from wakeloop.loop.reminders import count_stale_rounds, is_nag_due
-from wakeloop.loop.second_look import note_calls
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import EndReason
 
@@ -238,8 +236,9 @@ def _note_round(
         if may_need_approval(notes, settings):
             notes["plan"] = "due"
             notes["plan_when"] = "first" if settings.approve_plan == "first" else "changes"
-    if sound and not reply.cut:
-        note_calls(notes)
+    if sound and not reply.cut and "fresh" in notes.get("looks", {}).values():
+        # calls outside the todo tools run: a verdict before them may no longer be true
+        notes["looks"] = {key: "due" if how == "fresh" else how for key, how in notes["looks"].items()}
     if settings.on_no_list == "ask" and sound and not reply.cut and "unlisted" not in notes:
         notes["unlisted"] = "ran"
     before = notes.get("todo_stale_iterations", 0)
@@ -258,3 +257,18 @@ def note_step_limit(notes: Ledger, steps_left: int, costs: Costs) -> None:
     """Note the end of the run after this round, if too few supersteps would be left."""
     if steps_left < costs.round:
         notes["end"] = "step_limit"
+
+
+def count_stale_rounds(stale: int, *, wrote: bool, open_count: int, settings: LoopSettings) -> int:
+    """Count rounds without a todo write while items are open; a write resets them, even a refused one."""
+    if wrote:
+        return 0
+    return stale + 1 if open_count or settings.nag_when == "always" else stale
+
+
+def is_nag_due(stale: int, settings: LoopSettings) -> bool:
+    """Tell whether to send a reminder at this count: at `nag_after`, then at every `nag_every` more."""
+    over = stale - settings.nag_after
+    if not settings.nag_after or over < 0:
+        return False
+    return over == 0 or bool(settings.nag_every and over % settings.nag_every == 0)

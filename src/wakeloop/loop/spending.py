@@ -1,16 +1,91 @@
-"""What an activation has spent, and which budget is spent."""
+"""What requests use and cost, and which budget is spent."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from langchain_core.messages import AnyMessage
 
+from wakeloop.errors import SettingsError
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.prices import Usage, compute_cost
 from wakeloop.loop.progress import find_last_round
-from wakeloop.settings import MAX_NUMBER, LoopSettings
+from wakeloop.settings import MAX_NUMBER, LoopSettings, Price
 from wakeloop.stream import ActivationSpending, Budget, RequestSpending, SpentEvent
 from wakeloop.text.marks import call_duration_ms
+from wakeloop.todos.items import Todo, count_open
+
+DEFAULT_KEY = "default"
+PER_TOKEN = 1_000  # a price is for a million tokens, a cost in billionths: 1e9 / 1e6
+
+
+class Usage(NamedTuple):
+    """The tokens of one request (`cached` is part of `input`), reported or `estimated`; the model's name."""
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    estimated: bool = False
+    model: str = ""
+
+
+def find_price(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """Return the price under the longest key that begins a model's name, else the default one, else None.
+
+    Without any `prices` it is the model's public price, if that is known here.
+    """
+    if not prices:
+        return find_public_price(model)
+    keys = [key for key in prices if key != DEFAULT_KEY and model.startswith(key)]
+    return prices[max(keys, key=len)] if keys else prices.get(DEFAULT_KEY)
+
+
+@lru_cache(maxsize=64)
+def find_public_price(model: str) -> Price | None:
+    """Return a model's public price in dollars, if `genai-prices` is installed and knows the model.
+
+    Of prices with tiers the lowest is taken.
+    """
+    try:
+        from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - of the extra `prices`
+
+        _, found = get_snapshot().find_provider_model(model, None, None, None)
+    except (ImportError, LookupError):
+        return None
+    listed = found.get_prices(datetime.now(UTC))
+    rates = {}
+    for name, field in (("input", "input_mtok"), ("cached", "cache_read_mtok"), ("output", "output_mtok")):
+        rate = getattr(listed, field)
+        rates[name] = None if rate is None else float(getattr(rate, "base", rate))
+    if rates["input"] is None or rates["output"] is None:
+        return None
+    return Price(input=rates["input"], cached=rates["cached"], output=rates["output"])
+
+
+def compute_cost(usage: Usage, prices: Mapping[str, Price], configured: str) -> int | None:
+    """Return what a request cost, in billionths; None without a price.
+
+    The name in the reply counts. If that has no price, the `configured` name does: the money is spent, and
+    raising an error now would not help.
+    """
+    price = find_price(usage.model, prices) if usage.model else None
+    price = price or find_price(configured, prices)
+    if not price:
+        return None
+    cached = price.input if price.cached is None else price.cached
+    fresh = usage.input - usage.cached
+    return round((fresh * price.input + usage.cached * cached + usage.output * price.output) * PER_TOKEN)
+
+
+def check_price(settings: LoopSettings, model: str) -> None:
+    """Refuse a limit on a cost that cannot be computed. Raises `SettingsError`."""
+    if settings.max_cost is not None and find_price(model, settings.prices) is None:
+        named = f"model {model!r}" if model else "a model whose client does not give its name"
+        raise SettingsError(
+            f"max_cost needs a price, and prices has none for {named}. Add one under the start of the "
+            f"model's name, or under {DEFAULT_KEY!r}."
+        )
+
 
 BILLION = 1_000_000_000
 
@@ -174,3 +249,28 @@ def _iterate_budgets(spent: Totals, settings: LoopSettings) -> Iterator[tuple[Bu
         yield "cost_budget", "cost", spent.cost / BILLION, bound
     if (bound := settings.max_seconds) is not None:
         yield "time_budget", "seconds", spent.milliseconds / 1000, bound
+
+
+def note_list(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, begins: bool = False) -> None:
+    """Note what gates need to know of the list: how many items are settled, and that there was a list.
+
+    The first comes with the budget. Nothing is noted that no setting asks for.
+    """
+    if settings.earn_wakes:
+        now = len(todos) - count_open(todos)
+        began, most = notes.get("settled", [now, now] if begins else [0, 0])
+        if now or most:
+            notes["settled"] = [began, max(most, now)]
+        notes["budget"] = settings.max_wake_cycles + count_earned_wakes(notes, settings)
+    if todos and settings.on_no_list == "ask":
+        notes["listed"] = True
+
+
+def count_earned_wakes(notes: Ledger, settings: LoopSettings) -> int:
+    """Return the wakes beyond `max_wake_cycles`: one per item settled since the beginning.
+
+    The most that were settled at once counts, so that adding and closing items forever earns nothing.
+    Without wakes, nothing is earned.
+    """
+    began, most = notes.get("settled", (0, 0))
+    return min(most - began, settings.earn_wakes) if settings.max_wake_cycles else 0

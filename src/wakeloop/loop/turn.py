@@ -1,21 +1,23 @@
-"""The end of a turn, as the case of a ruling."""
+"""The end of a turn as a case, and of a run as a session."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 
-from wakeloop.loop.audit import find_suspects
 from wakeloop.loop.case import Case, choose_costs
-from wakeloop.loop.earned_wakes import count_earned_wakes, note_list
-from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.list_writes import has_given_up
+from wakeloop.loop.gates import ENDINGS
+from wakeloop.loop.goal import is_unmet
+from wakeloop.loop.item_notes import find_suspects, has_given_up, has_verified_item
+from wakeloop.loop.ledger import RUN_KEYS, Ledger, drop_keys
 from wakeloop.loop.progress import count_settled, is_repeated, judge_wake
 from wakeloop.loop.replies import take_bad_reply_end
 from wakeloop.loop.silences import find_awaited
-from wakeloop.loop.spending import find_spent_budget
+from wakeloop.loop.spending import count_earned_wakes, find_spent_budget, note_list, report_spent
+from wakeloop.loop.waits import describe_waiting
 from wakeloop.settings import LoopSettings
-from wakeloop.todos.items import Todo, count_open
+from wakeloop.stream import EndReason, Session, State
+from wakeloop.todos.items import Todo, count_items, count_open
 
 GUARD = "open_todos"  # the name of the guard in the ledger
 ENDED_WITHOUT_REPLY = frozenset(("again", "asking", "end", "unasked"))  # notes that say why no reply came
@@ -97,3 +99,59 @@ def find_written_reply(
     noted = {*notes.get("todo_calls", ()), *notes.get("faults", ())}
     written = [call for call in last.tool_calls if call["name"] in todo_tools and call["id"] not in noted]
     return last if written or "nag" not in notes else None
+
+
+def choose_state(reason: EndReason, open_count: int) -> State:
+    """Return the state in which an ending leaves the session. An unmet goal counts as open."""
+    state = ENDINGS[reason].state
+    return "dormant" if state == "idle" and not open_count else state
+
+
+def build_session(
+    notes: Ledger,
+    todos: Sequence[Todo],
+    settings: LoopSettings,
+    reason: EndReason,
+    waiting_on: Sequence[Any] = (),
+    *,
+    needs_proof: bool = False,
+) -> Session:
+    """Return the session of a run that ends for this reason.
+
+    `waiting_on` is the channel's value. With `needs_proof` the session says whether an item of the list
+    passed the verifier.
+    """
+    counts = count_items(todos)
+    session: Session = {
+        "state": choose_state(reason, counts["open"] + is_unmet(notes)),
+        "reason": reason,
+        **counts,  # type: ignore[typeddict-item]
+        "wakes": notes.get("wake_cycles", 0),
+        "budget": settings.max_wake_cycles + count_earned_wakes(notes, settings),
+        "list": notes.get("writes", 0),
+        "spent": report_spent(notes),
+    }
+    if needs_proof:
+        session["verified"] = has_verified_item(notes, todos)
+    if "missing" in notes:
+        session["missing"] = notes["missing"]
+    if session["state"] == "waiting":
+        session |= describe_waiting(waiting_on)  # type: ignore[typeddict-item]
+    return session
+
+
+def waits_for_limit(notes: Ledger) -> bool:
+    """Tell whether the run ends because its request was refused for a limit (rule 29)."""
+    return notes.get("end") == "waiting"
+
+
+def drop_run_notes(notes: Ledger, messages: Sequence[BaseMessage] = ()) -> Ledger:
+    """Return what the end of a run leaves of its notes, and the id of the last message.
+
+    By that id the next run sees whether the conversation has grown since. Where a request was refused for a
+    limit, they stay: the same request is made again later.
+    """
+    rest: Ledger = {**notes} if waits_for_limit(notes) else drop_keys(notes, RUN_KEYS)
+    if messages:
+        rest["tail"] = messages[-1].id or ""
+    return rest

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wakeloop.loop.announcements import announce
+from wakeloop.loop.before_request import announce
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings

@@ -22,14 +22,14 @@ from langgraph.types import Command
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.checks.tools import get_tool_name
 from wakeloop.dialects.base import Dialect
+from wakeloop.loop.item_notes import may_check_round
 from wakeloop.loop.ledger import drop_keys
 from wakeloop.loop.nudge import close_round
 from wakeloop.loop.overrides import settings_in_force
-from wakeloop.loop.prices import check_price
 from wakeloop.loop.progress import find_last_round
-from wakeloop.loop.pushes import note_free_call, note_steps
-from wakeloop.loop.round_checks import may_check_round
 from wakeloop.loop.ruling import rule
+from wakeloop.loop.silences import note_free_call, note_steps
+from wakeloop.loop.spending import check_price
 from wakeloop.middleware.agent_exchange import JUDGED_LATER, AgentExchange
 from wakeloop.middleware.agent_tools import check_tools, order_results
 from wakeloop.middleware.draft import Draft, assign_ids, replace_history

@@ -9,8 +9,7 @@ from langgraph.managed.is_last_step import RemainingStepsManager
 
 from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
-from wakeloop.channels.session import SessionChannel
-from wakeloop.channels.todo_channels import PlainTodosChannel, TodosChannel
+from wakeloop.channels.todo_channels import PlainTodosChannel, SessionChannel, TodosChannel
 from wakeloop.channels.todo_list import merge_one_write, merge_todos
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger

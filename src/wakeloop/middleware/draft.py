@@ -5,12 +5,11 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, RemoveMessage
 
-from wakeloop.channels.apply_writes import apply_writes
 from wakeloop.channels.conversation import REMOVE_ALL_MESSAGES, Messages, merge_messages
+from wakeloop.channels.reducers import apply_writes
 from wakeloop.channels.todo_list import OwnList
 from wakeloop.text.marks import find_last, kind_of
-from wakeloop.todos.changes import write_all
-from wakeloop.todos.stamps import stamp_item
+from wakeloop.todos.changes import stamp_item, write_all
 
 
 class Draft:

@@ -13,13 +13,12 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.loop.case import Case, Costs, compute_hook_costs
 from wakeloop.loop.extra_requests import GOAL_ENDS
 from wakeloop.loop.goal import build_wait_entry, is_unmet
-from wakeloop.loop.idle_rounds import describe_repeats
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.overrides import settings_in_force
+from wakeloop.loop.progress import describe_repeats
 from wakeloop.loop.replies import ReplyFacts, note_reply, note_step_limit
-from wakeloop.loop.run_end import build_session, drop_run_notes
 from wakeloop.loop.spending import add_round
-from wakeloop.loop.turn import find_written_reply
+from wakeloop.loop.turn import build_session, drop_run_notes, find_written_reply
 from wakeloop.middleware.draft import Draft, remove_placeholder, with_message_ids
 from wakeloop.middleware.watched_request import name_end_without_model
 from wakeloop.model.reply import misfit_error

@@ -22,8 +22,8 @@ from wakeloop.checks import argument_values
 from wakeloop.checks.argument_names import MIDDLEWARE_HINTS, reject_unknown_arguments
 from wakeloop.dialects import get_dialect
 from wakeloop.errors import SettingsError
-from wakeloop.loop.context_form import build_context_form
 from wakeloop.loop.ledger import read_notes
+from wakeloop.loop.overrides import build_context_form
 from wakeloop.middleware.agent_request import AgentRequest
 from wakeloop.middleware.agent_state import WakeLoopState
 from wakeloop.middleware.agent_tools import answer_tool_error, bind_result, wall_off_call

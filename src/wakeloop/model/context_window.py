@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple, Self
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.announcements import announce
+from wakeloop.loop.before_request import announce
 from wakeloop.loop.ledger import Cleared, Ledger
-from wakeloop.loop.pushes import ASKS_PERSON
+from wakeloop.loop.silences import ASKS_PERSON
 from wakeloop.model.usage import CHARACTERS_PER_TOKEN, count_characters
 from wakeloop.platform.computed_per_object import computed_per_object
 from wakeloop.prompts import fill_prompt

@@ -18,13 +18,12 @@ from langchain_core.messages import (
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import SettingsError
-from wakeloop.loop.announcements import announce
-from wakeloop.loop.before_request import Notices, place_notices
+from wakeloop.loop.before_request import Notices, announce, place_notices
 from wakeloop.loop.case import Costs
-from wakeloop.loop.idle_rounds import describe_repeats, forget_cleared, needs_idle_reminder, note_pairs
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.list_changes import describe_changes, render_every_item
 from wakeloop.loop.nudge import find_unseen_lines
+from wakeloop.loop.progress import describe_repeats, forget_cleared, needs_idle_reminder, note_pairs
 from wakeloop.model.context_window import (
     EMPTIED,
     FULL,
@@ -43,8 +42,8 @@ from wakeloop.settings import LoopSettings
 from wakeloop.stream import ClearedEvent
 from wakeloop.text.characters import shorten
 from wakeloop.text.marks import append_to_result, kind_of, make_user_message, new_id, with_list_stamp
+from wakeloop.todos.changes import stamp_of
 from wakeloop.todos.items import Todo, count_open, select_for_nudge
-from wakeloop.todos.stamps import stamp_of
 
 REMEMBERED_PROMPTS = 64
 REMEMBERED_CHANGES = 8

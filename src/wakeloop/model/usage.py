@@ -10,7 +10,7 @@ from langchain_core.outputs import LLMResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
-from wakeloop.loop.prices import Usage
+from wakeloop.loop.spending import Usage
 from wakeloop.platform.computed_per_object import computed_per_object
 from wakeloop.platform.model_profile import MODEL_NAME_FIELDS
 

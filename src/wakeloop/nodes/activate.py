@@ -11,22 +11,20 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 
 from wakeloop.channels.reducers import Goal, Overrides
-from wakeloop.channels.session import SessionUpdate
-from wakeloop.channels.stored_values import check_channels
+from wakeloop.channels.todo_channels import SessionUpdate
+from wakeloop.channels.todo_list import check_channels
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import InputError, SettingsError
 from wakeloop.loop.activation import OUTCOME_KEYS, begin_activation, continue_activation
-from wakeloop.loop.announcements import announce
-from wakeloop.loop.before_request import Notices, place_notices
-from wakeloop.loop.earned_wakes import note_list
+from wakeloop.loop.before_request import Notices, announce, place_notices
 from wakeloop.loop.goal import begin_goal, build_wait_entry, is_unmet
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger, drop_keys, keep_round, read_notes
 from wakeloop.loop.list_changes import find_unchanged, note_unnoticed, note_vocabulary, note_whole_list
 from wakeloop.loop.nudge import build_nudge, name_old_items, render_given_list, render_missing
 from wakeloop.loop.overrides import apply_overrides, check_overrides
-from wakeloop.loop.prices import check_price
 from wakeloop.loop.silences import Doubt, doubts_topics, note_doubt
+from wakeloop.loop.spending import check_price, note_list
 from wakeloop.loop.waits import LONGEST_WAIT, render_ended_waits
 from wakeloop.model.tool_results import find_unanswered, last_calls
 from wakeloop.platform.checkpointers import has_checkpointer
@@ -42,7 +40,7 @@ from wakeloop.thread.judges import Judges, Play, Query, take_verdict
 from wakeloop.thread.repair import Repairs, plan_repairs
 from wakeloop.thread.stale_input import InputVersion, discard_stale_input
 from wakeloop.thread.steering import Entry, is_steering_blocked, plan_read, query_store, take_entries
-from wakeloop.todos.changes import make_todos_event, write_all
+from wakeloop.todos.changes import make_todos_event, stamp_of, write_all
 from wakeloop.todos.items import (
     OperationRefused,
     Todo,
@@ -51,7 +49,6 @@ from wakeloop.todos.items import (
     count_open,
     next_free_number,
 )
-from wakeloop.todos.stamps import stamp_of
 
 DROPPED_BY_REPEAT = frozenset(("end", "unasked", "refused"))  # notes of a run that waited for a limit
 ON_HOLD = (

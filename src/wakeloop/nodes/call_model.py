@@ -10,9 +10,9 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import HookError
+from wakeloop.loop.item_notes import may_check_round
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.pushes import note_free_call, note_steps
-from wakeloop.loop.round_checks import may_check_round
+from wakeloop.loop.silences import note_free_call, note_steps
 from wakeloop.loop.turn import find_written_reply
 from wakeloop.model.bindings import BoundModel, ModelBindings
 from wakeloop.model.context_window import read_profile_window

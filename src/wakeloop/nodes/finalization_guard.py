@@ -12,29 +12,30 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.announcements import announce
-from wakeloop.loop.audit import find_suspects
-from wakeloop.loop.before_request import Notices, place_notices
+from wakeloop.loop.before_request import Notices, announce, place_notices
 from wakeloop.loop.case import Case, Costs, choose_costs
 from wakeloop.loop.extra_requests import may_steer
 from wakeloop.loop.gates import find_stop
 from wakeloop.loop.goal import asks_goal, build_wait_entry
-from wakeloop.loop.idle_rounds import describe_repeats
 from wakeloop.loop.inbox import find_owed_replies
+from wakeloop.loop.item_notes import find_due, find_suspects, has_given_up, note_writes, precedes_end
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.list_changes import VERIFIER, note_changes
-from wakeloop.loop.list_writes import has_given_up, note_writes
 from wakeloop.loop.nudge import close_round, render_reopened
 from wakeloop.loop.overrides import settings_in_force
-from wakeloop.loop.progress import begin_measuring
-from wakeloop.loop.pushes import begin_push
+from wakeloop.loop.progress import begin_measuring, describe_repeats
 from wakeloop.loop.replies import RETRY_PROMPTS, has_said_something
 from wakeloop.loop.ruling import rule, rule_without_report
-from wakeloop.loop.run_end import build_session, drop_run_notes, waits_for_limit
-from wakeloop.loop.second_look import find_due, precedes_end
-from wakeloop.loop.silences import build_wait, ends_by_asking, restart_counts
+from wakeloop.loop.silences import begin_push, build_wait, ends_by_asking, restart_counts
 from wakeloop.loop.spending import add_round
-from wakeloop.loop.turn import GUARD, build_case, is_unanswered
+from wakeloop.loop.turn import (
+    GUARD,
+    build_case,
+    build_session,
+    drop_run_notes,
+    is_unanswered,
+    waits_for_limit,
+)
 from wakeloop.loop.waits import set_ceilings
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event, stream_event
@@ -59,11 +60,9 @@ from wakeloop.thread.steering import (
     query_store,
     take_entries,
 )
-from wakeloop.todos.changes import make_todos_event, write_all
+from wakeloop.todos.changes import make_todos_event, stamp_of, write_all
 from wakeloop.todos.items import Todo, count_open
-from wakeloop.todos.operations import Board, Change, Outcome
-from wakeloop.todos.stamps import stamp_of
-from wakeloop.todos.verification import ask_verifier, prune_refusals, with_status
+from wakeloop.todos.operations import Board, Change, Outcome, ask_verifier, prune_refusals, with_status
 
 
 @dataclass(frozen=True, eq=False)

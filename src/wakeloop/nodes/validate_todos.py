@@ -8,16 +8,19 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.audit import note_completed
 from wakeloop.loop.before_request import Notices
-from wakeloop.loop.idle_rounds import reach_unless_grown
+from wakeloop.loop.item_notes import (
+    choose_items,
+    has_external_success,
+    note_accepted,
+    note_completed,
+    note_writes,
+)
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.list_changes import note_own_write, note_unnoticed, render_whole_list
-from wakeloop.loop.list_writes import note_writes
 from wakeloop.loop.overrides import settings_in_force
+from wakeloop.loop.progress import reach_unless_grown
 from wakeloop.loop.replies import find_external_calls
-from wakeloop.loop.round_checks import choose_items, has_external_success
-from wakeloop.loop.second_look import note_accepted
 from wakeloop.model.tool_results import (
     error_result,
     find_unanswered,
@@ -34,11 +37,21 @@ from wakeloop.state import TodoState, adopt_list, copy_ledger
 from wakeloop.text.marks import append_to_result, find_last, with_list_stamp
 from wakeloop.thread.interrupts import ReviewedRound, play_reviewed_round
 from wakeloop.thread.verifier import Verifier
-from wakeloop.todos.changes import Changes, changed_ids, diff_lists, write_all
+from wakeloop.todos.changes import Changes, changed_ids, diff_lists, stamp_after, stamp_items, write_all
 from wakeloop.todos.items import OperationRefused
-from wakeloop.todos.operations import Board, Change, Operation, Outcome, Question, Replace, Reset, Rules, Show
-from wakeloop.todos.stamps import stamp_after, stamp_items
-from wakeloop.todos.verification import prune_refusals, with_status
+from wakeloop.todos.operations import (
+    Board,
+    Change,
+    Operation,
+    Outcome,
+    Question,
+    Replace,
+    Reset,
+    Rules,
+    Show,
+    prune_refusals,
+    with_status,
+)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from langchain_core.runnables import RunnableConfig
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.activation import begin_wake
 from wakeloop.loop.before_request import Notices
-from wakeloop.loop.earned_wakes import count_earned_wakes, note_list
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger
@@ -24,17 +23,16 @@ from wakeloop.loop.nudge import (
 )
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import fingerprint_reply
-from wakeloop.loop.pushes import must_insist, note_wake
-from wakeloop.loop.silences import ends_by_asking, find_doubt, note_doubt
+from wakeloop.loop.silences import ends_by_asking, find_doubt, must_insist, note_doubt, note_wake
+from wakeloop.loop.spending import count_earned_wakes, note_list
 from wakeloop.model.context_window import find_visible
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event
 from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, adopt_list, copy_ledger
 from wakeloop.text.marks import make_user_message, with_list_stamp
-from wakeloop.todos.changes import write_all
+from wakeloop.todos.changes import stamp_of, write_all
 from wakeloop.todos.items import Todo, count_open
-from wakeloop.todos.stamps import stamp_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import Ledger, read_notes
-from wakeloop.loop.run_end import choose_state, drop_run_notes
 from wakeloop.loop.silences import QUESTION_WAIT
 from wakeloop.loop.spending import add_round, report_spent
+from wakeloop.loop.turn import choose_state, drop_run_notes
 from wakeloop.loop.waits import WAIT_KEYS
 from wakeloop.stream import EndReason
 from wakeloop.thread.thread_status import find_resting_node, is_unfinished, read_session

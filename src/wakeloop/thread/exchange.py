@@ -8,16 +8,12 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 
 from wakeloop.channels.conversation import Messages
 from wakeloop.errors import InputError
-from wakeloop.loop.audit import note_work
 from wakeloop.loop.case import choose_costs
-from wakeloop.loop.earned_wakes import note_list
-from wakeloop.loop.idle_rounds import count_idle_rounds, end_if_looping
+from wakeloop.loop.item_notes import note_work
 from wakeloop.loop.ledger import ROUND_KEYS, drop_keys
 from wakeloop.loop.list_changes import note_unnoticed, note_vocabulary, note_whole_list
 from wakeloop.loop.overrides import settings_in_force
-from wakeloop.loop.prices import Usage
-from wakeloop.loop.progress import note_progress
-from wakeloop.loop.pushes import asks_for_call, note_calls
+from wakeloop.loop.progress import count_idle_rounds, end_if_looping, note_progress
 from wakeloop.loop.replies import (
     NO_ANSWERS,
     NOT_STORED,
@@ -27,8 +23,15 @@ from wakeloop.loop.replies import (
     note_reply,
     note_unreadable_reply,
 )
-from wakeloop.loop.silences import restart_counts
-from wakeloop.loop.spending import add_request, add_round, build_spent_event, find_spent_budget
+from wakeloop.loop.silences import asks_for_call, note_calls, restart_counts
+from wakeloop.loop.spending import (
+    Usage,
+    add_request,
+    add_round,
+    build_spent_event,
+    find_spent_budget,
+    note_list,
+)
 from wakeloop.loop.waits import MOST_LIMIT_WAITS, build_limit_entry
 from wakeloop.model.reply import Reply, drop_calls, read_reply, with_speaker
 from wakeloop.model.reply_watcher import ReplyWatcher, require_ai_message
@@ -50,9 +53,8 @@ from wakeloop.thread.steering import (
     plan_read,
     take_entries,
 )
-from wakeloop.todos.changes import make_todos_event, write_all
+from wakeloop.todos.changes import make_todos_event, stamp_of, write_all
 from wakeloop.todos.items import count_open
-from wakeloop.todos.stamps import stamp_of
 
 MOST_REFUSALS = 3  # for length, in a row
 

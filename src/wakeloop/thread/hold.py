@@ -7,8 +7,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
-from wakeloop.loop.run_end import choose_state
 from wakeloop.loop.silences import HOLD_WAIT
+from wakeloop.loop.turn import choose_state
 from wakeloop.loop.waits import describe_waiting
 from wakeloop.thread.edit_target import EditTarget, refuse_unfinished
 from wakeloop.thread.thread_status import find_resting_node, read_session

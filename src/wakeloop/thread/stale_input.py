@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from wakeloop.channels.reducers import Goal
-from wakeloop.channels.session import SessionUpdate, read_list_number
+from wakeloop.channels.todo_channels import SessionUpdate, read_list_number
 from wakeloop.loop.ledger import Ledger
 from wakeloop.stream import EchoEvent
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 
-from wakeloop.channels.stored_values import check_channels
+from wakeloop.channels.todo_list import check_channels
 from wakeloop.errors import ArgumentError
 from wakeloop.text.characters import shorten, to_one_line
 from wakeloop.text.secrets import redact_text

@@ -1,13 +1,17 @@
-"""Changes between two lists, by id."""
+"""Changes between lists: by id, merged, and as a stamp."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import reduce
+from hashlib import blake2b
+from operator import xor
 from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.text.characters import shorten
 from wakeloop.todos.items import OperationRefused, Todo, is_id, read_list
-from wakeloop.todos.rows import Rows
+from wakeloop.todos.operations import Rows
 
 
 class Changes(TypedDict, total=False):
@@ -134,3 +138,114 @@ def make_todos_event(
     """Return the event that reports a changed list, and for which items a todo call overruled a tool."""
     event = {"type": "todos", "todos": list(todos), "changed": changed_ids(diff_lists(before, todos))}
     return {**event, "overruled": list(overruled)} if overruled else event
+
+
+def stamp_item(todo: Any) -> int:
+    """Return a number for an item as it is."""
+    # CRC-32 is linear: the stamps of the items 2, 3, 4 and 5, alike but for the number, would cancel out.
+    written = json.dumps(todo, sort_keys=True).encode()
+    return int.from_bytes(blake2b(written, digest_size=4).digest(), "big")
+
+
+def stamp_items(todos: Iterable[Any]) -> int:
+    """Return a number for these items in any order; a change needs only those items that changed."""
+    return reduce(xor, map(stamp_item, todos), 0)
+
+
+def stamp_of(todos: Sequence[Any]) -> int:
+    """Return a list's stamp, which a list that a reducer made already has."""
+    known: int | None = getattr(todos, "stamp", None)
+    if known is None:
+        known = stamp_items(todos)
+        if hasattr(todos, "stamp"):
+            todos.stamp = known
+    return known
+
+
+def stamp_after(before: Any, changes: Mapping[str, Any], after: Iterable[Any]) -> int:
+    """Return the stamp of a list after changes: of the changed items alone, where no other has gone."""
+    if set(changes) - {"put", "step", "own"} or not hasattr(before, "find"):
+        return stamp_items(after)
+    stamp = stamp_of(before)
+    for todo in changes["put"]:
+        place = before.find(todo["id"])
+        stamp ^= stamp_item(todo) ^ (0 if place is None else stamp_item(before[place]))
+    return stamp
+
+
+Item = Any  # a `Todo` that may still lack an id
+Choose = Callable[[Item, Item], Item]
+
+
+def merge_over(
+    base: Sequence[Item], current: Sequence[Item], other: Sequence[Item], choose: Choose
+) -> tuple[list[Item], list[int | str]]:
+    """Return `current` with everything that `other` changed since both were `base`, and where they met.
+
+    An item that only one of them changed, removed or reopened stays as that one left it. If both changed it,
+    `choose(current's, other's)` decides, and its id is among those returned; a changed item stays although
+    the other removed it. Items that `base` lacks are kept from `current`; those of `other` are not looked at.
+    """
+    was = {todo["id"]: todo for todo in base if "id" in todo}
+    theirs = {todo["id"]: todo for todo in other if "id" in todo}
+    merged: list[Item] = []
+    both: list[int | str] = []
+    for todo in current:
+        key = todo.get("id")
+        if key not in was:
+            merged.append(todo)
+            continue
+        chosen = todo
+        if theirs.get(key) != was[key]:
+            chosen = theirs.get(key)
+            if todo != was[key] and todo != chosen:
+                both.append(key)
+                chosen = choose(todo, chosen)
+        if chosen is not None:
+            merged.append(chosen)
+    present = {todo.get("id") for todo in current}
+    for key, todo in theirs.items():
+        if key in was and key not in present and todo != was[key]:  # removed here, changed there
+            both.append(key)
+            chosen = choose(None, todo)
+            if chosen is not None:
+                merged.append(chosen)
+    return order_like(base, merged, other), both
+
+
+def find_added(base: Sequence[Item], other: Sequence[Item]) -> list[Item]:
+    """Return the items of `other` that `base` lacks."""
+    known = {todo.get("id") for todo in base}
+    return [todo for todo in other if "id" not in todo or todo["id"] not in known]
+
+
+def find_changed_ids(before: Sequence[Item], after: Sequence[Item]) -> set[int | str]:
+    """Return the ids of items that were added, changed or removed."""
+    was = {todo["id"]: todo for todo in before if "id" in todo}
+    now = {todo["id"]: todo for todo in after if "id" in todo}
+    return {key for key in was.keys() | now.keys() if was.get(key) != now.get(key)}
+
+
+def order_like(base: Sequence[Item], merged: list[Item], other: Sequence[Item]) -> list[Item]:
+    """Put items in the order of `other`, if only `other` has moved any since `base`."""
+    if not is_moved(base, other) or is_moved(base, merged):
+        return merged
+    ranks = {todo.get("id"): place for place, todo in enumerate(other)}
+    return sorted(merged, key=lambda todo: ranks.get(todo.get("id"), len(ranks)))
+
+
+def is_moved(before: Sequence[Item], after: Sequence[Item]) -> bool:
+    """Return whether items of both lists are in another order."""
+    places = {todo["id"]: place for place, todo in enumerate(after) if "id" in todo}
+    kept = [places[todo["id"]] for todo in before if todo.get("id") in places]
+    return kept != sorted(kept)
+
+
+def keep_ours(wins: Collection[int | str]) -> Choose:
+    """Return a choice by which an item of the ids in `wins` stays as it is here, changed or removed."""
+
+    def choose(ours: Item, theirs: Item) -> Item:
+        key = (ours or theirs).get("id")
+        return ours if key in wins else theirs
+
+    return choose

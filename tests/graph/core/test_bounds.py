@@ -13,8 +13,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from wakeloop import create_todo_agent, preset
 from wakeloop.dialects import get_dialect
 from wakeloop.dialects.base import Dialect
-from wakeloop.loop.idle_rounds import describe_repeats
 from wakeloop.loop.nudge import build_nudge
+from wakeloop.loop.progress import describe_repeats
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls

@@ -17,7 +17,7 @@ from wakeloop.model.request import REMEMBERED_PROMPTS
 from wakeloop.prompts import _read_prompt
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.thread.inputs import REMEMBERED_EVENTS
-from wakeloop.todos.verification import KEPT_REFUSALS
+from wakeloop.todos.operations import KEPT_REFUSALS
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 

@@ -21,7 +21,7 @@ from wakeloop import create_todo_agent, preset, session_of, update_todos
 from wakeloop.dialects import get_dialect
 from wakeloop.errors import EditError, InputError
 from wakeloop.loop.overrides import apply_overrides
-from wakeloop.loop.run_end import choose_state
+from wakeloop.loop.turn import choose_state
 from wakeloop.presets import PRESETS
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls, malformed_call, prompt_faults, says, wire_faults

@@ -17,7 +17,7 @@ from wakeloop import InputError, create_todo_agent, join_session, join_todos, se
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
 from wakeloop.presets import PRESETS
 from wakeloop.testing import ScriptedModel, calls, prompt_faults, wire_faults
-from wakeloop.todos.stamps import stamp_items
+from wakeloop.todos.changes import stamp_items
 
 SAYS = "The todo list was changed, and not by you."
 QUIET = {"max_wake_cycles": 0, "guard_retries": 0, "auto_continue": True, "on_new_topic": "ignore"}

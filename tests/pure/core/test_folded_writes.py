@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Overwrite
 
 from wakeloop import TodoState
-from wakeloop.channels.apply_writes import BATCH_REDUCERS, SINGLE_REDUCERS, apply_writes
+from wakeloop.channels.reducers import BATCH_REDUCERS, SINGLE_REDUCERS, apply_writes
 from wakeloop.channels.todo_list import merge_one_write, merge_todos
 from wakeloop.middleware.agent_state import ChangesState, WakeLoopState
 from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel

@@ -11,9 +11,9 @@ from langchain_core.messages import AIMessage
 from wakeloop.loop.case import Case
 from wakeloop.loop.gates import ENDINGS, GATES, LIMITS, find_first_gate
 from wakeloop.loop.progress import fingerprint_call, fingerprint_reply, has_progressed, remember_fingerprints
-from wakeloop.loop.reminders import count_stale_rounds, is_nag_due
+from wakeloop.loop.replies import count_stale_rounds, is_nag_due
 from wakeloop.loop.ruling import is_guarded
-from wakeloop.loop.run_end import choose_state
+from wakeloop.loop.turn import choose_state
 from wakeloop.stream import Budget, EndReason, StopReason
 
 STOPS: dict[str, dict[str, Any]] = {  # what alone makes each gate stop the run, in their order

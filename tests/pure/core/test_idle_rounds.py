@@ -7,7 +7,7 @@ from agents import settings, todo
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from wakeloop.loop.activation import begin_activation, continue_activation
-from wakeloop.loop.idle_rounds import (
+from wakeloop.loop.progress import (
     count_idle_rounds,
     describe_repeats,
     end_if_looping,

@@ -18,8 +18,8 @@ from wakeloop.loop.replies import (
     note_retry,
     take_bad_reply_end,
 )
-from wakeloop.loop.run_end import build_session, drop_run_notes
 from wakeloop.loop.spending import report_spent
+from wakeloop.loop.turn import build_session, drop_run_notes
 from wakeloop.loop.waits import find_waiting_party
 from wakeloop.testing import calls
 

@@ -10,8 +10,17 @@ from langgraph.types import Command
 
 from wakeloop import SettingsError
 from wakeloop.loop.activation import begin_activation, continue_activation, find_budget_stop
-from wakeloop.loop.prices import Usage, check_price, compute_cost, find_price
-from wakeloop.loop.spending import add_request, add_round, build_spent_event, find_spent_budget, report_spent
+from wakeloop.loop.spending import (
+    Usage,
+    add_request,
+    add_round,
+    build_spent_event,
+    check_price,
+    compute_cost,
+    find_price,
+    find_spent_budget,
+    report_spent,
+)
 from wakeloop.model.timing import record_duration
 from wakeloop.model.usage import count_characters, measure_usage, model_name_of, reported_usage
 from wakeloop.testing import ScriptedModel, calls

@@ -10,14 +10,12 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from test_todos import playing
 
 from wakeloop.dialects import get_dialect
-from wakeloop.loop.idle_rounds import count_idle_rounds
-from wakeloop.loop.progress import has_progressed
+from wakeloop.loop.progress import count_idle_rounds, has_progressed
 from wakeloop.presets import preset
 from wakeloop.testing import calls
-from wakeloop.todos import operations, rows
+from wakeloop.todos import operations
 from wakeloop.todos.items import Todo
-from wakeloop.todos.operations import Add, Board, Change, Draft, Outcome, Replace, Rules
-from wakeloop.todos.verification import Refusals
+from wakeloop.todos.operations import Add, Board, Change, Draft, Outcome, Refusals, Replace, Rules
 
 ONE = Rules(in_progress="at_most_one")
 
@@ -177,7 +175,7 @@ def test_boards_of_a_round_share_their_items() -> None:
 
 def test_rows_stand_for_a_tuple() -> None:
     listed = items(200)
-    given = rows.Rows(listed)
+    given = operations.Rows(listed)
     assert given == tuple(listed)
     assert given == listed
     assert given != listed[:-1]
@@ -189,9 +187,9 @@ def test_rows_stand_for_a_tuple() -> None:
 
 
 def test_two_boards_that_part_find_their_own_items() -> None:
-    base = rows.Rows(items(10))
+    base = operations.Rows(items(10))
     one, other = base.with_appended([_todo(11)]), base.with_appended([_todo("x"), _todo(11)])
-    for _ in range(rows.SCANS_BEFORE_INDEX + 1):
+    for _ in range(operations.SCANS_BEFORE_INDEX + 1):
         assert (base.locate(11), one.locate(11)) == (None, (10, _todo(11)))
         assert (other.locate(11), other.locate("x")) == ((11, _todo(11)), (10, _todo("x")))
         assert one.locate("x") is base.locate("x") is None
