@@ -133,7 +133,7 @@ def characters(n: int) -> Measured:
 @contextmanager
 def threads_in_a_database(n: int) -> Measured:
     """`wakeloop threads` on a database with n threads."""
-    from wakeloop.cli.list_threads import list_threads
+    from wakeloop.cli.show import list_threads
     from wakeloop.cli.store import DatabaseFile, open_to_write
 
     with new_file() as file:

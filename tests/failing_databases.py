@@ -27,7 +27,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.sqlite_saver import CompactSaver
+from wakeloop.cli.stored_state import CompactSaver
 from wakeloop.sessions.communication_tools import SessionTools, SubagentLimits
 from wakeloop.sessions.dbos import DbosHost, SessionClient
 from wakeloop.sessions.dbos import workflow_queues as queues

@@ -420,12 +420,12 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "if False:",
     ),
     "c85": (
-        "cli/data_output.py",
+        "cli/streams.py",
         "os.dup2(STDERR, STDOUT)",
         "pass",
     ),
     "c86": (
-        "cli/atomic_write.py",
+        "cli/streams.py",
         'f".wakeloop-{token_hex(8)}"',
         'f".wakeloop-{os.getpid()}"',
     ),

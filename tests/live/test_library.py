@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from wakeloop import create_todo_agent, preset, session_of
-from wakeloop.cli.server_window import ask_server_window
+from wakeloop.cli.agent import ask_server_window
 from wakeloop.errors import WakeloopError
 from wakeloop.stream import EndReason
 from wakeloop.testing import prompt_faults, wire_faults

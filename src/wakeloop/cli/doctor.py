@@ -12,9 +12,9 @@ from typing import Any
 from wakeloop.cli.agent_spec import AgentSpec, strip_credentials
 from wakeloop.cli.discovery import TOTAL_TIMEOUT, ModelSources, discover_models, format_models
 from wakeloop.cli.failures import FAILED, SETTLED, USAGE, CommandError, error_exit_code, format_error
-from wakeloop.cli.output_formats import at_a_terminal
 from wakeloop.cli.spec_builder import build_stack, settings_from_spec, spec_from_stack
 from wakeloop.cli.store import DatabaseFile, database_exists, open_to_read
+from wakeloop.cli.streams import at_a_terminal
 from wakeloop.config.levels import config_folder
 from wakeloop.display.terminal_output import write_text
 from wakeloop.display.terminal_text import clean_line
@@ -81,9 +81,8 @@ def choose_spec(sources: ModelSources, given: Mapping[str, Any]) -> AgentSpec | 
 def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
     """Try what a run does, whole and as a stream; report what works, and return the exit code."""
     show_progress("Asking the model for one tool call …")
-    from wakeloop.cli.agent import make_model
+    from wakeloop.cli.agent import make_model, note_server_window
     from wakeloop.cli.model_trial import TRIAL_TOOL, ModelTrial, NoAnswerError, ShortcomingError
-    from wakeloop.cli.server_window import note_server_window
     from wakeloop.model.chat_models import bind_tools
     from wakeloop.model.context_window import read_profile_window
 

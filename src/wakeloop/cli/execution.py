@@ -1,27 +1,36 @@
-"""Execute a thread: stream, signals, questions."""
+"""Execute a thread: stream, signals, questions, view."""
 
 import queue
 import signal
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, Self, TextIO
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
 from langgraph.types import Interrupt, StateSnapshot
 
-from wakeloop.cli.questions import build_input, find_questions
-from wakeloop.display.live_view import LiveView
+from wakeloop.cli.final_state import to_json_line
+from wakeloop.cli.questions import build_input, find_questions, suppress_echo
+from wakeloop.cli.run_spec import RunSpec
+from wakeloop.cli.spec_builder import settings_from_spec
+from wakeloop.cli.streams import OutputFormat, at_a_terminal
+from wakeloop.dialects import get_dialect
+from wakeloop.display.formatting import format_elapsed
+from wakeloop.display.live_view import LiveView, supports_live_view
 from wakeloop.display.plain_view import PlainView
-from wakeloop.display.screen import STREAM_MODES, Line
+from wakeloop.display.screen import STREAM_MODES, Line, Screen
+from wakeloop.loop.waits import build_clock_event, find_next_wait, read_wait_kind
 from wakeloop.thread.edits import Graph
 from wakeloop.thread.steering import find_next_input
+from wakeloop.thread.thread_status import is_unfinished, read_session
 
 Answers = dict[str, Any]
 Ask = Callable[[Sequence[Interrupt]], Answers | None]
@@ -233,3 +242,95 @@ def handle_signals(put: Callable[[int, FrameType | None], None]) -> Iterator[Non
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+# -- choose the view that shows a run --------------------------------------------------------------------
+
+
+class QuietView(PlainView):
+    """Prints errors, questions, hints, every ending except success, and what is left of the list."""
+
+    def feed(self, mode: str, data: Any) -> None:
+        """Take one part of the stream."""
+        self.screen.feed(mode, data)
+
+    def say(self, line: Line) -> None:
+        """Print a line if a person must read it."""
+        if line.kind in ("error", "question", "way", "end"):
+            super().say(line)
+
+
+class NoEchoLive(LiveView):
+    """A live region that typed keys do not tear apart; they stay for the next prompt."""
+
+    def __enter__(self) -> Self:
+        self.typed = ExitStack()
+        self.typed.enter_context(suppress_echo(sys.stdin))
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self.typed.close()
+
+
+def print_event(out: TextIO | None, event: Any) -> None:
+    """Print an event of the graph as a line of JSON."""
+    print(to_json_line(event), file=out, flush=True)
+
+
+def choose_view(run: RunSpec, before: StateSnapshot) -> View:
+    """Return a live region for a terminal, else plain lines; machine output moves them to stderr."""
+    screen = Screen(
+        title=run.thread,
+        todo_tools=get_dialect(settings_from_spec(run.spec).dialect).tool_names,
+        todos=list(before.values.get("todos") or ()),
+    )
+    if is_unfinished(before):
+        session = read_session(before)
+        screen.wakes, screen.budget, screen.spent = session["wakes"], session["budget"], session["spent"]
+    if run.output.shows_progress:
+        return (
+            NoEchoLive(screen, sys.stdout)
+            if supports_live_view(sys.stdout)
+            else PlainView(screen, sys.stdout)
+        )
+    if run.output.format is OutputFormat.STREAM_JSON:
+        screen.listener = partial(print_event, run.output.data)
+    return (QuietView if run.output.quiet else PlainView)(screen, sys.stderr)
+
+
+# -- the countdown of a run that a limit has refused -----------------------------------------------------
+
+
+TICK_SECONDS = 0.2
+
+
+def count_down(snapshot: StateSnapshot, speaks: Callable[[], object], longest: float) -> Any:
+    """Wait at a terminal until a limit is over, and return the input to continue with.
+
+    None if the thread waits for something else or too long, or the person ends the wait: by Ctrl-C, or
+    because the person `speaks`.
+    """
+    values = snapshot.values or {}
+    first = find_next_wait(values.get("waiting_on") or ())
+    if first is None or read_wait_kind(first) != "limit" or snapshot.tasks:
+        return None
+    if first["until"] - time.time() > longest or not (at_a_terminal() and sys.stdin.isatty()):
+        return None
+    try:
+        while (left := first["until"] - time.time()) > 0:
+            if speaks():
+                return None
+            show(f"The provider limits requests: the next one in {format_elapsed(left)}. Ctrl-C to stop.")
+            time.sleep(min(left, TICK_SECONDS))
+    except KeyboardInterrupt:
+        return None
+    finally:
+        show("")
+    return {"todo_inbox": [build_clock_event([first], time.time())]}
+
+
+def show(line: str) -> None:
+    """Write a line in the place of the one before it."""
+    sys.stderr.write(f"\r\x1b[K{line}")
+    sys.stderr.flush()

@@ -7,11 +7,10 @@ from typing import Any, TextIO
 
 from wakeloop.cli.agent_spec import AgentSpec, parse_wait, refuse_non_utf8, resolve_folder
 from wakeloop.cli.failures import usage_error
-from wakeloop.cli.output_formats import OutputOptions
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.spec_builder import build_spec, collect_typed_settings
 from wakeloop.cli.store import DatabaseFile, ThreadRecord
-from wakeloop.cli.terminal_input import read_all
+from wakeloop.cli.streams import OutputOptions, read_all
 from wakeloop.cli.thread_lookup import find_thread, new_thread_id, resolve_thread_option
 from wakeloop.cli.todo_file import read_todo_file
 from wakeloop.cli.trusted_files import confirm_files

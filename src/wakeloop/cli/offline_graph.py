@@ -1,5 +1,6 @@
-"""The graph without a model: read, edit, draw."""
+"""The graph without a model: read, edit, draw, report."""
 
+import re
 import webbrowser
 from pathlib import Path
 from tempfile import mkdtemp
@@ -10,10 +11,18 @@ from langgraph.store.base import BaseStore
 
 from wakeloop.agent import create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
-from wakeloop.cli.atomic_write import STDOUT, write_atomically
-from wakeloop.cli.failures import usage_error
+from wakeloop.cli.failures import CommandError, redact, usage_error
+from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.spec_builder import settings_from_spec
+from wakeloop.cli.store import DatabaseFile, open_to_read
+from wakeloop.cli.streams import DASH, write_atomically
+from wakeloop.cli.thread_lookup import require_thread
+from wakeloop.demo.job import PAGE
+from wakeloop.display.report import thread_report
+from wakeloop.display.screen import Line
+from wakeloop.display.terminal_text import clean_line
 from wakeloop.testing import ScriptedModel
+from wakeloop.text.characters import quote_path
 from wakeloop.text.drawing import draw_svg, draw_text, graph_edges
 from wakeloop.thread.edits import Graph
 
@@ -50,7 +59,7 @@ def draw_graph(out: Path | None, *, force: bool = False, ascii_: bool = False, s
     """Return the graph to print; or write it to `out`, in the format of its suffix, and return its name."""
     if out is None and shown:
         out = Path(mkdtemp(prefix="wakeloop-")) / "graph.svg"
-    if out is None or (out == STDOUT and not shown):
+    if out is None or (out == DASH and not shown):
         return render_graph(".txt" if ascii_ else ".mmd")
     suffixes = (".txt",) if ascii_ else SUFFIXES
     if out.suffix not in suffixes:
@@ -62,3 +71,31 @@ def draw_graph(out: Path | None, *, force: bool = False, ascii_: bool = False, s
     if shown and not webbrowser.open(out.resolve().as_uri()):
         name += " (no browser found)"
     return name
+
+
+# -- thread reports: HTML pages in files -----------------------------------------------------------------
+
+
+def write_report(database: DatabaseFile, thread: str | None, out: Path | None, *, force: bool) -> list[str]:
+    """Write the report of a thread (default: the latest) and return the lines to print."""
+    with open_to_read(database) as store:
+        known = require_thread(store, thread)
+        text = render_report(build_offline_graph(store.saver), known.id)
+    file = out or Path(f"report-{re.sub(r'[^A-Za-z0-9._-]+', '-', known.id)}.html")
+    return write_atomically(text, file, force=force)
+
+
+def render_report(graph: Graph, thread: str) -> str:
+    """Render the report of a thread, without the secrets of the environment."""
+    return thread_report(graph, {"configurable": {"thread_id": thread}}, hide=redact)
+
+
+def write_demo_report(run: RunSpec, agent: Graph) -> Line:
+    """Write the report of a demo into its folder, and return the line that says where it is."""
+    file, here = Path(run.spec.root) / PAGE, Path.cwd()
+    file = file.relative_to(here) if file.is_relative_to(here) else file
+    try:
+        write_atomically(render_report(agent, run.thread), file, force=True)
+    except CommandError as error:
+        return Line("error", str(error))
+    return Line("note", f"Report: {quote_path(clean_line(str(file)))}")

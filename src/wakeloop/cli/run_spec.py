@@ -6,8 +6,8 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from wakeloop.cli.agent_spec import AgentSpec
-from wakeloop.cli.output_formats import OutputOptions
 from wakeloop.cli.store import DatabaseFile
+from wakeloop.cli.streams import OutputOptions
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

@@ -1,12 +1,15 @@
-"""Run a thread: build the agent, lock the thread, run it."""
+"""Run a thread: build, lock, run, report its end."""
 
+import os
 import signal
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 from langchain_core.messages import HumanMessage
 from langgraph.graph import StateGraph
@@ -14,32 +17,42 @@ from langgraph.types import Command, StateSnapshot
 
 from wakeloop.checks.pending_questions import is_package_request
 from wakeloop.cli.agent import build_agent_graph
-from wakeloop.cli.budget_hints import describe_budget, merge_typed_settings
-from wakeloop.cli.data_output import keep_stdout_for_data
-from wakeloop.cli.execution import Outcome, View, execute
+from wakeloop.cli.execution import Outcome, View, choose_view, count_down, execute, is_run_alive
 from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
-from wakeloop.cli.failures import SETTLED, usage_error
-from wakeloop.cli.final_state import exit_code, resume_command
-from wakeloop.cli.finish_run import finish_run, print_result, report_failure
-from wakeloop.cli.limit_wait import count_down
+from wakeloop.cli.failures import FAILED, SETTLED, error_exit_code, format_error, is_model_error, usage_error
+from wakeloop.cli.final_state import (
+    closing_lines,
+    describe_budget,
+    exit_code,
+    final_state,
+    format_raise_hint,
+    merge_typed_settings,
+    resume_command,
+    to_json_line,
+    usage_counts,
+)
 from wakeloop.cli.offline_graph import build_offline_graph
-from wakeloop.cli.output_formats import at_a_terminal
 from wakeloop.cli.questions import build_input, find_questions, make_question_handler
 from wakeloop.cli.run_spec import RunSpec
-from wakeloop.cli.store import open_to_read, open_to_write
+from wakeloop.cli.store import Store, open_to_read, open_to_write
 from wakeloop.cli.stored_state import read_state
-from wakeloop.cli.views import choose_view
-from wakeloop.demo.job import INTRODUCTION
+from wakeloop.cli.streams import OutputFormat, at_a_terminal, keep_stdout_for_data
+from wakeloop.demo.job import INTRODUCTION, compare_with_plain_loop, explain_missing_report
 from wakeloop.display.formatting import format_ending
+from wakeloop.display.live_view import LiveView
+from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Line
+from wakeloop.display.terminal_output import write_text
 from wakeloop.display.terminal_text import clean_line
+from wakeloop.errors import InputError
+from wakeloop.loop.gates import DONE
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.waits import ends_by_kick
 from wakeloop.settings import resolve_aliases
 from wakeloop.thread.edits import Graph
 from wakeloop.thread.hold import find_hold, release_thread
-from wakeloop.thread.thread_status import is_unfinished, read_session
+from wakeloop.thread.thread_status import has_only_talked, is_unfinished, read_session
 
 AUTO_CONTINUE_NOTE = (
     "auto_continue is on. The preset loki leaves it off; set auto_continue=false to switch it off."
@@ -225,3 +238,108 @@ def opening_lines(run: RunSpec, before: StateSnapshot) -> list[Line]:
                 "The thread was waiting for an answer. Your message replaces it; nothing is repeated."
             )
     return [Line("note", note) for note in notes]
+
+
+# -- report how a run ended, print its result, exit ------------------------------------------------------
+
+
+def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside: ExternalTools) -> int:
+    """Print how the run ended and return the exit code.
+
+    Exits the process at once if a request or a tool is still at work: nothing can cancel those.
+    """
+    snapshot = outcome.snapshot
+    whole = isinstance(view, LiveView)
+    for line in closing_lines(snapshot, run.thread, run.database, view.screen.summary, whole=whole):
+        view.say(line)
+    own = snapshot.values.get("todo_settings") or {}
+    if hint := format_raise_hint(read_session(snapshot), run.spec, own, run.thread, run.database):
+        view.say(Line("way", hint))
+    if has_only_talked(read_session(snapshot), snapshot.values.get("messages") or ()):
+        view.say(Line("note", f"To try the model: {run.spec.doctor_command}"))
+    page: Line | None = None
+    if run.spec.demo and outcome.stopped is None:
+        from wakeloop.cli.offline_graph import write_demo_report  # what makes pages takes a moment to import
+
+        page = write_demo_report(run, agent)
+        session = read_session(snapshot)
+        if session["reason"] == "settled":
+            requests = session["spent"]["requests"]
+            view.say(Line("good", compare_with_plain_loop(Path(run.spec.root), session, requests)))
+        view.say(page)
+    code = exit_code(read_session(snapshot), outcome.stopped)
+    lost = None
+    if not run.database.path.exists():  # the open file still took every step
+        lost = f"The database {str(run.database.path)!r} was removed during the run: nothing is stored."
+        view.say(Line("error", lost))
+        code = FAILED if outcome.stopped is None else code
+    print_result(run, snapshot, view, lost)
+    if page is not None and read_session(snapshot)["reason"] in DONE:
+        if why := explain_missing_report(snapshot.values.get("messages") or ()):
+            reason = clean_line(why.removeprefix("Error: "))
+            view.say(Line("error", f"The report could not be written: {reason}"))
+        code = FAILED if why or page.kind == "error" else code
+    if outcome.abandoned:
+        outside.close()
+        exit_now(code)
+    return code
+
+
+def report_failure(run: RunSpec, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
+    """Print what went wrong and how to continue; return the exit code.
+
+    `begun` is the store if this run started the thread: a thread without any reply is then deleted.
+    """
+    if isinstance(error, BrokenPipeError):
+        if begun is not None:
+            forget_unanswered(run.thread, agent, begun)
+        raise error
+    sentence = format_error(error)
+    message = ["your message"] if isinstance(error, InputError) else []  # a refused input would fail again
+    snapshot = None
+    if run.output.format is not OutputFormat.TEXT:
+        snapshot = agent.get_state(run.config)
+    way = f"To try again: {resume_command(run.thread, run.database, *message)}"
+    if begun is not None and forget_unanswered(run.thread, agent, begun):
+        way = "No thread was created, since nothing was answered. Once that is solved, run the command again."
+    diagnosis = [f"To diagnose it: {run.spec.doctor_command}"] if is_model_error(error) else []
+    write_text("\n".join([f"wakeloop: {sentence}", way, *diagnosis]), sys.stderr)
+    if snapshot is not None:
+        with suppress(OSError):  # the output may be on the disk that is full
+            print_result(run, snapshot, view, " ".join([sentence, *diagnosis]))
+    return error_exit_code(error)
+
+
+def forget_unanswered(thread: str, agent: Graph, store: Store) -> bool:
+    """Delete a thread in which no model has replied yet; return whether it was deleted."""
+    if is_run_alive():
+        return False
+    with suppress(Exception):  # such as a database that is full, or gone
+        values = agent.get_state({"configurable": {"thread_id": thread}}).values
+        own = values.get("todos") or values.get("todo_settings")
+        if not own and all(message.type != "ai" for message in values.get("messages") or ()):
+            store.forget(thread)
+            return True
+    return False
+
+
+def print_result(run: RunSpec, snapshot: StateSnapshot, view: View, error: str | None) -> None:
+    """Print the final state on stdout as one JSON object, or the answer alone after a quiet run."""
+    if run.output.shows_progress:
+        return
+    screen = view.screen
+    result = final_state(run.thread, snapshot, usage=usage_counts(screen.read, screen.written), error=error)
+    if run.output.format is OutputFormat.TEXT:
+        if answer := result["answer"].strip():
+            PlainView(screen, run.output.data or sys.stdout).say(Line("model", answer))
+        return
+    if run.output.format is OutputFormat.STREAM_JSON:
+        result = {"type": "result", **result}
+    print(to_json_line(result), file=run.output.data, flush=True)
+
+
+def exit_now(code: int) -> NoReturn:
+    """End the process without waiting for its threads; every finished step is in the database."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)

@@ -13,7 +13,7 @@ from pathlib import Path
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.failures import CommandError, redact, usage_error
 from wakeloop.cli.mcp_config import read_json_file
-from wakeloop.cli.terminal_input import read_line
+from wakeloop.cli.streams import read_line
 from wakeloop.config.levels import config_folder
 from wakeloop.display.terminal_output import write_text
 from wakeloop.display.terminal_text import strip_controls

@@ -1,14 +1,19 @@
-"""Read YAML and Markdown front matter, with line numbers."""
+"""Configuration files and environment variables, as read."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
 
 from wakeloop.errors import SettingsError
+from wakeloop.errors import SettingsError as WrongSetting
+from wakeloop.settings import ALIASES, LoopSettings, advise_api_key, translate_word
 from wakeloop.text.characters import quote_path
+from wakeloop.text.wording import nearest, suggest
 
 FENCE = "---"
 
@@ -86,3 +91,113 @@ def _parse_document(path: Path, text: str, first: int) -> Document:
             for inner, _ in value.value:
                 lines[f"{name}.{inner.value}"] = inner.start_mark.line + first
     return Document(path, {str(key): value for key, value in values.items()}, lines)
+
+
+# -- read the environment variables WAKELOOP_… as settings -----------------------------------------------
+
+
+PREFIX = "WAKELOOP_"
+OTHER_VARIABLES = ("DB", "CONFIG", "PROFILE")  # not settings
+
+
+def read_environment(other_keys: Iterable[str]) -> dict[str, Any]:
+    """Return the settings, aliases and `other_keys` that the environment sets; values are not checked.
+
+    Raises `SettingsError` for an unknown variable and for a value that cannot be parsed.
+    """
+    fields: dict[str, Any] = {}
+    for name, info in LoopSettings.model_fields.items():
+        fields[name] = (info.annotation, None)
+    for alias, name in ALIASES.items():
+        fields[alias] = fields[name]
+    fields |= dict.fromkeys(other_keys, (str | None, None))
+    if not _find_variables(sorted([*map(str.upper, fields), *OTHER_VARIABLES])):
+        return {}
+    from pydantic import create_model  # slow to import, so only if a variable is set
+    from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
+
+    class Named(BaseSettings):
+        model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, env_parse_none_str="null")
+
+    model = create_model("Variables", __base__=Named, **fields)
+    try:
+        return EnvSettingsSource(model)()
+    except SettingsError as error:
+        for name in fields:  # the message quotes the field, always one with a structured value
+            if f'"{name}"' in str(error):
+                raise WrongSetting(f"The variable {PREFIX}{name.upper()} must be JSON.") from None
+        raise WrongSetting(f"The environment cannot be parsed: {error}.") from None
+    except RecursionError:
+        raise WrongSetting(f"A variable {PREFIX}… is nested too deeply.") from None
+
+
+def _find_variables(known: Sequence[str]) -> bool:
+    """Whether the environment has any setting. Raises `SettingsError` for an unknown variable."""
+    found = False
+    for variable in os.environ:
+        if not variable.startswith(PREFIX):
+            continue
+        name = variable.removeprefix(PREFIX)
+        if name not in known:
+            word = translate_word(name)
+            near = word.upper() if word else nearest(name, known)
+            meant = PREFIX + near if near else None
+            hint = advise_api_key(name) or suggest(name, known, meant)
+            raise WrongSetting(f"Unknown variable {variable}. {hint}")
+        found = found or name not in OTHER_VARIABLES
+    return found
+
+
+# -- keys of loki that are not settings here, and what to use --------------------------------------------
+
+
+NON_SETTING_ALIASES = MappingProxyType(
+    {
+        "function_calling_support": "function_calling",
+        "instructions": "system_prompt",
+        "prompt": "system_prompt",
+    }
+)
+"""loki's names for keys that are not settings."""
+MODEL_OPTIONS = MappingProxyType(
+    {"temperature": "temperature", "top_p": "top_p", "max_output_tokens": "max_tokens"}
+)
+"""loki's keys that are passed to the model, and their names in LangChain."""
+_CLIENT = "it belongs to the model: in Python, pass it to the model, as in ChatOpenAI(…)"
+_TOOLS = "use --tools, or tools: in a file"
+_MCP = "use --mcp FILE, or mcp: in a file"
+_THREADS = "every thread is saved; --db chooses the database"
+_SUMMARY = "nothing is compressed automatically; in Python, pre_model_hook can shorten requests"
+_DOCUMENTS = "use a tool that reads documents"
+_AGENT = "agents have no such key; an agent is named by its file or folder"
+_SCREEN = "the terminal view cannot be configured"
+LOKI_KEY_ADVICE = MappingProxyType(
+    {
+        **dict.fromkeys(("stream", "clients", "patches", "max_input_tokens", "user_agent"), _CLIENT),
+        **dict.fromkeys(("enabled_tools", "use_tools", "visible_tools", "mapping_tools"), _TOOLS),
+        "global_tools": _TOOLS,
+        **dict.fromkeys(("enabled_mcp_servers", "mcp_servers", "mcp_server_support"), _MCP),
+        "mapping_mcp_servers": _MCP,
+        **dict.fromkeys(("save", "save_session", "save_shell_history", "agent_session"), _THREADS),
+        **dict.fromkeys(("compression_threshold", "compress_threshold", "summarize_prompt"), _SUMMARY),
+        **dict.fromkeys(("summarization_prompt", "summary_context_prompt", "summary_prompt"), _SUMMARY),
+        **dict.fromkeys(("rag_embedding_model", "rag_reranker_model", "rag_top_k"), _DOCUMENTS),
+        **dict.fromkeys(("rag_chunk_size", "rag_template", "document_loaders", "documents"), _DOCUMENTS),
+        **dict.fromkeys(("highlight", "theme", "wrap", "wrap_code", "left_prompt", "right_prompt"), _SCREEN),
+        **dict.fromkeys(("keybindings", "editor", "light_theme", "repl_prelude", "cmd_prelude"), _SCREEN),
+        **dict.fromkeys(("variables", "conversation_starters", "dynamic_instructions"), _AGENT),
+        **dict.fromkeys(("name", "version", "description"), _AGENT),
+        "dry_run": "wakeloop config shows the values, and wakeloop demo uses no model",
+        "vault_password_file": "API keys come from the environment, such as OPENAI_API_KEY",
+        "max_concurrent_jobs": "the calls of one reply run in parallel",
+        "agent_prelude": "use --thread to continue a thread",
+        "prelude": "use --role, --agent and --thread",
+    }
+)  # fmt: skip
+
+
+def explain_loki_key(key: str) -> str | None:
+    """Say what to use instead of a loki key that is not a setting here; None for other keys."""
+    if key not in LOKI_KEY_ADVICE:
+        return None
+    return f"{key!r} is a loki key that wakeloop does not have: {LOKI_KEY_ADVICE[key]}."

@@ -11,9 +11,16 @@ from typing import Any, NamedTuple
 from platformdirs import user_config_path
 
 from wakeloop.config import TOOLS
-from wakeloop.config.environment import PREFIX, read_environment
-from wakeloop.config.files import Document, read_markdown, read_yaml
-from wakeloop.config.loki_keys import MODEL_OPTIONS, NON_SETTING_ALIASES, explain_loki_key
+from wakeloop.config.files import (
+    MODEL_OPTIONS,
+    NON_SETTING_ALIASES,
+    PREFIX,
+    Document,
+    explain_loki_key,
+    read_environment,
+    read_markdown,
+    read_yaml,
+)
 from wakeloop.errors import SettingsError
 from wakeloop.loop.overrides import FIXED_SETTINGS
 from wakeloop.presets import preset

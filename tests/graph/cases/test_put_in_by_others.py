@@ -26,7 +26,7 @@ from rig import Rig, close, write
 
 from wakeloop import answer_of, preset
 from wakeloop.channels.conversation import merge_messages
-from wakeloop.cli.thread_rows import first_request
+from wakeloop.cli.show import first_request
 from wakeloop.testing import ScriptedModel, calls, says
 
 GO_ON = "(automatic) Please take it from here."

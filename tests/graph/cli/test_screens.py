@@ -18,10 +18,10 @@ from langgraph.config import get_stream_writer
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
-from wakeloop.cli.output_formats import OutputFormat, OutputOptions
+from wakeloop.cli.execution import choose_view
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import DatabaseFile
-from wakeloop.cli.views import choose_view
+from wakeloop.cli.streams import OutputFormat, OutputOptions
 from wakeloop.display import screen
 from wakeloop.display.events import is_wakeloop_event
 from wakeloop.display.live_view import LiveView

@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import interrupt
 
 from wakeloop import create_todo_agent, session_of
-from wakeloop.cli.thread_rows import first_request
+from wakeloop.cli.show import first_request
 from wakeloop.loop.approval import KINDS
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.sessions import session_tools

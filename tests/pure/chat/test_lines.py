@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wakeloop.cli.chat.completion import Names, complete
-from wakeloop.cli.chat.dot_commands import DOT_COMMANDS
+from wakeloop.cli.chat.dot_commands import DOT_COMMANDS, describe_value, remove_value, set_value
+from wakeloop.cli.chat.input import Names, complete
 from wakeloop.cli.chat.parsing import (
     COMMANDS,
     Command,
@@ -15,7 +15,6 @@ from wakeloop.cli.chat.parsing import (
     parse_todo_edit,
     parse_topic,
 )
-from wakeloop.cli.chat.thread_settings import describe_value, remove_value, set_value
 from wakeloop.cli.failures import CommandError
 from wakeloop.errors import SettingsError
 from wakeloop.presets import preset

@@ -10,7 +10,7 @@ from threading import Event, Thread
 import pytest
 from prompt_toolkit.input.vt100 import Vt100Input
 
-from wakeloop.cli.chat.type_ahead import TypeAhead
+from wakeloop.cli.chat.input import TypeAhead
 
 
 @pytest.mark.parametrize("gone", ["hung up", "closed"])

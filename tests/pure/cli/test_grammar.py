@@ -11,7 +11,7 @@ import pytest
 from wakeloop.bench.study import load_study
 from wakeloop.cli import bench_study
 from wakeloop.cli.mcp_tools import MAX_RESULT, cut_middle, format_base64_size
-from wakeloop.cli.sessions.ps import format_status
+from wakeloop.cli.sessions.commands import format_status
 from wakeloop.display import formatting
 from wakeloop.display.screen import Screen
 from wakeloop.sessions.host import SessionStatus

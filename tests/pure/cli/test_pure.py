@@ -13,13 +13,12 @@ from langgraph.types import StateSnapshot
 from wakeloop.cli.agent_spec import AgentSpec, parse_setting, parse_tools, strip_credentials
 from wakeloop.cli.failures import CommandError, error_exit_code, format_error
 from wakeloop.cli.final_state import closing_lines, exit_code
-from wakeloop.cli.plan_editor import format_item, parse_plan
-from wakeloop.cli.sessions.ps import format_status
-from wakeloop.cli.show import format_message, message_as_json
+from wakeloop.cli.questions import format_item, parse_plan
+from wakeloop.cli.sessions.commands import format_status
+from wakeloop.cli.show import format_message, format_table, message_as_json, summarize_thread
 from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import DatabaseFile, ThreadRecord
 from wakeloop.cli.stored_state import StoredState
-from wakeloop.cli.thread_rows import format_table, summarize_thread
 from wakeloop.display.formatting import (
     SENTENCES,
     format_elapsed,

@@ -13,9 +13,9 @@ import pytest
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
-from wakeloop.cli.list_threads import list_threads
-from wakeloop.cli.sessions.ps import list_sessions
+from wakeloop.cli.sessions.commands import list_sessions
 from wakeloop.cli.sessions.storage import SessionStorage
+from wakeloop.cli.show import list_threads
 from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.sessions.dbos import DbosHost
 from wakeloop.testing import ScriptedModel, calls, says

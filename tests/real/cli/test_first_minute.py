@@ -204,7 +204,7 @@ class Typed(io.StringIO):
 
 
 def begun(monkeypatch: pytest.MonkeyPatch, *lines: str) -> int:
-    from wakeloop.cli.init import run_init
+    from wakeloop.cli.discovery import run_init
 
     monkeypatch.setattr(sys, "stdin", Typed("".join(f"{line}\n" for line in lines)))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)

@@ -19,7 +19,7 @@ from chat_server import Reply
 from processes import COMMAND, PROGRAM, Shell, run_python, until, wakeloop
 
 from wakeloop import create_todo_agent
-from wakeloop.cli import thread_rows
+from wakeloop.cli import show
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_write
 from wakeloop.cli.thread_lookup import resolve_thread_option
@@ -227,7 +227,7 @@ def test_a_thread_has_one_row_at_80_and_two_at_40(
         *[says("I stop here, 次に何をしますか教えてください")] * 7,
     ]
     keep(db, *KEPT, script=script, request=REQUEST)
-    monkeypatch.setattr(thread_rows, "find_width", lambda _: width)
+    monkeypatch.setattr(show, "find_width", lambda _: width)
     head, *lines = wakeloop("threads")[1].splitlines()[rows - 1 :]
     assert [count_columns(line) for line in lines if count_columns(line) > width] == []
     assert len(lines) == len(KEPT) * rows

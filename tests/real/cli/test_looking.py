@@ -18,8 +18,7 @@ from processes import wakeloop
 from wakeloop import answer_of, create_todo_agent, session_of, update_todos
 from wakeloop.channels import conversation
 from wakeloop.cli.agent_spec import AgentSpec
-from wakeloop.cli.list_threads import list_threads
-from wakeloop.cli.show import show_thread
+from wakeloop.cli.show import list_threads, show_thread
 from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.cli.stored_state import read_state
 from wakeloop.testing import ScriptedModel, calls, says

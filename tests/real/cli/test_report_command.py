@@ -57,7 +57,7 @@ def test_c86_nothing_is_written_through_a_link_at_the_name_of_a_temporary_file(
     for name in (f".wakeloop-{os.getpid()}", ".wakeloop-taken"):
         Path(name).symlink_to(mine)
     assert wakeloop("report", "a")[0] == 0
-    monkeypatch.setattr("wakeloop.cli.atomic_write.token_hex", lambda _: "taken")
+    monkeypatch.setattr("wakeloop.cli.streams.token_hex", lambda _: "taken")
     code, _, err = wakeloop("report", "b")
     assert (code, err) == (1, "wakeloop: Cannot write the file 'report-b.html': File exists.\n")
     assert mine.read_text() == "mine"

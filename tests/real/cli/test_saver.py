@@ -9,8 +9,8 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.sqlite_saver import CompactSaver, compact_writes_table
 from wakeloop.cli.store import DatabaseFile, open_to_write
+from wakeloop.cli.stored_state import CompactSaver, compact_writes_table
 from wakeloop.testing import ScriptedModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from wakeloop.cli.agent import ask_server_window, note_server_window
 from wakeloop.cli.agent_spec import AgentSpec
-from wakeloop.cli.server_window import ask_server_window, note_server_window
 from wakeloop.model.context_window import read_profile_window
 from wakeloop.testing import ScriptedModel
 

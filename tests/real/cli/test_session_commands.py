@@ -221,7 +221,7 @@ def test_send_that_is_stopped_while_it_waits_says_that_the_text_is_sent(
     def stop(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("wakeloop.cli.sessions.send.wait_for_run", stop)
+    monkeypatch.setattr("wakeloop.cli.sessions.commands.wait_for_run", stop)
     stopped = "Stopped waiting. The text is sent, and its run is not stopped.\n"
     assert shared.here("send", "stopped", "hello", "--wait") == (130, "", stopped)
 

@@ -14,11 +14,11 @@ from typing import TextIO
 import pytest
 from langgraph.types import Interrupt
 
-from wakeloop.cli import init
+from wakeloop.cli import discovery
 from wakeloop.cli.chat.input import PipeInput
 from wakeloop.cli.launch import read_stdin
 from wakeloop.cli.questions import make_question_handler
-from wakeloop.cli.terminal_input import read_all, read_line
+from wakeloop.cli.streams import read_all, read_line
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def terminal() -> Iterator[tuple[int, TextIO]]:
             lambda source: make_question_handler(print, source)([Interrupt("Go on?", "1")]),
             id="a tool's question",
         ),
-        pytest.param(lambda _: init.ask_line("Which one? "), id="a question of init"),
+        pytest.param(lambda _: discovery.ask_line("Which one? "), id="a question of init"),
         pytest.param(lambda source: PipeInput(source).read_entry(""), id="a line of a chat"),
         pytest.param(read_stdin, id="a whole request"),
     ],

@@ -14,7 +14,7 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.report import write_report
+from wakeloop.cli.offline_graph import write_report
 from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.display import athread_report, thread_report
 from wakeloop.display.checkpoint_history import read_history

@@ -14,8 +14,7 @@ from langgraph.types import Command, interrupt
 
 from wakeloop import InputError, SettingsError, create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
-from wakeloop.config.environment import read_environment
-from wakeloop.config.files import Document
+from wakeloop.config.files import Document, read_environment
 from wakeloop.config.levels import NON_SETTINGS, check_document, read_agent
 from wakeloop.settings import LoopSettings
 from wakeloop.testing import ScriptedModel, calls, says

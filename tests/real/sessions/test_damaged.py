@@ -16,8 +16,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from waiting import until
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.sessions.ps import list_sessions
-from wakeloop.cli.sessions.send import send_event
+from wakeloop.cli.sessions.commands import list_sessions, send_event
 from wakeloop.cli.sessions.storage import SessionStorage
 from wakeloop.errors import SessionError
 from wakeloop.sessions.dbos import DbosHost, SessionClient

@@ -15,18 +15,15 @@ from langgraph.types import Interrupt, StateSnapshot
 from wakeloop.cli.agent import build_agent_graph, make_model
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.chat.parsing import is_message
-from wakeloop.cli.execution import Outcome, View, execute, is_run_alive
+from wakeloop.cli.execution import Outcome, View, choose_view, count_down, execute, is_run_alive
 from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import usage_error
-from wakeloop.cli.limit_wait import count_down
-from wakeloop.cli.locks import ThreadLock
 from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.run_thread import graph_input
 from wakeloop.cli.spec_builder import LevelStack, build_spec, build_stack, settings_from_spec
-from wakeloop.cli.store import DatabaseFile, Store, open_to_write
+from wakeloop.cli.store import DatabaseFile, Store, ThreadLock, open_to_write
 from wakeloop.cli.trusted_files import confirm_files
-from wakeloop.cli.views import choose_view
 from wakeloop.dialects import get_dialect
 from wakeloop.display.screen import Line
 from wakeloop.loop.overrides import apply_overrides, check_overrides

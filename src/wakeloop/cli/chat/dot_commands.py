@@ -2,19 +2,25 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
+from typing import Any, get_args
 
-from wakeloop.cli.chat import parsing, thread_settings
+from wakeloop.cli.agent_spec import YAML_WORDS, parse_value
+from wakeloop.cli.chat import parsing
 from wakeloop.cli.chat.conversation import Conversation
 from wakeloop.cli.chat.parsing import Command
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.run_thread import AUTO_CONTINUE_NOTE
 from wakeloop.cli.show import describe_thread, format_todos
 from wakeloop.cli.show_config import build_view, format_view
+from wakeloop.cli.spec_builder import LIMIT_OPTIONS, require_prices
 from wakeloop.cli.store import ThreadRecord
 from wakeloop.cli.thread_lookup import find_or_new
-from wakeloop.config.levels import config_folder, list_names
-from wakeloop.display.formatting import format_ending
+from wakeloop.config.files import MODEL_OPTIONS, explain_loki_key
+from wakeloop.config.levels import NON_SETTINGS, canonical_key, config_folder, is_thread_setting, list_names
+from wakeloop.display.formatting import format_ending, to_json
 from wakeloop.display.terminal_text import clean_line
+from wakeloop.loop.overrides import check_overrides
+from wakeloop.settings import ALIASES, LoopSettings, check_setting_name, resolve_aliases
 from wakeloop.text.characters import pluralize
 from wakeloop.thread.hold import hold_thread
 from wakeloop.thread.thread_status import read_session
@@ -33,14 +39,14 @@ def set_override(talk: Conversation, command: Command) -> Iterable[str]:
         if not own:
             yield "This thread overrides nothing."
         for key in own:
-            yield thread_settings.describe_value(talk.base, own, key)
+            yield describe_value(talk.base, own, key)
         return
     key, text = parsing.split_key_value(command.rest)
     if text is not None:
-        own = thread_settings.set_value(talk.base, own, key, text)
+        own = set_value(talk.base, own, key, text)
         talk.override(own)
-    yield thread_settings.describe_value(talk.base, own, key)
-    if text is None or thread_settings.resolve_key(key) != "auto_continue":
+    yield describe_value(talk.base, own, key)
+    if text is None or resolve_key(key) != "auto_continue":
         return
     if talk.depends_on_auto_continue:
         change = "adds" if talk.settings.auto_continue else "removes"
@@ -51,9 +57,9 @@ def remove_override(talk: Conversation, command: Command) -> Iterable[str]:
     """Remove an override."""
     if not command.rest:
         raise usage_error(".unset needs the name of a setting.")
-    own = thread_settings.remove_value(talk.overrides, command.rest)
+    own = remove_value(talk.overrides, command.rest)
     talk.override(own)
-    yield thread_settings.describe_value(talk.base, own, command.rest)
+    yield describe_value(talk.base, own, command.rest)
 
 
 def clear_todos(talk: Conversation, command: Command) -> Iterable[str]:
@@ -180,3 +186,73 @@ DOT_COMMANDS: Mapping[str, DotCommand] = MappingProxyType(
         "help": list_commands,
     }
 )
+
+
+# -- settings of one thread, as `.set` changes them ------------------------------------------------------
+
+
+NULL_WORDS = ("null", *(word for word, value in YAML_WORDS.items() if value is None))
+
+
+def set_value(base: LoopSettings, own: Mapping[str, Any], given: str, text: str) -> dict[str, Any]:
+    """Return the thread's overrides with a new value; null removes the override.
+
+    If null is a valid value of the setting (`continuation_prompt`), it is set instead. Raises `SettingsError`
+    or `CommandError` for a key or a value that a thread cannot override.
+    """
+    key = resolve_key(given)
+    if text in NULL_WORDS and not accepts_null(key):
+        return remove_value(own, given)
+    value = None if text in NULL_WORDS else parse_text(text) if accepts_any_text(key) else parse_value(text)
+    new = {**resolve_aliases(own), key: value}
+    check_overrides(base, new)
+    if key in LIMIT_OPTIONS:
+        require_prices(base.model_copy(update=new))
+    read = getattr(base.model_copy(update={key: value}), key)
+    return {**new, key: list(read) if isinstance(read, tuple) else read}
+
+
+def remove_value(own: Mapping[str, Any], given: str) -> dict[str, Any]:
+    """Return the thread's overrides without one of them."""
+    key = resolve_key(given)
+    return {name: value for name, value in resolve_aliases(own).items() if name != key}
+
+
+def resolve_key(given: str) -> str:
+    """Return the name of a setting or alias; refuse one that a thread cannot override."""
+    if canonical_key(given) in NON_SETTINGS or given in MODEL_OPTIONS:
+        raise usage_error(
+            f"{given!r} cannot be set in a thread. Choose it with a role, an agent or a chat option."
+        )
+    if way := explain_loki_key(given):
+        raise usage_error(way)
+    key = ALIASES.get(given, given)
+    check_setting_name(key)
+    if not is_thread_setting(key):
+        raise usage_error(f"{given!r} is fixed in a thread. Set it in a role, an agent or a chat option.")
+    return key
+
+
+def accepts_null(key: str) -> bool:
+    """Whether null is a valid value of a setting."""
+    return type(None) in get_args(LoopSettings.model_fields[key].annotation)
+
+
+def accepts_any_text(key: str) -> bool:
+    """Whether a setting takes any string, so that its value is not parsed as JSON."""
+    annotation = LoopSettings.model_fields[key].annotation
+    return annotation == str | None
+
+
+def parse_text(text: str) -> str:
+    """Return a string as typed; a JSON string loses its quotes."""
+    value = parse_value(text)
+    return value if isinstance(value, str) else text
+
+
+def describe_value(base: LoopSettings, own: Mapping[str, Any], given: str) -> str:
+    """Return a sentence with the current value of a setting."""
+    key = resolve_key(given)
+    if key in own:
+        return f"{key} is {to_json(own[key])} in this thread (default: {to_json(getattr(base, key))})."
+    return f"{key} is {to_json(getattr(base, key))}; this thread does not override it."

@@ -2,28 +2,127 @@
 
 import os
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TextIO
+from select import select
+from threading import Event, Thread
+from typing import Protocol, TextIO, get_args
 
 from platformdirs import user_state_path
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app_or_none
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import is_searching
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.input import Input
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
+from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
+from prompt_toolkit.keys import Keys
 
-from wakeloop.cli.chat.completion import ChatCompleter, Names
-from wakeloop.cli.chat.parsing import is_unclosed
-from wakeloop.cli.chat.type_ahead import TypeAhead
+from wakeloop.cli.chat.parsing import COMMANDS, FENCE, LEAVABLE, TOPICS, is_unclosed
 from wakeloop.cli.launch import BYTE_ORDER_MARK
-from wakeloop.cli.terminal_input import read_line
+from wakeloop.cli.manage_threads import TodoAction
+from wakeloop.cli.questions import discard_typed_input, suppress_echo
+from wakeloop.cli.streams import read_line
+from wakeloop.config.levels import is_thread_setting
 from wakeloop.display.terminal_output import count_columns, write_text
+from wakeloop.settings import ALIASES, LoopSettings
 
 CONTINUATION = "  "  # before each further row of an entry
+
+
+# -- tab completion in a chat ----------------------------------------------------------------------------
+
+
+KEYS = sorted(key for key in (*LoopSettings.model_fields, *ALIASES) if is_thread_setting(key))
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names to complete: roles, agents, threads, item ids."""
+
+    roles: Sequence[str] = ()
+    agents: Sequence[str] = ()
+    threads: Sequence[str] = ()
+    ids: Sequence[str] = ()
+
+
+def complete(before: str, names: Callable[[], Names]) -> list[str]:
+    """Return the completions at the cursor; `before` is the line up to it."""
+    if not before.startswith("."):
+        return []
+    words = before.split(" ")
+    return sorted(word for word in candidates(words, names) if word.startswith(words[-1]))
+
+
+def candidates(words: Sequence[str], names: Callable[[], Names]) -> Iterable[str]:
+    """Return all words that fit in the position of the last one."""
+    match words[:-1]:
+        case []:
+            return [f".{name}" for name in COMMANDS]
+        case [".set", key]:
+            return setting_values(key)
+        case [".todo", action, *more] if takes_id(action, len(more)):
+            return names().ids
+        case [command]:
+            return first_arguments(names()).get(command, ())
+    return []
+
+
+def takes_id(action: str, before: int) -> bool:
+    """Whether an action takes an item id after this many words."""
+    if action in (TodoAction.BLOCK, TodoAction.EDIT):
+        return before == 0
+    return action in (
+        TodoAction.DONE,
+        TodoAction.START,
+        TodoAction.CANCEL,
+        TodoAction.REOPEN,
+        TodoAction.REMOVE,
+    )
+
+
+def first_arguments(names: Names) -> Mapping[str, Iterable[str]]:
+    """Return the first arguments of each command that takes words of a list."""
+    return {
+        ".set": KEYS,
+        ".unset": KEYS,
+        ".clear": ("todo",),
+        ".exit": LEAVABLE,
+        ".info": TOPICS,
+        ".todo": list(TodoAction),
+        ".role": (*names.roles, "none"),
+        ".agent": (*names.agents, "none"),
+        ".session": names.threads,
+    }
+
+
+def setting_values(given: str) -> list[str]:
+    """Return the values of a setting that has only a few."""
+    field = LoopSettings.model_fields.get(ALIASES.get(given, given))
+    if field is None:
+        return []
+    if field.annotation is bool:
+        return ["true", "false", "null"]
+    return [*(word for word in get_args(field.annotation) if isinstance(word, str)), "null"]
+
+
+class ChatCompleter(Completer):
+    """Completer for prompt_toolkit."""
+
+    def __init__(self, names: Callable[[], Names]) -> None:
+        self.names = names
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002 - the interface's
+        """Offer words, each as a replacement for the word at the cursor."""
+        before = document.text_before_cursor
+        last = before.split(" ")[-1]
+        return [Completion(word, -len(last)) for word in complete(before, self.names)]
 
 
 class ChatInput(Protocol):
@@ -168,3 +267,89 @@ def open_history(path: Path) -> History:
     except OSError:
         return InMemoryHistory()
     return FileHistory(path)
+
+
+# -- type-ahead: keys typed during a run, sent or kept ---------------------------------------------------
+
+
+POLL_SECONDS = 0.05  # between two checks for the end of the run
+ENTER_KEYS = (Keys.ControlM, Keys.ControlJ)
+ENTER_MARK = " ⏎ "
+
+
+class TypeAhead:
+    """Captures keys during a run: Enter sends a line to the run, Alt-Enter keeps it for the next prompts."""
+
+    def __init__(self, source: Input) -> None:
+        self.source = source
+        self.keys: list[KeyPress] = []
+
+    @property
+    def text(self) -> str:
+        """The captured keys as one line of text."""
+        return keys_to_text(self.keys)
+
+    @contextmanager
+    def capture(self, send: Callable[[str], bool]) -> Iterator[None]:
+        """Capture keys while this lasts, and hand those to the next prompts that `send` does not take."""
+        with suppress_echo(sys.stdin, by_key=True) as possible:
+            if not possible:
+                yield
+                return
+            self.keys = get_typeahead(self.source)  # keys that the last prompt has read already
+            over = Event()
+            reader = Thread(target=self.read_keys, args=(over, send), name="wakeloop-keys", daemon=True)
+            reader.start()
+            try:
+                yield
+            finally:
+                over.set()
+                reader.join()
+                store_typeahead(self.source, self.keys + self.source.flush_keys())
+                self.keys = []
+
+    def read_keys(self, over: Event, send: Callable[[str], bool]) -> None:
+        """Read keys until the run is over or the terminal is gone."""
+        with suppress(OSError, ValueError):  # the terminal was closed
+            while not (over.is_set() or self.source.closed):
+                if select([self.source.fileno()], [], [], POLL_SECONDS)[0]:
+                    for key in self.source.read_keys():
+                        self.take_key(key, send)
+
+    def take_key(self, key: KeyPress, send: Callable[[str], bool]) -> None:
+        """Keep a key; at Enter, send the line that it ends."""
+        if key.key not in ENTER_KEYS:
+            self.keys.append(key)
+            return
+        if self.keys and self.keys[-1].key == Keys.Escape:  # Alt-Enter
+            self.keys[-1] = key
+            return
+        begins = len(self.keys)
+        while begins and self.keys[begins - 1].key not in ENTER_KEYS:
+            begins -= 1
+        in_block = FENCE in keys_to_text(self.keys)
+        if not in_block and send(keys_to_text(self.keys[begins:])):
+            del self.keys[begins:]
+        else:
+            self.keys.append(key)
+
+    def discard(self) -> bool:
+        """Discard the text typed ahead; return whether there was any."""
+        waits = bool(select([self.source.fileno()], [], [], 0)[0])
+        dropped = bool(self.keys + get_typeahead(self.source)) or waits
+        self.keys.clear()
+        discard_typed_input(sys.stdin)
+        return dropped
+
+
+def keys_to_text(keys: Sequence[KeyPress]) -> str:
+    """Return the text that keys produce; backspace deletes, Enter becomes a mark."""
+    text = ""
+    for one in keys:
+        if one.key in ENTER_KEYS:
+            text += ENTER_MARK
+        elif one.key == Keys.ControlH:
+            text = text.removesuffix(ENTER_MARK) if text.endswith(ENTER_MARK) else text[:-1]
+        elif one.key == Keys.BracketedPaste or not isinstance(one.key, Keys):
+            text += one.data
+    return text

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from wakeloop.cli.edit_todos import TodoAction, build_changes, parse_action
 from wakeloop.cli.failures import usage_error
+from wakeloop.cli.manage_threads import TodoAction, build_changes, parse_action
 from wakeloop.text.characters import is_blank
 from wakeloop.text.wording import nearest
 

@@ -8,12 +8,10 @@ from threading import Event
 from typing import TextIO
 
 from wakeloop.cli.agent_spec import AgentSpec, refuse_non_utf8
-from wakeloop.cli.budget_hints import format_set_hint
 from wakeloop.cli.chat import parsing
-from wakeloop.cli.chat.completion import Names
 from wakeloop.cli.chat.conversation import Conversation, build_chat_graph
 from wakeloop.cli.chat.dot_commands import DOT_COMMANDS
-from wakeloop.cli.chat.input import ChatInput, PipeInput, TerminalInput, interrupt_prompt
+from wakeloop.cli.chat.input import ChatInput, Names, PipeInput, TerminalInput, interrupt_prompt
 from wakeloop.cli.execution import Outcome, View
 from wakeloop.cli.external_tools import ExternalTools, exit_on_sigterm, unused_mcp_notes
 from wakeloop.cli.failures import (
@@ -25,12 +23,17 @@ from wakeloop.cli.failures import (
     is_model_error,
     usage_error,
 )
-from wakeloop.cli.final_state import MOST_ITEMS, exit_code
-from wakeloop.cli.finish_run import exit_now, forget_unanswered
-from wakeloop.cli.output_formats import at_a_terminal
+from wakeloop.cli.final_state import MOST_ITEMS, exit_code, format_set_hint
 from wakeloop.cli.questions import Answering, find_questions, format_question_value
-from wakeloop.cli.run_thread import AUTO_CONTINUE_NOTE, explain_at_rest, is_at_rest
+from wakeloop.cli.run_thread import (
+    AUTO_CONTINUE_NOTE,
+    exit_now,
+    explain_at_rest,
+    forget_unanswered,
+    is_at_rest,
+)
 from wakeloop.cli.store import DatabaseFile, ThreadRecord, open_to_write
+from wakeloop.cli.streams import at_a_terminal
 from wakeloop.config.levels import config_folder, list_names
 from wakeloop.display.formatting import (
     format_ending,

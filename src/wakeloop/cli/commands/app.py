@@ -8,11 +8,14 @@ from typing import Annotated
 import typer
 
 from wakeloop.cli.commands import session_commands as sessions
-from wakeloop.cli.commands import setup_commands as setup
 from wakeloop.cli.commands import thread_commands as threads
 from wakeloop.cli.commands.bench_commands import bench
-from wakeloop.cli.commands.console import replace_closed_streams
-from wakeloop.cli.commands.help import FittedCommand, FittedGroup, print_usage_error
+from wakeloop.cli.commands.console import (
+    FittedCommand,
+    FittedGroup,
+    print_usage_error,
+    replace_closed_streams,
+)
 from wakeloop.cli.failures import INTERRUPTED, USAGE, format_error
 
 THREADS = (
@@ -31,7 +34,7 @@ THREADS = (
     threads.graph,
     threads.demo,
 )
-SETUP = (setup.init, setup.doctor)
+SETUP = (threads.init, threads.doctor)
 SESSIONS = (sessions.serve, sessions.send, sessions.ps, sessions.cron, sessions.drain)
 
 app = typer.Typer(
@@ -68,7 +71,7 @@ def wakeloop(
 ) -> None:
     """A LangGraph agent whose own todo list keeps it awake."""
     if context.invoked_subcommand is None:
-        setup.init()
+        threads.init()
 
 
 def main() -> None:

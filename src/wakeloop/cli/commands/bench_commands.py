@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from wakeloop.cli.commands.console import print_lines, report_errors
-from wakeloop.cli.commands.help import FittedCommand, FittedGroup
+from wakeloop.cli.commands.console import FittedCommand, FittedGroup, print_lines, report_errors
 from wakeloop.display.terminal_output import write_text
 
 bench = typer.Typer(
@@ -121,8 +120,8 @@ def report(
 ) -> None:
     """Print the results of runs as Markdown, beginning with where wakeloop loses."""
     from wakeloop.cli.agent_spec import read_option_file
-    from wakeloop.cli.atomic_write import write_atomically
     from wakeloop.cli.bench_study import build_report
+    from wakeloop.cli.streams import write_atomically
 
     head = f"# {title}\n\n{read_option_file(intro, '--intro')}".strip() if intro else f"# {title}"
     text = build_report(runs, page, plots, rows, head, details)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wakeloop.cli.output_formats import OutputFormat
+from wakeloop.cli.streams import OutputFormat
 
 
 def complete_thread(context: typer.Context, incomplete: str) -> list[str]:

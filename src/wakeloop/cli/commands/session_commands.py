@@ -71,7 +71,7 @@ def send(
 ) -> None:
     """Send a session a message, or the answer to its question."""
     from wakeloop.cli.launch import read_stdin
-    from wakeloop.cli.sessions.send import send_event
+    from wakeloop.cli.sessions.commands import send_event
     from wakeloop.cli.sessions.storage import SessionStorage
 
     message = read_stdin() if text == "-" else text
@@ -84,7 +84,7 @@ def send(
 @report_errors()
 def ps(db: Database = None, json: Json = False) -> None:
     """List sessions: state, reason, open items, wakes, pending questions."""
-    from wakeloop.cli.sessions.ps import list_sessions
+    from wakeloop.cli.sessions.commands import list_sessions
     from wakeloop.cli.sessions.storage import SessionStorage
 
     print_lines(list_sessions(SessionStorage(db), json=json), whole=json)
@@ -101,7 +101,7 @@ def cron(
     json: Json = False,
 ) -> None:
     """Wake sessions on a schedule (UTC)."""
-    from wakeloop.cli.sessions.cron import manage_schedules as schedules
+    from wakeloop.cli.sessions.commands import manage_schedules as schedules
     from wakeloop.cli.sessions.storage import SessionStorage
 
     print_lines(schedules(SessionStorage(db), action, words or [], json=json), whole=json)
@@ -113,7 +113,7 @@ def drain(
     db: Database = None,
 ) -> None:
     """Stop every server of this database after its current step; nothing is lost."""
-    from wakeloop.cli.sessions.drain import drain_workers
+    from wakeloop.cli.sessions.commands import drain_workers
     from wakeloop.cli.sessions.storage import SessionStorage
 
     lines, code = drain_workers(SessionStorage(db), timeout)

@@ -1,4 +1,4 @@
-"""Thread commands: run, resume, chat, show, and others."""
+"""Commands for threads, and for the first minute."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,10 +10,12 @@ from wakeloop.cli.commands.options import (
     AGENT_OPTIONS,
     Agent,
     AgentOptions,
+    BaseUrl,
     Db,
     Force,
     Json,
     LastThread,
+    Model,
     OutputOption,
     Preset,
     QuietOption,
@@ -28,7 +30,7 @@ from wakeloop.cli.commands.options import (
     complete_thread,
     takes_agent_options,
 )
-from wakeloop.cli.output_formats import OutputOptions
+from wakeloop.cli.streams import OutputOptions
 
 
 @report_errors()
@@ -146,7 +148,7 @@ def threads(
     json: Json = False,
 ) -> None:
     """List threads, latest first."""
-    from wakeloop.cli.list_threads import list_threads
+    from wakeloop.cli.show import list_threads
     from wakeloop.cli.store import DatabaseFile
 
     print_lines(list_threads(DatabaseFile.of(db), everything=everything, json=json), whole=json)
@@ -183,7 +185,7 @@ def todo(
     db: Db = None,
 ) -> None:
     """Edit the todo list of a thread that is not running."""
-    from wakeloop.cli.edit_todos import edit_todos
+    from wakeloop.cli.manage_threads import edit_todos
     from wakeloop.cli.store import DatabaseFile
 
     typed = [word for word in (thread, action, *(words or ())) if word is not None]
@@ -203,7 +205,7 @@ def report(
     db: Db = None,
 ) -> None:
     """Write a thread as an HTML page: its list over time and its conversation."""
-    from wakeloop.cli.report import write_report
+    from wakeloop.cli.offline_graph import write_report
     from wakeloop.cli.store import DatabaseFile
 
     print_lines(write_report(DatabaseFile.of(db), thread, out, force=force), whole=True)
@@ -259,9 +261,9 @@ def export(
     json: Annotated[bool, typer.Option("--json", help="Export as JSON instead of Markdown.")] = False,
 ) -> None:
     """Export a thread as Markdown."""
-    from wakeloop.cli.atomic_write import write_atomically
     from wakeloop.cli.manage_threads import export_thread
     from wakeloop.cli.store import DatabaseFile
+    from wakeloop.cli.streams import write_atomically
 
     text = export_thread(DatabaseFile.of(db), thread, json=json)
     print_lines(
@@ -308,3 +310,25 @@ def demo(
 
     shown = OutputOptions.from_flags(output, json=json, quiet=quiet)
     raise typer.Exit(run_demo(folder, DatabaseFile.of(db), given, delay, output=shown))
+
+
+# -- setup commands: init, doctor ------------------------------------------------------------------------
+
+
+@report_errors()
+def init() -> None:
+    """Find API keys and local model servers, ask which model to use, and write config.yaml."""
+    from wakeloop.cli.discovery import run_init
+
+    raise typer.Exit(run_init())
+
+
+@report_errors()
+def doctor(model: Model = None, base_url: BaseUrl = None, db: Db = None) -> None:
+    """Check keys, servers and models, and report what works. Sends one small request."""
+    from wakeloop.cli.agent_spec import parse_options
+    from wakeloop.cli.doctor import run_doctor
+    from wakeloop.cli.store import DatabaseFile
+
+    given = parse_options(model=model, base_url=base_url)
+    raise typer.Exit(run_doctor(DatabaseFile.of(db), given, lambda line: print_lines([line])))

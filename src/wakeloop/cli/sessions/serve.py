@@ -17,7 +17,7 @@ from wakeloop.cli.execution import handle_signals
 from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
 from wakeloop.cli.failures import SETTLED, CommandError
 from wakeloop.cli.run_thread import AUTO_CONTINUE_NOTE
-from wakeloop.cli.sessions.ps import format_status
+from wakeloop.cli.sessions.commands import format_status
 from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage
 from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import Store
