@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wakeloop import create_todo_agent, preset
-from wakeloop.bench.agents import CONTINUE_PROMPT
+from wakeloop.bench.task import CONTINUE_PROMPT
 from wakeloop.testing import ScriptedModel, calls
 from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN
 

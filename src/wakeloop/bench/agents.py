@@ -1,22 +1,19 @@
 """The agents of a study: controls, peers, and this package."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
-from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
 from wakeloop.agent import create_todo_agent
-from wakeloop.bench.peers import DEEPAGENTS, LANGCHAIN, Peer
+from wakeloop.bench.peers import MOST_RESTARTS, run_create_agent, run_deepagents
 from wakeloop.bench.study import require_known
-from wakeloop.bench.task import Task
+from wakeloop.bench.task import CONTINUE_PROMPT, Ending, Job
 from wakeloop.loop.gates import ExitCode, choose_exit_code
 from wakeloop.model.chat_models import bind_tools
 from wakeloop.presets import PRESETS, preset
@@ -27,47 +24,7 @@ from wakeloop.thread.thread_status import answer_of
 from wakeloop.thread.verifier import Verify
 from wakeloop.todos.items import is_open
 
-CONTINUE_PROMPT = "Go on if anything is left to do; otherwise say that all is done."
 MOST_NAMED = 5  # checks that the words about what is missing name
-# A looped peer may start again as often as the preset `wakeloop` may wake.
-MOST_RESTARTS = 25
-
-
-@dataclass(frozen=True)
-class Job:
-    """The input of an agent, the same for all."""
-
-    task: Task
-    folder: Path
-    model: BaseChatModel
-    tools: list[BaseTool]
-    config: RunnableConfig
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How an agent ended.
-
-    Attributes:
-        text: The last text of the model.
-        signal: The result for a program: `done`, or `open` if the agent itself reports that work is left.
-        reason: The agent's own word for the ending, if it has one.
-        listed: The number of items on its list at the end.
-        wakes: How often the agent, or a loop around it, asked the model to continue.
-    """
-
-    text: str
-    signal: Literal["done", "open"]
-    reason: str = ""
-    listed: int = 0
-    wakes: int = 0
-
-
-class Runner(Protocol):
-    """Plays a job to its end."""
-
-    def __call__(self, job: Job, /) -> Ending:
-        """Play a job. Errors of the model and the graph are raised."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +34,11 @@ class Agent:
     Attributes:
         about: A description in a few words.
         run: Plays a job.
-        peer: The environment that it needs; None if it runs in this process.
-        package: A package that has to be installed in this process.
+        package: A package that has to be installed.
     """
 
     about: str
-    run: Runner
-    peer: Peer | None = None
+    run: Callable[[Job], Ending]
     package: str = "wakeloop"
 
     @property
@@ -258,15 +213,6 @@ def _varied(**changes: Any) -> LoopSettings:
 BY_ROUND = _varied(verify_when="round")
 
 
-def _peer_agent(peer: Peer, name: str, about: str) -> Agent:
-    return Agent(about, partial(_run_peer, peer, name), peer)
-
-
-def _run_peer(peer: Peer, name: str, job: Job) -> Ending:
-    asked = {"agent": name, "prompt": job.task.prompt, "go_on": CONTINUE_PROMPT, "outer": MOST_RESTARTS}
-    return Ending(**peer.play(asked, job.model, job.tools, job.config))
-
-
 def _asking_agent(asks: int) -> Agent:
     return Agent(
         f"the plain loop, asked to continue at most {pluralize(asks, 'time')} in a row",
@@ -294,12 +240,22 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
             "the plain loop, told by code what is missing, at most 5 times in a row",
             partial(run_plain_loop, asks=5, told=True),
         ),
-        "create_agent": _peer_agent(LANGCHAIN, "create_agent", "LangChain's agent, no list"),
-        "TodoList": _peer_agent(LANGCHAIN, "todos", "LangChain's agent with TodoListMiddleware"),
-        "TodoList, looped": _peer_agent(LANGCHAIN, "looped", "TodoList, started again while items are open"),
-        "deepagents": _peer_agent(DEEPAGENTS, "deep", "Deep Agents, no list"),
-        "deepagents + TodoList": _peer_agent(DEEPAGENTS, "deep todos", "Deep Agents with TodoListMiddleware"),
-        "deepagents + rubric": _peer_agent(DEEPAGENTS, "deep rubric", "Deep Agents, graded by its model"),
+        "create_agent": Agent("LangChain's agent, no list", run_create_agent, "langchain"),
+        "TodoList": Agent(
+            "LangChain's agent with TodoListMiddleware", partial(run_create_agent, listed=True), "langchain"
+        ),
+        "TodoList, looped": Agent(
+            "TodoList, started again while items are open",
+            partial(run_create_agent, listed=True, restarts=MOST_RESTARTS),
+            "langchain",
+        ),
+        "deepagents": Agent("Deep Agents, no list", run_deepagents, "deepagents"),
+        "deepagents + TodoList": Agent(
+            "Deep Agents with TodoListMiddleware", partial(run_deepagents, listed=True), "deepagents"
+        ),
+        "deepagents + rubric": Agent(
+            "Deep Agents, graded by its model", partial(run_deepagents, graded=True), "deepagents"
+        ),
         **{name: _preset_agent(name) for name in PRESETS},
         **{name: _wakeloop_agent(about, preset_without(kept)) for name, (about, kept) in LADDER.items()},
         "+ idle rounds": _wakeloop_agent("+ guard, and an end after rounds without anything new"),
@@ -334,9 +290,7 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
             "`wakeloop`, and after a question it wakes on", _varied(on_question="wake")
         ),
         "list given": _wakeloop_agent("our preset `wakeloop`, the list from the caller", given=True),
-        "middleware": Agent(
-            "LangChain's agent with `WakeLoopMiddleware`", run_middleware, package="langchain"
-        ),
+        "middleware": Agent("LangChain's agent with `WakeLoopMiddleware`", run_middleware, "langchain"),
     }
 )
 

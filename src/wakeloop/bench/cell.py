@@ -11,15 +11,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
 
-from wakeloop.bench import peers
-from wakeloop.bench.agents import Ending, Job, agent_named
+from wakeloop.bench.agents import agent_named
 from wakeloop.bench.journal import Row
 from wakeloop.bench.meter import CeilingError, OutageError, RequestMeter, ToolCounter
 from wakeloop.bench.models import make_model
-from wakeloop.bench.peers import PeerError
 from wakeloop.bench.plan import Cell, family_kind, make_task
 from wakeloop.bench.study import Study
-from wakeloop.bench.task import Check, Task, find_damage, is_complete, share_of
+from wakeloop.bench.task import Check, Ending, Job, Task, find_damage, is_complete, share_of
 from wakeloop.bench.time_limit import TIMEOUT, run_with_timeout
 from wakeloop.errors import BenchError, SettingsError, WakeloopError
 from wakeloop.model.redaction import collect_secrets
@@ -88,16 +86,8 @@ def _play_task(cell: Cell, task: Task, study: Study, make: ModelMaker, timeout: 
         tools = bench.wrap(task.tools(folder))
         job = Job(task, folder, model, tools, config)
         agent = agent_named(cell.agent)
-        if agent.peer:
-            peers.process_of(agent.peer)
         begun = time.monotonic()
-        try:
-            end, ending = run_to_end(
-                lambda job: run_with_timeout(lambda: agent.run(job), meter, timeout), job
-            )
-        finally:
-            if meter.given_up:
-                peers.end_processes()  # a peer may still wait for the reply
+        end, ending = run_to_end(lambda job: run_with_timeout(lambda: agent.run(job), meter, timeout), job)
         seconds = time.monotonic() - begun
         if bench.full:
             raise OSError(bench.full.errno, bench.full.strerror, name)
@@ -142,11 +132,6 @@ def run_to_end(run: Callable[[Job], Ending], job: Job) -> tuple[str, Ending]:
         raise BenchError(short(error)) from None
     except (BenchError, SettingsError):
         raise
-    except PeerError as error:
-        end = "error"
-        if str(error).startswith("GraphRecursionError"):
-            end = "ceiling"
-        return end, Ending("", "open", short(error))
     except WakeloopError as error:
         return "error", Ending("", "open", short(error))
     except Exception as error:  # noqa: BLE001 - whatever an agent raises is how it ended

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from langchain_core.tools import BaseTool
 
-from wakeloop.bench.agents import agent_named
 from wakeloop.bench.cell import play_cell
 from wakeloop.bench.journal import Row
 from wakeloop.bench.models import WEAK, is_weak
@@ -38,21 +37,14 @@ def estimate_run(
 ) -> Estimate:
     """Play a sample of the cells offline, with a reliable weak model, and multiply.
 
-    Nothing of a user's own task is run: its checks count as passed, its programs as silent. An agent whose
-    package is not installed here counts like the others on tasks of the same size, or else like the plain
-    loop.
+    Nothing of a user's own task is run: its checks count as passed, its programs as silent.
     """
     groups: dict[tuple[str, int, int], list[Cell]] = defaultdict(list)
     for cell in ahead:
         groups[cell.agent, cell.parts, cell.results].append(cell)
-    played = {key: _play_sample(some, study) for key, some in groups.items()}
     total = dict.fromkeys(("requests", "input", "cached", "output", "cost", "seconds"), 0.0)
-    for (agent, parts, results), some in groups.items():
-        rows = (
-            played[agent, parts, results]
-            or _same_size_rows(played, parts, results)
-            or _plain_loop_rows(some, study)
-        )
+    for some in groups.values():
+        rows = _play_sample(some, study)
         for name in ("requests", "input", "cached", "output"):
             total[name] += len(some) * _mean(rows, name)
         total["cost"] += len(some) * sum(map(study.prices.cost, rows)) / max(1, len(rows))
@@ -63,9 +55,6 @@ def estimate_run(
 
 
 def _play_sample(some: Sequence[Cell], study: Study) -> list[Row]:
-    peer = agent_named(some[0].agent).peer
-    if peer is not None and not peer.is_here:
-        return []
     apart = max(1, len(some) // SAMPLE)
     return [play_cell(cell._replace(model=WEAK), study, find=_inert_task) for cell in some[::apart][:SAMPLE]]
 
@@ -85,18 +74,6 @@ def _inert_tool(tool: BaseTool) -> BaseTool:
     if tool.name != PROGRAM_TOOL:
         return tool
     return tool.model_copy(update={"func": lambda **_: "Exit code 0.\n"})
-
-
-def _plain_loop_rows(some: Sequence[Cell], study: Study) -> list[Row]:
-    return _play_sample([cell._replace(agent="plain") for cell in some], study)
-
-
-def _same_size_rows(played: dict[tuple[str, int, int], list[Row]], parts: int, results: int) -> list[Row]:
-    same = []
-    for (_, *size), rows in played.items():
-        if size == [parts, results]:
-            same += rows
-    return same
 
 
 def _mean(rows: Sequence[Row], name: str) -> float:

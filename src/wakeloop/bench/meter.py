@@ -44,6 +44,7 @@ class RequestMeter(BaseCallbackHandler):
     output: int = 0
     estimated: bool = False
     given_up: bool = False  # nobody waits any more, so replies are refused
+    raised: Exception | None = None  # a ceiling or an outage, which some agents swallow
     raise_error = True
     _size: token_usage.UsageMeter = field(default_factory=token_usage.UsageMeter)
     _asked: dict[UUID, tuple[Sequence[dict[str, Any]], list[BaseMessage]]] = field(default_factory=dict)
@@ -66,7 +67,8 @@ class RequestMeter(BaseCallbackHandler):
         """Count a request. Raises `CeilingError` if it is one too many."""
         self._must_be_wanted()
         if self.requests >= self.most:
-            raise CeilingError(pluralize(self.most, "request"))
+            self.raised = CeilingError(pluralize(self.most, "request"))
+            raise self.raised
         self.requests += 1
         self._since[run_id] = time.monotonic()
         self._asked[run_id] = (kwargs.get("invocation_params") or {}).get("tools") or (), messages[0]
@@ -104,7 +106,8 @@ class RequestMeter(BaseCallbackHandler):
         refused = find_status(error) in REFUSAL_STATUSES
         if not refused or self.requests == 1:
             how = "refuses the first request" if refused else "cannot be reached"
-            raise OutageError(f"The model {how}: {type(error).__name__}: {error}") from error
+            self.raised = OutageError(f"The model {how}: {type(error).__name__}: {error}")
+            raise self.raised from error
 
 
 def _is_model_error(error: Exception) -> bool:

@@ -16,7 +16,6 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from wakeloop.bench import peers
 from wakeloop.bench.agents import agent_named
 from wakeloop.bench.cell import play_cell
 from wakeloop.bench.journal import Journal, Row
@@ -31,6 +30,8 @@ from wakeloop.errors import BenchError
 MOST_OUTAGES = 3  # in a row; then the run ends, because the server is gone
 TICK = 1.0  # seconds of a wait; a signal just before an endless wait would not end it
 OPENAI_MODULES = ("langchain_openai",)  # takes as long to import as all the rest
+
+CALLBACK_LOGGER = logging.getLogger("langchain_core.callbacks")  # warns of each ceiling that is reached
 
 Notify = Callable[[str], None]
 
@@ -113,11 +114,9 @@ def play_study(
         shown: Called with the progress and the cells ahead whenever a cell is finished.
     """
     every = plan_study(study)
-    where = peer_folder()
     for name in study.agents:
-        agent = agent_named(name)
-        if agent.exists and agent.peer:
-            agent.peer.prepare(where, told)
+        if not (agent := agent_named(name)).exists:
+            told(f"{name} is left out: pip install {agent.package}")
     kept = (out / JOURNAL).resolve()
     head = {
         "study": study.model_dump(mode="json"),
@@ -133,7 +132,7 @@ def play_study(
         progress = Progress(len(every), len(every) - len(ahead), workers, spent)
         why = ""
         check_journal(journal, every, told)
-        with worker_pool(workers, study, where, timeout) as start:
+        with worker_pool(workers, study, timeout) as start:
             at_work: dict[Future[Row], Cell] = {}
             while (ahead and not why) or at_work:
                 while ahead and not why and len(at_work) < workers:
@@ -191,16 +190,16 @@ def _record_result(
 
 @contextmanager
 def worker_pool(
-    workers: int, study: Study, where: Path, timeout: float = TIMEOUT
+    workers: int, study: Study, timeout: float = TIMEOUT
 ) -> Iterator[Callable[[Cell], Future[Row]]]:
     """Yield a function that starts a cell: here, or in worker processes that end with this one."""
     if workers == 1:
-        places, level = configure_process(where)
+        level = CALLBACK_LOGGER.level
+        CALLBACK_LOGGER.setLevel(logging.ERROR)
         try:
             yield lambda cell: _play_here(cell, study, timeout)
         finally:
-            peers.end_processes()
-            configure_process(*places, level=level)
+            CALLBACK_LOGGER.setLevel(level)
         return
     server = get_context("forkserver")  # imports once for all workers
     modules = ["wakeloop.bench.cell"]
@@ -208,7 +207,7 @@ def worker_pool(
         modules += OPENAI_MODULES
     server.set_forkserver_preload(modules)
     ours, theirs = server.Pipe()
-    with ours, theirs, ProcessPoolExecutor(workers, server, start_worker, (theirs, where)) as processes:
+    with ours, theirs, ProcessPoolExecutor(workers, server, start_worker, (theirs,)) as processes:
         try:
             yield lambda cell: processes.submit(play_cell, cell, study, timeout=timeout)
         except BaseException:
@@ -225,22 +224,13 @@ def _play_here(cell: Cell, study: Study, timeout: float) -> Future[Row]:
     return future
 
 
-def configure_process(*places: Path, level: int = logging.ERROR) -> tuple[list[Path], int]:
-    """Set the folder of the peers, silence warnings about a reached ceiling, and return the old values."""
-    logger = logging.getLogger("langchain_core.callbacks")
-    before = [*peers.ENVIRONMENTS], logger.level
-    peers.ENVIRONMENTS[:] = places
-    logger.setLevel(level)
-    return before
-
-
-def start_worker(line: Connection, where: Path) -> None:
+def start_worker(line: Connection) -> None:
     """Set up a worker. It ends when the main process, at the other end of `line`, is gone.
 
     Only the main process handles Ctrl-C.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    configure_process(where)
+    CALLBACK_LOGGER.setLevel(logging.ERROR)
 
     def watch() -> None:
         with suppress(EOFError, OSError):
@@ -248,10 +238,3 @@ def start_worker(line: Connection, where: Path) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def peer_folder() -> Path:
-    """Return the folder of the peers' environments."""
-    from platformdirs import user_cache_path  # noqa: PLC0415 - of the extra
-
-    return user_cache_path("wakeloop", appauthor=False) / "peers"

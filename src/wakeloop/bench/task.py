@@ -5,11 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
 from wakeloop.testing.jobs import Call as Call  # noqa: PLC0414 - part of a task
 from wakeloop.testing.jobs import Step as Step  # noqa: PLC0414
 
+CONTINUE_PROMPT = "Go on if anything is left to do; otherwise say that all is done."
 Kind: TypeAlias = Literal["work", "found", "impossible", "already", "contradictory", "one", "question"]
 
 
@@ -84,6 +87,36 @@ class Family:
     kind: Kind
     lengths: tuple[int, ...]
     make: Callable[[int, int], Task]
+
+
+@dataclass(frozen=True)
+class Job:
+    """The input of an agent, the same for all."""
+
+    task: Task
+    folder: Path
+    model: BaseChatModel
+    tools: list[BaseTool]
+    config: RunnableConfig
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an agent ended.
+
+    Attributes:
+        text: The last text of the model.
+        signal: The result for a program: `done`, or `open` if the agent itself reports that work is left.
+        reason: The agent's own word for the ending, if it has one.
+        listed: The number of items on its list at the end.
+        wakes: How often the agent, or a loop around it, asked the model to continue.
+    """
+
+    text: str
+    signal: Literal["done", "open"]
+    reason: str = ""
+    listed: int = 0
+    wakes: int = 0
 
 
 def write_files(files: Mapping[str, str], folder: Path) -> None:

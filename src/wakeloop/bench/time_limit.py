@@ -43,6 +43,6 @@ def run_with_timeout(run: Callable[[], Any], meter: RequestMeter, timeout: float
         except BaseException:
             meter.given_up = True
             raise
-        if error is not None:
+        if error := error or meter.raised:
             raise error
         return ending

@@ -29,7 +29,8 @@ from wakeloop.errors import BenchError
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.tools.folder import ConfinedFolder
 
-HERE = [name for name, agent in AGENTS.items() if agent.exists and agent.peer is None]
+PEERS = ("create_agent", "TodoList", "deepagents")
+HERE = [name for name, agent in AGENTS.items() if agent.exists and not name.startswith(PEERS)]
 FORCING = {"wakeloop", "langchain", "+ wake", "+ nag", "+ guard", "+ idle rounds", "+ verify", "+ audit"}
 FORCING |= {"on_question=wake", "on_question=park"}  # it stops without asking
 FORCING |= {"+ verify round", "+ verify round, errs", "+ verify round, errs, twice", "+ goal", "middleware"}

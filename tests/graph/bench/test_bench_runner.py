@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 from rows import STUDY
 
-from wakeloop.bench import peers, runner
+from wakeloop.bench import agents, runner
 from wakeloop.bench.estimate import estimate_run
 from wakeloop.bench.journal import Row
-from wakeloop.bench.peers import Peer
 from wakeloop.bench.plan import Cell
 from wakeloop.bench.report import Result, render_page
 from wakeloop.bench.runner import Progress, plan_study, play_study
@@ -68,17 +67,16 @@ def test_a_run_in_this_process_leaves_it_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: bool
 ) -> None:
     def play(*_cell: object, **_more: object) -> Row:
-        held.append((logger.level, len(peers.ENVIRONMENTS)))
+        held.append(logger.level)
         raise KeyboardInterrupt if broken else BenchError("gone")
 
-    logger, held = logging.getLogger("langchain_core.callbacks"), list[tuple[int, int]]()
+    logger, held = logging.getLogger("langchain_core.callbacks"), list[int]()
     monkeypatch.setattr(runner, "play_cell", play)
-    monkeypatch.setattr(peers, "ENVIRONMENTS", [Path("mine")])
     monkeypatch.setattr(logger, "level", logging.INFO)
     with suppress(KeyboardInterrupt):
         play_study(SMALL, tmp_path, workers=1)
-    assert held == [(logging.ERROR, 1)] * (1 if broken else 3)
-    assert (logger.level, peers.ENVIRONMENTS) == (logging.INFO, [Path("mine")])
+    assert held == [logging.ERROR] * (1 if broken else 3)
+    assert logger.level == logging.INFO
 
 
 def test_an_outage_leaves_its_cell_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,11 +144,12 @@ def test_an_estimate_plays_the_reliable_model() -> None:
     assert 13 * 3.0 <= estimate_run(real, cells, workers=2).seconds < 13 * 3.0 + 5
 
 
-def test_peers_that_are_not_installed_count_like_the_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Peer, "is_here", False)
-    alone = {"agents": ("deepagents",), "reference": "deepagents", "subject": "deepagents"}
-    study = SMALL.with_changes(tasks=("make-files:5",), **alone)
-    assert estimate_run(study, plan_study(study), workers=2).requests == 2 * 6
+def test_an_agent_that_is_not_installed_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agents, "find_spec", lambda package: package == "wakeloop" or None)
+    study = SMALL.with_changes(tasks=("make-files:5",), agents=("plain", "wakeloop", "TodoList"), seeds=1)
+    told: list[str] = []
+    assert len(play_study(study, tmp_path, workers=1, told=told.append).rows) == 2
+    assert told == ["TodoList is left out: pip install langchain"]
 
 
 def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_path: Path) -> None:

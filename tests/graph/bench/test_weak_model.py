@@ -18,7 +18,6 @@ from pydantic import ValidationError
 
 from wakeloop import preset
 from wakeloop.bench.families import FAMILIES
-from wakeloop.bench.fitting import fit_knobs
 from wakeloop.bench.task import find_damage
 from wakeloop.dialects.parley import List, Update, Write
 from wakeloop.testing import calls, says
@@ -530,14 +529,3 @@ def test_another_toolboxs_word_for_a_path_is_used() -> None:
         [HumanMessage("go"), calls((call["name"], call["args"], call["id"])), said]
     )
     assert reply.text == "All done."
-
-
-def test_a_fit_finds_the_knobs_again(tmp_path: Path) -> None:
-    """Of threads as they are stored: broken and cut calls are errors there."""
-    knobs = Knobs(stop=0.2, malformed=0.1, cut=0.1, false_done=0.3)
-    runs = [ours(tmp_path / str(seed), knobs, parts=10, seed=seed) for seed in range(6)]
-    fitted = fit_knobs([run.messages for run in runs])
-    counts = {habit: tuple(fitted.counts[habit]) for habit in ("stop", "malformed", "cut", "false_done")}
-    assert counts == {"stop": (9, 36), "malformed": (4, 37), "cut": (9, 60), "false_done": (4, 33)}
-    assert fitted.knobs.stop == 9 / 36
-    assert (fitted.knobs.replies, fitted.knobs.plan_beside) == (1, True)

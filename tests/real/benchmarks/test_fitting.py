@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import pytest
+from benched import ours
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from wakeloop.bench.fitting import fit_knobs
 from wakeloop.errors import ArgumentError
 from wakeloop.testing import calls, malformed_call, says
 from wakeloop.testing.knobs import Knobs
 
+fit_knobs: Any = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "fitting.py"))["fit_knobs"]
 PLAN = ("todo_write", {"items": ["a", "b"]})
 SHOWN = "Stored 2 items:\n  [1] a\n  [2] b"
 Call = tuple[str, dict[str, Any]]
@@ -127,9 +130,20 @@ def test_several_items_closed_in_one_call_are_several() -> None:
 
 def test_one_transcript_is_a_list_of_one() -> None:
     with pytest.raises(ArgumentError, match=r"for one, write fit_knobs\(\[messages\]\)"):
-        fit_knobs(thread(*RELIABLE))  # type: ignore[arg-type]
+        fit_knobs(thread(*RELIABLE))
 
 
 def test_no_transcripts_are_no_habits() -> None:
     assert fit_knobs([]).knobs == Knobs()
     assert {count.of for count in fit_knobs([]).counts.values()} == {0}
+
+
+def test_a_fit_finds_the_knobs_again(tmp_path: Path) -> None:
+    """Of threads as they are stored: broken and cut calls are errors there."""
+    knobs = Knobs(stop=0.2, malformed=0.1, cut=0.1, false_done=0.3)
+    runs = [ours(tmp_path / str(seed), knobs, parts=10, seed=seed) for seed in range(6)]
+    fitted = fit_knobs([run.messages for run in runs])
+    counts = {habit: tuple(fitted.counts[habit]) for habit in ("stop", "malformed", "cut", "false_done")}
+    assert counts == {"stop": (9, 36), "malformed": (4, 37), "cut": (9, 60), "false_done": (4, 33)}
+    assert fitted.knobs.stop == 9 / 36
+    assert (fitted.knobs.replies, fitted.knobs.plan_beside) == (1, True)
