@@ -124,7 +124,7 @@ PROGRESS: dict[str, tuple[list[list[Any]], int]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRESS)
-def test_what_is_progress(name: str, thread: Make) -> None:
+def test_what_counts_as_progress(name: str, thread: Make) -> None:
     turns, idle = PROGRESS[name]
     found, stands = idle_after(thread, turns)
     assert found == idle

@@ -1,4 +1,4 @@
-"""Rows of a run that never was."""
+"""Made-up result rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STUDY = Study(
 
 
 def row(agent: str = "plain", seed: int = 1, **values: Any) -> dict[str, Any]:
-    """A row of a job that was completed in two requests, unless it says otherwise."""
+    """Return the row of a job completed in two requests, unless `values` say otherwise."""
     return {
         "agent": agent,
         "model": "weak",

@@ -1,4 +1,4 @@
-"""Every family: a solver gets all of it, a do-nothing none, and a spoiled end is seen."""
+"""Every task family: a solver gets full marks, a do-nothing none, and each kind of damage is noticed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEEDS = (0, 1, 2)
 PROGRAMS = [name for name, family in FAMILIES.items() if family.make(0, 1).tools is program_tools]
 
 
-def test_there_are_enough_of_them_and_of_every_kind() -> None:
+def test_there_are_enough_families_of_every_kind() -> None:
     assert len(FAMILIES) == 42
     assert {family.kind for family in FAMILIES.values()} == {
         *("work", "found", "impossible", "already", "contradictory", "one", "question"),
@@ -34,7 +34,7 @@ def test_there_are_enough_of_them_and_of_every_kind() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name not in PROGRAMS])
-def test_a_solver_gets_all_and_a_do_nothing_nothing(
+def test_a_solver_gets_full_marks_and_a_do_nothing_none(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
@@ -45,7 +45,7 @@ def test_a_solver_gets_all_and_a_do_nothing_nothing(
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_seed_draws_the_same_task_again_and_another_seed_another(name: str) -> None:
+def test_the_same_seed_draws_the_same_task_and_another_seed_a_different_one(name: str) -> None:
     family = FAMILIES[name]
     one, again, other = (family.make(seed, family.lengths[-1]) for seed in (3, 3, 4))
     assert (one.prompt, one.files, one.steps, one.spoils, one.final) == (
@@ -55,7 +55,7 @@ def test_a_seed_draws_the_same_task_again_and_another_seed_another(name: str) ->
 
 
 @pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if family.kind == "impossible"])
-def test_impossible_parts_are_refused_by_the_world_and_have_to_be_reported(name: str, tmp_path: Path) -> None:
+def test_impossible_parts_are_refused_by_the_world_and_must_be_reported(name: str, tmp_path: Path) -> None:
     task = FAMILIES[name].make(1, 5)
     tools = laid_out(task, tmp_path / "w")
     refused = [bool(play(tools, step.calls)) for step in task.steps]
@@ -67,7 +67,7 @@ def test_impossible_parts_are_refused_by_the_world_and_have_to_be_reported(name:
 
 
 def first(task: Task, folder: str) -> str:
-    """A file of the world in a folder."""
+    """Return the first file of the task's world in this folder."""
     return next(path for path in task.files if path.startswith(folder))
 
 
@@ -102,8 +102,8 @@ BROKEN: dict[str, Callable[[Task], tuple[Call, ...]]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_a_task_forbids_or_asks_for_is_looked_at(name: str, tmp_path: Path) -> None:
-    """All of it is done, and one thing against what the request says."""
+def test_each_violation_of_a_request_is_noticed(name: str, tmp_path: Path) -> None:
+    """Everything is done, plus one thing that breaks the request."""
     task = FAMILIES[name].make(1, FAMILIES[name].lengths[min(1, len(FAMILIES[name].lengths) - 1)])
     tools = laid_out(task, tmp_path / "w")
     for step in task.steps:
@@ -116,12 +116,12 @@ def test_what_a_task_forbids_or_asks_for_is_looked_at(name: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("made", "holds"),
     [
-        ("a | b\n:--- | ---:\n1 | 2\n", True),  # no bars at the ends, and a side to lean to
+        ("a | b\n:--- | ---:\n1 | 2\n", True),  # no bars at the ends, but alignment marks
         ("|a|b|\n|-|-|\n|1|2|\n", True),
         ("| a | b |\n| 1 | 2 |\n", False),
         ("| a | b |\n|---|---|\n| 1 2 |\n", False),
         ("Here it is:\n| a | b |\n|---|---|\n| 1 | 2 |\n", False),
     ],
 )
-def test_a_table_is_one_however_it_is_drawn(made: str, holds: bool) -> None:
+def test_a_table_is_the_same_however_it_is_drawn(made: str, holds: bool) -> None:
     assert Expected("| a | b |\n| --- | --- |\n| 1 | 2 |\n", "table").matches(made) is holds

@@ -1,4 +1,4 @@
-"""Figures of rows, pairs, equal spend, losses; the profile that follows."""
+"""Figures of rows and pairs, equal spend, losses, and the profile derived from them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ FAILED = {"completed": False, "share": 0.5}
 def test_the_figures_of_an_agent() -> None:
     rows = [
         row(seed=1),
-        row(seed=2, **FAILED),  # false in text and in signal
+        row(seed=2, **FAILED),  # falsely claims completion in text and by signal
         row(seed=3, **FAILED, end="open", claims=False),  # an honest early stop
         row(seed=4, **FAILED, end="ceiling", claims=False),
         row(seed=5, failed=2, listed=3, damage=1, requests=7),
-        row(seed=6, **FAILED, end="open", failed=1),  # false in text alone
+        row(seed=6, **FAILED, end="open", failed=1),  # a false claim in text only
     ]
     found = compute_figures(rows, STUDY)
     assert found.runs == 6
@@ -53,16 +53,16 @@ def test_the_figures_of_an_agent() -> None:
     assert found.cost_completed == 3 * 1040
 
 
-def test_nothing_completed_costs_for_ever() -> None:
+def test_completing_nothing_costs_infinitely_much() -> None:
     assert math.isinf(compute_figures([row(**FAILED)], STUDY).cost_completed)
 
 
-def test_money_is_what_the_prices_say() -> None:
+def test_money_follows_from_the_prices() -> None:
     assert Prices(input=1, cached=0.5, output=10).cost(row()) == pytest.approx((600 + 200 + 500) / 1e6)
 
 
 def many(agent: str, completed: int, **values: Any) -> list[dict[str, Any]]:
-    """Twenty runs of which the first so many are completed."""
+    """Return twenty runs, of which the first `completed` are completed."""
     return [row(agent, seed, **values, **({} if seed <= completed else FAILED)) for seed in range(1, 21)]
 
 
@@ -72,11 +72,11 @@ def many(agent: str, completed: int, **values: Any) -> list[dict[str, Any]]:
         (20, 10, "more"),
         (2, 12, "less"),
         (11, 10, "no difference shown"),
-        (20, 20, "no difference shown"),  # of 20 runs that are alike, one in six may be another yet
+        (20, 20, "no difference shown"),  # of 20 identical runs, one in six could still differ
     ],
 )
 def test_a_comparison_is_paired_and_judged(ours: int, theirs: int, says: str) -> None:
-    rows = [*many("plain", theirs), *many("wakeloop", ours), row("wakeloop", 99)]  # one without a partner
+    rows = [*many("plain", theirs), *many("wakeloop", ours), row("wakeloop", 99)]  # a row without a partner
     (found,) = compare_agents(rows, "plain", primary_outcome(STUDY))
     assert (found.model, found.agent, found.pairs) == ("weak", "wakeloop", 20)
     assert found.difference.value == (ours - theirs) / 20
@@ -86,12 +86,12 @@ def test_a_comparison_is_paired_and_judged(ours: int, theirs: int, says: str) ->
 @pytest.mark.parametrize(
     ("pairs", "primary_", "says"),
     [
-        (34, "completed", "no difference shown"),  # Wilson's bound of none in 34 is 10.2 %
+        (34, "completed", "no difference shown"),  # Wilson's upper bound for 0 of 34 is 10.2 %
         (35, "completed", "no difference that matters"),  # 9.9 %
         (6, "requests", "no difference that matters"),
     ],
 )
-def test_runs_that_are_all_alike_have_to_be_many(pairs: int, primary_: Any, says: str) -> None:
+def test_identical_runs_prove_something_only_if_there_are_many(pairs: int, primary_: Any, says: str) -> None:
     rows = [row(agent, seed) for agent in ("plain", "wakeloop") for seed in range(1, pairs + 1)]
     study = STUDY.with_changes(primary=primary_)
     (found,) = compare_agents(rows, "plain", primary_outcome(study))
@@ -107,7 +107,7 @@ def test_a_difference_can_be_too_small_to_matter() -> None:
     )
 
 
-def test_at_equal_spend_dear_work_counts_for_nothing() -> None:
+def test_at_equal_spend_expensive_work_counts_for_nothing() -> None:
     plain, dear = many("plain", 20), many("wakeloop", 20, input=5000)
     budgets = average_budgets(plain, STUDY)
     assert budgets == {("weak", "make-files", 5, 0): 1040}
@@ -115,7 +115,7 @@ def test_at_equal_spend_dear_work_counts_for_nothing() -> None:
     assert [completed_within(dear, STUDY, budgets, times) for times in (1, 10)] == [0, 1]
 
 
-def test_losses_name_the_best_in_every_figure() -> None:
+def test_losses_name_the_winner_of_every_figure() -> None:
     near = many("loki", 15, requests=3, input=1500)
     rows = [*many("plain", 20), *near, *many("wakeloop", 10, requests=9, input=5000, damage=1)]
     found = [
@@ -130,11 +130,11 @@ def test_losses_name_the_best_in_every_figure() -> None:
     ]
 
 
-def test_a_few_runs_lose_nothing() -> None:
+def test_a_few_runs_count_as_no_loss() -> None:
     assert find_losses([row("plain", 1), row("wakeloop", 1, requests=9)], STUDY) == []
 
 
-def test_who_does_less_does_not_win_by_being_cheap() -> None:
+def test_an_agent_that_does_less_does_not_win_by_being_cheap() -> None:
     rows = [*many("plain", 0), *many("wakeloop", 20, requests=9, input=5000)]
     assert find_losses(rows, STUDY) == []
 
@@ -166,7 +166,7 @@ def test_settings_are_read_by_model_and_length(tmp_path: Path, monkeypatch: pyte
     write_profile(file, make_profile(named, STUDY))
     write_profile(file, {"other": {}})
     assert json.loads(file.read_text())["models"].keys() == {"small@http://127.0.0.1:1/v1", "other"}
-    (tmp_path / "profile.json.new").mkdir()  # nothing can be written
+    (tmp_path / "profile.json.new").mkdir()  # makes writing fail
     with pytest.raises(OSError, match=r"profile\.json\.new"):
         write_profile(file, {"third": {}})
     assert json.loads(file.read_text())["models"].keys() == {"small@http://127.0.0.1:1/v1", "other"}
@@ -180,7 +180,7 @@ def test_settings_are_read_by_model_and_length(tmp_path: Path, monkeypatch: pyte
     assert LoopSettings.for_model("small@http://127.0.0.1:1/v1", 0) == off
     assert (
         LoopSettings.for_model("small@http://127.0.0.1:1/v1") == off
-    )  # of two tasks it pays in one: that may be chance
+    )  # it pays off in one task of two, which may be chance
     assert LoopSettings.for_model("unknown", 1) == LoopSettings()
     assert LoopSettings.for_model("other", 1) == LoopSettings()
 
@@ -198,7 +198,9 @@ def test_settings_are_read_by_model_and_length(tmp_path: Path, monkeypatch: pyte
         ('{"models": {"small": {"any": {"settings": 3}}}}', "is not a profile"),
     ],
 )
-def test_no_profile_is_a_sentence(tmp_path: Path, text: str | None, says: str) -> None:
+def test_a_missing_or_broken_profile_is_refused_in_one_sentence(
+    tmp_path: Path, text: str | None, says: str
+) -> None:
     file = tmp_path / "profile.json"
     if text is not None:
         file.write_text(text)
@@ -206,7 +208,7 @@ def test_no_profile_is_a_sentence(tmp_path: Path, text: str | None, says: str) -
         LoopSettings.for_model("small", profile=str(file))
 
 
-def test_a_length_may_be_written_with_a_zero_before_it(tmp_path: Path) -> None:
+def test_a_length_may_have_a_leading_zero(tmp_path: Path) -> None:
     file = tmp_path / "profile.json"
     file.write_text('{"models": {"small": {"05": {"settings": {"nag_after": 7}}}}}')
     assert LoopSettings.for_model("small", 5, str(file)).nag_after == 7

@@ -1,4 +1,4 @@
-"""The journal: what a kill leaves, and what is recorded only once."""
+"""The journal: what remains after a kill, and what is recorded only once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wakeloop.errors import BenchError
 HEAD = {"study": {"name": "one"}, "hash": "a1", "cells": 3}
 
 
-def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_it_resumes_where_it_stopped(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "cells.jsonl"
     with Journal(path, HEAD) as journal:
         assert journal.rows == []
@@ -42,7 +42,7 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path, kept: int) -> None:
     assert read_journal(path) == (HEAD, [row(seed=1), row(seed=2)])
 
 
-def test_a_torn_first_line_is_written_again(tmp_path: Path) -> None:
+def test_a_torn_first_line_is_rewritten(tmp_path: Path) -> None:
     path = tmp_path / "cells.jsonl"
     path.write_bytes(json.dumps(HEAD).encode()[:9])
     with Journal(path, HEAD):
@@ -55,7 +55,7 @@ def test_a_cell_is_recorded_once(tmp_path: Path) -> None:
         journal.add(row(seed=1))
         journal.add(row(seed=1, requests=9))
         assert journal.rows == [row(seed=1)]
-    with path.open("ab") as file:  # as two runs at once would
+    with path.open("ab") as file:  # as two concurrent runs would
         file.write(json.dumps(row(seed=1, requests=9)).encode() + b"\n")
     assert read_journal(path) == (HEAD, [row(seed=1)])
 
@@ -79,7 +79,7 @@ def test_another_study_is_refused_and_changes_nothing(tmp_path: Path) -> None:
         pass
     assert path.read_bytes() == whole
     with Journal(path, HEAD):
-        pass  # and the lock is gone
+        pass  # the lock is released
 
 
 @pytest.mark.parametrize("damaged", ["nonsense", "[]", "{}", '{"agent": "plain", "seed": 1}', "\0\0"])
@@ -91,7 +91,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, damaged: str) -> None:
 
 
 @pytest.mark.parametrize("text", [None, ""])
-def test_no_run_is_a_sentence(tmp_path: Path, text: str | None) -> None:
+def test_no_run_is_refused_in_one_sentence(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "cells.jsonl"
     if text is not None:
         path.write_text(text)

@@ -1,4 +1,4 @@
-"""The page of tasks and knobs is what the code says."""
+"""The page of tasks and knobs matches the code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TABLES = {"families": families_table, "knobs": knobs_table}
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_table_on_the_page_is_the_one_of_the_code(name: str) -> None:
+def test_the_tables_on_the_page_match_the_code(name: str) -> None:
     found = re.search(rf"<!-- {name} -->\n(.*)\n<!-- end of {name} -->", PAGE, re.DOTALL)
     assert found is not None
     assert found[1] == TABLES[name]()

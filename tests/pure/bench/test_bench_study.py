@@ -1,4 +1,4 @@
-"""Studies, plans, models by their words."""
+"""Studies, plans, and models given by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wakeloop.bench.study import BUILT_IN, load_study, parse_study
 from wakeloop.errors import BenchError, ModelSetupError
 
 
-def test_the_hash_is_of_all_that_a_study_says() -> None:
+def test_the_hash_covers_everything_a_study_says() -> None:
     assert STUDY.hash == STUDY.with_changes(seeds=2).hash
     changes = {"hypothesis": "It completes less.", "seeds": 3, "smallest": 0.2, "results": (0, 300)}
     assert (
@@ -35,7 +35,7 @@ def test_a_file_is_a_study(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", sorted(BUILT_IN.glob("*.yaml")), ids=lambda file: file.stem)
-def test_our_own_studies_can_be_played(file: Path) -> None:
+def test_our_own_studies_can_be_run(file: Path) -> None:
     study = load_study(file.stem)
     assert {cell.agent for cell in plan_study(study)} == {
         name for name in study.agents if AGENTS[name].exists
@@ -58,13 +58,13 @@ def test_our_own_studies_can_be_played(file: Path) -> None:
         ({"subject": "loki"}, "the subject 'loki' is not one of the study's agents"),
     ],
 )
-def test_a_wrong_study_is_a_sentence(change: dict[str, Any], says: str) -> None:
+def test_an_invalid_study_is_refused_in_one_sentence(change: dict[str, Any], says: str) -> None:
     with pytest.raises(BenchError) as caught:
         STUDY.with_changes(**change)
     assert says in str(caught.value)
 
 
-def test_what_a_study_lacks_is_a_sentence_each() -> None:
+def test_each_missing_part_of_a_study_is_named_in_its_own_sentence() -> None:
     with pytest.raises(BenchError) as caught:
         parse_study(
             {"name": "one", "smallest": 0.1, "seeds": 1, "models": ["weak"], "tasks": ["one-file"]}, "x.yaml"
@@ -110,14 +110,14 @@ def test_the_smallest_difference_may_be_requests() -> None:
         ({"models": ("tiny:3b@http://me:secret@127.0.0.1/v1",)}, "under this name, write 'openai:tiny:3b'."),
     ],
 )
-def test_a_plan_refuses_before_anything_is_run(change: dict[str, Any], says: str) -> None:
+def test_a_plan_refuses_before_anything_runs(change: dict[str, Any], says: str) -> None:
     with pytest.raises(BenchError) as caught:
         plan_study(STUDY.with_changes(**change))
     assert says in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
-def test_a_plan_holds_every_cell_once_and_seeds_outermost() -> None:
+def test_a_plan_has_every_cell_once_with_seeds_outermost() -> None:
     study = STUDY.with_changes(
         tasks=("make-files:5", "make-files", "one-file"), models=("weak", "weak:stop=0.5")
     )
@@ -135,11 +135,11 @@ def test_tasks_by_kind_and_length() -> None:
     assert list(expand_tasks("make-files")) == [("make-files", length) for length in (1, 5, 20, 60)]
 
 
-def test_an_agent_waits_for_its_package() -> None:
+def test_an_agent_needs_its_package() -> None:
     assert AGENTS["middleware"].exists == (find_spec("langchain") is not None)
 
 
-def test_knobs_are_words_numbers_and_switches() -> None:
+def test_knobs_are_words_numbers_or_switches() -> None:
     found = parse_knobs("weak:stop=0.3, stick=0.2,cannot=2,on_failure=says,plan_beside=true")
     assert (found.stop, found.stick, found.cannot) == (0.3, 0.2, 2)
     assert (found.on_failure, found.plan_beside) == ("says", True)
@@ -157,15 +157,15 @@ def test_knobs_are_words_numbers_and_switches() -> None:
         ("c@20240620@http://127.0.0.1/v1", "c@20240620@http://127.0.0.1/v1"),
     ],
 )
-def test_a_profile_calls_a_model_by_name_and_server(text: str, name: str) -> None:
+def test_a_profile_names_a_model_by_name_and_server(text: str, name: str) -> None:
     assert profile_key(text) == name
 
 
-def test_a_model_without_a_key_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_without_a_key_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     for elsewhere in ("openai:small", "small@http://10.0.0.1/v1"):
         with pytest.raises(ModelSetupError, match="set OPENAI_API_KEY"):
             check_model(elsewhere)
-    check_model("small@http://127.0.0.1:1/v1")  # a server on this machine wants none
+    check_model("small@http://127.0.0.1:1/v1")  # a server on this machine needs no key
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
     check_model("openai:large")
 
@@ -185,5 +185,5 @@ def test_a_model_without_a_key_is_refused_in_a_sentence(monkeypatch: pytest.Monk
         ("", False),
     ],
 )
-def test_what_counts_as_saying_done(text: str, said: bool) -> None:
+def test_what_counts_as_a_claim_of_completion(text: str, said: bool) -> None:
     assert claims_completion(text) is said

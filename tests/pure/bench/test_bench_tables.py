@@ -20,7 +20,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def test_cost_of_a_completed_job_first_then_completed_and_requests() -> None:
-    """A run of `plain` spends 1,040 where it completes and 3,040 where not: 4,080 for each completed job."""
+    """`plain` spends 1,040 when it completes and 3,040 when it does not: 4,080 per completed job."""
     assert (
         tables.overview_table(ROWS, STUDY)
         == """\
@@ -32,13 +32,13 @@ def test_cost_of_a_completed_job_first_then_completed_and_requests() -> None:
     assert tables.agents_table(ROWS, STUDY).splitlines()[2].startswith("| agent | cost of a completed job | ")
 
 
-def test_what_a_model_that_costs_nothing_spends() -> None:
+def test_the_spending_of_a_model_that_costs_nothing() -> None:
     free = STUDY.with_changes(prices={"input": 0, "cached": 0, "output": 0})
     assert tables.overview_table(ROWS[:5], free).splitlines()[2:] == ["| `plain` |  · 100% (2) |"]
 
 
-def test_habits_name_who_does_as_much_for_less() -> None:
-    """`weak` completes as much with a plain loop, for less; `other` does not."""
+def test_habits_name_the_agent_that_does_as_much_for_less() -> None:
+    """With `weak` a plain loop completes as much for less; with `other` it does not."""
     cheap = [row("plain", seed) for seed in range(1, 6)]
     dear = [row("wakeloop", seed, input=2000) for seed in range(1, 6)]
     fails = [row("plain", seed, model="other", completed=seed == 1) for seed in range(1, 6)]
@@ -54,20 +54,20 @@ def test_habits_name_who_does_as_much_for_less() -> None:
     )
 
 
-def test_where_the_reference_completes_nothing_there_is_no_multiple() -> None:
+def test_no_multiple_if_the_reference_completes_nothing() -> None:
     rows = [*(row("plain", seed, completed=False) for seed in range(3)), row("wakeloop", 1)]
     assert tables.habits_table(rows, STUDY).splitlines()[-1] == "| `weak` | 0 | 100 |"
 
 
 def test_at_other_prices() -> None:
-    """The more output costs, and the less a cached token, the less input matters."""
+    """The more output costs, and the less a cached token costs, the less input matters."""
     rows = [*ROWS[:5], *(row("wakeloop", seed, output=100) for seed in range(1, 6))]
     assert [line.split(" | ")[-1] for line in tables.price_range_table(rows, STUDY).splitlines()[2:]] == [
         "1.07 |", "1.24 |", "1.38 |", "1.05 |", "1.17 |", "1.29 |",
     ]  # fmt: skip
 
 
-def test_by_the_size_of_results() -> None:
+def test_by_size_of_results() -> None:
     dear = [one | {"results": 2000, "input": 3000} for one in ROWS if one["agent"] == "wakeloop"]
     cheap = [one | {"results": 2000} for one in ROWS[:5]]
     text = tables.tables_by_size([*ROWS, *dear, *cheap], STUDY, tables.overview_table)
@@ -78,7 +78,7 @@ def test_by_the_size_of_results() -> None:
     assert text.splitlines()[-2:] == ["| `wakeloop` | 2.92 · 100% (4) |", "| `plain` | 1.00 · 100% (2) |"]
 
 
-def test_damage_is_shown_next_to_what_was_completed() -> None:
+def test_damage_is_shown_next_to_completion() -> None:
     harmed = [row("plain", seed, damage=int(seed > 1), completed=seed == 1) for seed in range(1, 5)]
     assert (
         tables.overview_table(harmed, STUDY).splitlines()[-1]
@@ -122,7 +122,7 @@ def test_losses_in_short_are_the_worst_of_each_figure() -> None:
     assert [line.split(" | ")[:2] for line in lines] == [["| `weak` and 1 more", "completed"]]
 
 
-def test_a_loss_at_one_size_of_results_is_not_made_good_by_another() -> None:
+def test_a_loss_at_one_result_size_is_not_offset_by_another() -> None:
     dear = [row("wakeloop", seed, requests=2, input=1200) for seed in range(1, 11)]
     large = [row(agent, seed, results=2000, input=9000) for agent in ("plain",) for seed in range(1, 11)]
     cheap = [row("wakeloop", seed, results=2000, input=5000) for seed in range(1, 11)]
@@ -135,7 +135,7 @@ def test_a_loss_at_one_size_of_results_is_not_made_good_by_another() -> None:
         ]
 
 
-def test_numbers_have_the_decimals_that_they_need() -> None:
+def test_numbers_have_as_many_decimals_as_they_need() -> None:
     values = (0.00123, 1.5, 12.6, 1234567, float("inf"), float("nan"))
     assert [tables.format_number(value) for value in values] == [
         "0.00123", "1.5", "12.6", "1,234,567", "never", "",

@@ -1,4 +1,4 @@
-"""The verdict of a run: a line per agent, and whether this model needs a list."""
+"""The verdict of a run: one line per agent, and whether this model needs a list."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_one_sentence(rows: list[dict[str, Any]], sentence: str) -> None:
     assert [*describe_verdict(rows, PRICED)][-1] == sentence
 
 
-def test_a_line_for_each_agent() -> None:
+def test_one_line_per_agent() -> None:
     rows = [*some("plain", 0), *some("wakeloop", 10)]
     assert [*describe_verdict(rows, STUDY)][:3] == [
         "weak:",
@@ -61,7 +61,7 @@ def test_a_line_for_each_agent() -> None:
 
 
 def test_a_partial_verdict_is_one_sentence_about_the_jobs_that_every_agent_finished() -> None:
-    rows = [*some("plain", 2, 3), *some("wakeloop", 2, 2)]  # the third job of wakeloop was not played
+    rows = [*some("plain", 2, 3), *some("wakeloop", 2, 2)]  # wakeloop's third job was not run
     [sentence] = describe_partial_verdict(rows, PRICED.with_changes(agents=["plain", "wakeloop"]))
     assert sentence == (
         "Partial verdict on weak, 2 runs per agent: plain completes 100% for $0.0104, "
@@ -69,7 +69,7 @@ def test_a_partial_verdict_is_one_sentence_about_the_jobs_that_every_agent_finis
     )
 
 
-def test_a_partial_verdict_has_a_sentence_for_each_model() -> None:
+def test_a_partial_verdict_has_one_sentence_per_model() -> None:
     study = PRICED.with_changes(agents=["plain", "wakeloop"])
     rows = [*some("plain", 1, 1), *some("wakeloop", 1, 1), *some("plain", 1, 1, model="weak:stop=0.1")]
     first, second = describe_partial_verdict(rows, study)

@@ -1,4 +1,4 @@
-"""The tools of a world: confined, with errors in sentences, padded to a size."""
+"""The tools of a world: confined, with errors in sentences, with results padded to a size."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_append_move_and_delete(tools: dict[str, Any], tmp_path: Path) -> None:
         ("append_file", {"path": "big.txt", "content": "x"}, "more than the 5000000 that can be read"),
     ],
 )
-def test_what_is_refused_is_a_sentence_and_changes_nothing(
+def test_refusals_are_one_sentence_and_change_nothing(
     name: str, args: dict[str, str], told: str, tools: dict[str, Any], tmp_path: Path
 ) -> None:
     before = {path: path.is_file() and path.read_text() for path in tmp_path.rglob("*")}
@@ -63,6 +63,6 @@ def test_what_is_refused_is_a_sentence_and_changes_nothing(
     assert {path: path.is_file() and path.read_text() for path in tmp_path.rglob("*")} == before
 
 
-def test_results_are_filled_up_to_a_size(tmp_path: Path) -> None:
+def test_results_are_padded_to_a_size(tmp_path: Path) -> None:
     [listing, *_] = ToolCounter(120).wrap(world_tools(tmp_path))
     assert listing.invoke({}) == "No files in '.' match '*'.".ljust(120, ".")

@@ -1,4 +1,4 @@
-"""The table of the cases in tests/RESULTS.md, against the tests."""
+"""The table of cases in tests/RESULTS.md, checked against the tests."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ PATHS = {"rig": 12, "kept": 8, "bare": 4}
 
 @cache
 def collect_fixtures() -> dict[str, set[str]]:
-    """Every test by its name, and the fixtures that it takes."""
+    """Collect every test by name, with the fixtures that it takes."""
     found: dict[str, set[str]] = {}
     for file in (ROOT / "tests").rglob("test_*.py"):
         for node in ast.parse(file.read_text()).body:
@@ -33,7 +33,7 @@ def test_every_case_has_a_row() -> None:
 
 
 @pytest.mark.parametrize(("case", "row"), ROWS.items(), ids=ROWS)
-def test_its_tests_are_there_and_go_through_the_paths_it_names(case: str, row: tuple[str, str]) -> None:
+def test_its_tests_exist_and_run_through_the_paths_it_names(case: str, row: tuple[str, str]) -> None:
     paths, shown = row
     named = re.findall(r"`(test_\w+)`", shown)
     assert set(named) <= set(collect_fixtures())

@@ -51,7 +51,7 @@ def test_a_line_is_text_or_a_command(typed: str, meant: str | Command) -> None:
         (".gitignore", "Unknown command .gitignore."),
     ],
 )
-def test_an_unknown_command_names_the_nearest(typed: str, says: str) -> None:
+def test_an_unknown_command_suggests_the_nearest(typed: str, says: str) -> None:
     with pytest.raises(CommandError) as refused:
         parse_entry(typed)
     assert str(refused.value).startswith(says)
@@ -68,7 +68,7 @@ def test_an_unknown_command_names_the_nearest(typed: str, says: str) -> None:
         ("", False),
     ],
 )
-def test_several_lines_are_open_until_they_are_closed(typed: str, more: bool) -> None:
+def test_several_lines_stay_open_until_they_are_closed(typed: str, more: bool) -> None:
     assert is_unclosed(typed) is more
 
 
@@ -116,7 +116,7 @@ def test_edits_of_the_list(rest: str, edit: dict[str, object]) -> None:
         ("clear all", ".todo clear takes no arguments, got 'all'."),
     ],
 )
-def test_wrong_edits_are_refused_in_a_sentence(rest: str, says: str) -> None:
+def test_wrong_edits_are_refused_in_one_sentence(rest: str, says: str) -> None:
     with pytest.raises(CommandError) as refused:
         parse_todo_edit(rest)
     assert str(refused.value).startswith(says)
@@ -146,7 +146,7 @@ BASE = LoopSettings()
         ({}, "prompts", '{"nudge": "Go on:\\n$list"}', {"prompts": {"nudge": "Go on:\n$list"}}),
     ],
 )
-def test_set_merges_a_value_or_takes_it_away(
+def test_set_merges_a_value_or_removes_it(
     own: dict[str, object], key: str, text: str, new: dict[str, object]
 ) -> None:
     before = dict(own)
@@ -167,13 +167,13 @@ def test_set_merges_a_value_or_takes_it_away(
         ("prompts", '{"nudge": "$nothing"}', "Prompt 'nudge' has an unknown blank $nothing"),
     ],
 )
-def test_set_refuses_in_a_sentence(key: str, text: str, says: str) -> None:
+def test_set_refuses_in_one_sentence(key: str, text: str, says: str) -> None:
     with pytest.raises((SettingsError, CommandError)) as refused:
         set_value(BASE, {}, key, text)
     assert str(refused.value).startswith(says)
 
 
-def test_null_under_a_base_with_a_text_and_unset() -> None:
+def test_null_over_a_string_in_the_base_and_unset() -> None:
     base = LoopSettings(continuation_prompt="Go.")
     own = set_value(base, {}, "continuation_prompt", "null")
     assert own == {"continuation_prompt": None}
@@ -239,5 +239,5 @@ THERE = Names(roles=["coder", "clerk"], agents=["ant"], threads=["t-1", "mine"],
         (".exit ", ["agent", "role"]),
     ],
 )
-def test_tab_offers_what_may_stand_there(before: str, offered: list[str]) -> None:
+def test_tab_offers_what_fits_there(before: str, offered: list[str]) -> None:
     assert complete(before, lambda: THERE) == offered

@@ -1,4 +1,4 @@
-"""Commands as other programs have them, and what keys come to."""
+"""Commands of other programs, and what typed keys add up to."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from wakeloop.cli.chat.parsing import Command, parse_entry
         ("?", "?"),
     ],
 )
-def test_what_is_meant(typed: str, meant: str | Command) -> None:
+def test_the_command_that_was_meant(typed: str, meant: str | Command) -> None:
     assert parse_entry(typed) == meant
 
 
@@ -53,7 +53,7 @@ def test_what_is_meant(typed: str, meant: str | Command) -> None:
         ("\x1b[200~pasted\nlines\x1b[201~", "pasted\nlines"),
     ],
 )
-def test_what_keys_come_to(typed: str, text: str) -> None:
+def test_what_typed_keys_add_up_to(typed: str, text: str) -> None:
     keys: list[KeyPress] = []
     Vt100Parser(keys.append).feed(typed)
     assert keys_to_text(keys) == text

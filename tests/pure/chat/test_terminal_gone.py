@@ -1,4 +1,4 @@
-"""What is typed ahead: the terminal may go away meanwhile."""
+"""The terminal may disappear while somebody types ahead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wakeloop.cli.chat.input import TypeAhead
 
 
 @pytest.mark.parametrize("gone", ["hung up", "closed"])
-def test_a_terminal_that_goes_away_ends_the_reading_without_a_word(
+def test_a_terminal_that_disappears_ends_the_reading_silently(
     gone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raised: list[object] = []

@@ -1,4 +1,4 @@
-"""Sentences with numbers in them, at one and at two."""
+"""Sentences with numbers in them, for one and for two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of MCP servers: what it may hold, what is put into it, what is refused."""
+"""The file of MCP servers: what it may hold, what is filled in, what is refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def written(path: Path, **servers: Any) -> Path:
     return path
 
 
-def test_both_ways_to_a_server_and_the_variables_in_them(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_kinds_of_server_and_their_variables(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WHERE", "/srv")
     monkeypatch.setenv("MY_TOKEN", "tok-1234567")
     monkeypatch.setenv("EMPTY", "")
@@ -54,7 +54,7 @@ def test_both_ways_to_a_server_and_the_variables_in_them(path: Path, monkeypatch
     assert [secret for server in (local, far) for secret in server.secrets if secret in told] == []
 
 
-def test_a_byte_order_mark_is_none_of_it_and_other_keys_are_other_programs(path: Path) -> None:
+def test_a_byte_order_mark_and_keys_of_other_programs_are_ignored(path: Path) -> None:
     text = '{"globalShortcut": "", "mcpServers": {"a": {"command": "b"}}}'
     path.write_bytes(codecs.BOM_UTF8 + text.encode())
     assert read_servers(path) == [McpServer("a", command="b")]
@@ -119,15 +119,15 @@ def test_a_file_of_another_form_is_refused(path: Path, text: str, says: str) -> 
         ),
     ],
 )
-def test_a_server_that_is_not_as_it_should_be_is_named(path: Path, given: Any, says: str) -> None:
+def test_an_invalid_server_is_named(path: Path, given: Any, says: str) -> None:
     with pytest.raises(CommandError) as refused:
         read_servers(written(path, one=given))
     assert (str(refused.value), refused.value.code) == (f"{path}: the server 'one'{says}", USAGE)
 
 
 @pytest.mark.parametrize("failed", [False, True])
-def test_a_secret_in_the_cut_of_a_long_result_stays_hidden(failed: bool) -> None:
-    """At each place around the cut; half of a secret is no better than all of it."""
+def test_a_secret_at_the_cut_of_a_long_result_stays_hidden(failed: bool) -> None:
+    """At each position around the cut: half a secret is as bad as all of it."""
     server = McpConnection(McpServer("one", secrets=("0123456789abcdef",)), ".")
     for before in range(MAX_RESULT // 2 - 16, MAX_RESULT // 2 + 1):
         text = mcp.TextContent(type="text", text="x" * before + "0123456789abcdef" + "x" * MAX_RESULT)

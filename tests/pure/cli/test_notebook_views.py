@@ -1,4 +1,4 @@
-"""What a notebook shows of settings, and the plain HTML and SVG beneath: exact, and escaped."""
+"""How a notebook shows settings, and the plain HTML and SVG beneath: exact, and escaped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEFT, RIGHT = 'style="text-align:left"', 'style="text-align:right"'
 
 
 class Printer:
-    """What IPython hands to `_repr_pretty_`, as far as it is used."""
+    """The part of IPython's printer that `_repr_pretty_` uses."""
 
     def __init__(self) -> None:
         self.said = ""
@@ -35,7 +35,7 @@ def pretty(shown: Any) -> str:
     return printer.said
 
 
-def test_a_text_is_escaped_and_shows_all_of_itself() -> None:
+def test_a_string_is_escaped_and_shown_whole() -> None:
     assert escape_html(HOSTILE) == SAFE
     assert escape_html("a\nb") == "a\nb"
 
@@ -71,12 +71,14 @@ def test_a_preset_is_shown_by_its_name(name: str) -> None:
         ),
     ],
 )
-def test_other_settings_are_shown_by_what_differs_and_read_back(settings: LoopSettings, told: str) -> None:
+def test_other_settings_are_shown_by_their_differences_and_can_be_read_back(
+    settings: LoopSettings, told: str
+) -> None:
     assert pretty(settings) == told
     assert eval(told, {"preset": preset}) == settings
 
 
-def test_settings_as_a_table_of_what_differs() -> None:
+def test_settings_as_a_table_of_differences() -> None:
     varied = preset("cubepi").model_copy(update={"continuation_prompt": HOSTILE})
     shown = varied._repr_html_()
     assert shown.partition("\n")[0] == "<p>LoopSettings: preset <code>cubepi</code>, 1 changed</p>"
@@ -86,7 +88,7 @@ def test_settings_as_a_table_of_what_differs() -> None:
     assert "<script" not in shown
 
 
-def test_settings_of_an_agent_file_are_called_by_their_own_name() -> None:
+def test_settings_of_an_agent_file_are_shown_under_their_own_name() -> None:
     assert AgentFileSettings()._repr_html_() == "<p>AgentFileSettings: preset <code>wakeloop</code></p>"
 
 
@@ -131,7 +133,7 @@ def test_hostile_names_stay_text() -> None:
     ]  # fmt: skip
 
 
-def test_nodes_of_a_callers_own_stand_in_rows_beneath() -> None:
+def test_nodes_of_the_callers_own_come_in_rows_beneath() -> None:
     more = [f"n{number}" for number in range(6)]
     picture = drawn("x", [*PLACES, *more], [("n0", "n0", "again"), ("n0", "n0", "")])
     boxes = [(float(box.get("x", 0)), float(box.get("y", 0))) for box in picture.findall("{*}rect")[1:]]

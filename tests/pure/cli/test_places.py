@@ -1,4 +1,4 @@
-"""Where a database cannot be: what is no file in its place is refused before it is opened."""
+"""Where a database cannot be: anything but a file is refused before it is opened."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from wakeloop.cli.store import DatabaseFile, open_to_read, open_to_write
 
 
 @pytest.mark.parametrize("opened", [open_to_read, open_to_write])
-def test_a_pipe_or_a_device_is_refused_and_not_waited_for(opened: type, tmp_path: Path) -> None:
+def test_a_pipe_or_a_device_is_refused_without_waiting_for_it(opened: type, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (pipe, Path(os.devnull)):

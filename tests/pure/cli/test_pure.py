@@ -71,7 +71,7 @@ def test_a_recipe_survives_and_keeps_no_password() -> None:
     assert strip_credentials("http://host/v1?x=1") == "http://host/v1?x=1"
 
 
-def test_a_password_in_the_environment_is_there_again_at_a_resume(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_in_the_environment_is_back_at_a_resume(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKELOOP_CONFIG", "/nowhere")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://me:pw@host:1/v1")
     begun = build_spec(None, {"model": "m"})
@@ -97,7 +97,7 @@ def test_a_password_in_the_environment_is_there_again_at_a_resume(monkeypatch: p
     ],
     ids=str,
 )
-def test_a_recipe_of_another_version_is_none(more: dict[str, Any]) -> None:
+def test_a_recipe_of_another_version_is_ignored(more: dict[str, Any]) -> None:
     levels = [{"name": "global", "source": "x", "values": {"max_items": 1}}]
     spec = AgentSpec(model="m", demo=True, delay=0.5, mcp="x", levels=levels, settings={"max_items": 1})
     whole = json.loads(spec.to_json())
@@ -107,7 +107,7 @@ def test_a_recipe_of_another_version_is_none(more: dict[str, Any]) -> None:
     assert AgentSpec.from_json(json.dumps({**whole, **more})) is None
 
 
-def test_every_exception_is_a_sentence() -> None:
+def test_every_exception_becomes_a_sentence() -> None:
     assert (
         format_error(sqlite3.OperationalError("disk I/O error"))
         == "The database cannot be used: disk I/O error."
@@ -123,8 +123,8 @@ def test_every_reason_has_a_sentence(reason: str) -> None:
         assert format_ending({"state": "idle", "reason": reason, **session}).endswith(".")
 
 
-def test_a_run_that_broke_off_ends_in_no_good_line() -> None:
-    """With --quiet, good lines are left out."""
+def test_a_run_that_broke_off_is_reported_even_with_quiet() -> None:
+    """With --quiet, lines about success are left out."""
     values = {"todo_session": {"state": "running", "reason": None}, "todos": []}
     snapshot = StateSnapshot(values, (), {}, *[None] * 3, (), ())
     first = closing_lines(snapshot, "t", DatabaseFile.of(None), "", whole=False)[0]
@@ -132,7 +132,7 @@ def test_a_run_that_broke_off_ends_in_no_good_line() -> None:
 
 
 @pytest.mark.parametrize("state", ["running", "idle", "failed", "cancelled", "dormant"])
-def test_a_run_that_did_not_come_to_its_end_says_how_to_continue(state: str) -> None:
+def test_an_unfinished_run_says_how_to_continue(state: str) -> None:
     values = {"todo_session": {"state": state, "reason": state}, "todos": []}
     snapshot = StateSnapshot(values, (), {}, *[None] * 3, (), ())
     ways = [line.text for line in closing_lines(snapshot, "t", DatabaseFile.of(None), "", whole=False)]
@@ -198,7 +198,7 @@ EVIL = (
 )
 
 
-def test_nothing_that_a_terminal_obeys_is_left() -> None:
+def test_nothing_that_a_terminal_would_obey_is_left() -> None:
     assert strip_controls(EVIL) == "abcdefghi\nj\nk\nl\tmno"
     assert clean_line("a \n b", 3) == "a b"
     assert clean_line("abcdef", 4) == "abc…"
@@ -236,7 +236,7 @@ def test_a_plan_is_shown_item_by_item() -> None:
     assert "  more: hidden?" in format_interrupt(asked)
 
 
-def test_the_lines_of_an_editor_are_a_list() -> None:
+def test_lines_from_an_editor_become_a_list() -> None:
     todos = [
         {"id": 1, "content": "a\nb", "status": "in_progress"},
         {"id": 2, "content": "c", "status": "pending", "reason": "r"},
@@ -265,7 +265,7 @@ def test_times() -> None:
         ({}, "user: so far", None),
     ],
 )
-def test_what_others_put_in_is_labelled_with_their_name(
+def test_messages_of_others_are_labelled_with_their_name(
     extra: dict[str, str], line: str, source: str | None
 ) -> None:
     message = HumanMessage("so far", additional_kwargs=extra)

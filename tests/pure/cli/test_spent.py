@@ -1,4 +1,4 @@
-"""What a run has spent: its words, what the screen makes of events, the status in two widths."""
+"""What a run has spent: its words, the screen's summary of events, the status in two widths."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_was_spent(spent: Any, told: str) -> None:
         ("seconds", 1.2, "120% of max_seconds"),
     ],
 )
-def test_the_budget_nearest_to_its_end(name: str | None, share: float, told: str) -> None:
+def test_the_budget_closest_to_its_limit(name: str | None, share: float, told: str) -> None:
     assert format_budget_share(name, share) == told
 
 
@@ -89,11 +89,11 @@ def items(*statuses: str) -> Any:
         (2, ("blocked", "completed", "blocked"), "2 calls failed, 2 items blocked"),
     ],
 )
-def test_trouble_on_the_way(failed: int, statuses: tuple[str, ...], told: str) -> None:
+def test_trouble_along_the_way(failed: int, statuses: tuple[str, ...], told: str) -> None:
     assert format_trouble({"spent": {**ONE, "failed_calls": failed}}, items(*statuses)) == told
 
 
-def test_a_session_without_counts_tells_no_failed_calls() -> None:
+def test_a_session_without_counts_shows_no_failed_calls() -> None:
     assert format_trouble({"state": "idle"}, items("blocked")) == "1 item blocked"
 
 
@@ -107,7 +107,7 @@ def test_a_session_without_counts_tells_no_failed_calls() -> None:
         ("looping", "Going in circles with 2 open: no new result from its calls, several times in a row."),
     ],
 )
-def test_the_endings_of_a_bound(reason: str, told: str) -> None:
+def test_the_endings_at_a_limit(reason: str, told: str) -> None:
     assert format_ending({"state": "idle", "reason": reason, "open": 2, "spent": MANY}) == told
 
 
@@ -125,11 +125,11 @@ def fed(screen: Screen, *events: dict[str, Any]) -> list[str]:
 
 
 def summary(screen: Screen) -> str:
-    """The summary without its seconds."""
+    """Return the summary without its seconds."""
     return screen.summary.rpartition(", ")[0]
 
 
-def test_a_budget_is_announced_once_when_it_nears_its_end() -> None:
+def test_a_budget_is_announced_once_when_it_nears_its_limit() -> None:
     screen = Screen()
     shares = [("requests", 0.5), ("requests", 0.79), ("requests", 0.8), ("tokens", 0.85), ("requests", 0.9)]
     assert fed(screen, *(paid(*one) for one in shares)) == [

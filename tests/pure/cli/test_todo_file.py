@@ -1,4 +1,4 @@
-"""Files that give a list: what they hold, and how a wrong one is refused."""
+"""Files that contain a list: what they may hold, and how an invalid one is refused."""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def test_what_a_file_holds(name: str, text: str, items: Any, tmp_path: Path) -> 
         ("none.txt", None, "No such file"),
     ],
 )
-def test_a_wrong_file_is_refused_in_a_sentence(name: str, text: Any, why: str, tmp_path: Path) -> None:
+def test_an_invalid_file_is_refused_in_one_sentence(name: str, text: Any, why: str, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(CommandError, match=why) as refusal:

@@ -1,4 +1,4 @@
-"""Lines within a width, tables, commands to copy; numbers with their words."""
+"""Lines within a width, tables, commands to copy; numbers with their units."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORDS = st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1, 
 
 
 @given(WORDS, st.integers(0, 12), st.integers(10, 120))
-def test_every_word_is_there_and_no_row_is_too_long_but_for_a_word_alone(
+def test_every_word_is_kept_and_only_a_single_long_word_exceeds_the_width(
     words: list[str], lead: int, width: int
 ) -> None:
     text = " " * lead + " ".join(words)
@@ -35,14 +35,14 @@ def test_every_word_is_there_and_no_row_is_too_long_but_for_a_word_alone(
 
 
 @given(st.lists(st.text(max_size=20), max_size=8), st.integers(20, 120))
-def test_a_command_in_rows_is_one_command_to_a_shell(words: list[str], width: int) -> None:
+def test_a_wrapped_command_is_one_command_to_a_shell(words: list[str], width: int) -> None:
     command = shlex.join(["wakeloop", "resume", *(" ".join(word.split()) for word in words)])
     first, *more = wrap_text(f"To continue: {command}", width)
     typed = first.removeprefix("To continue: ") if not more else "\n".join(more)
     assert shlex.split(typed.replace("\\\n", "")) == shlex.split(command)
 
 
-def test_a_usage_line_is_no_command_to_copy() -> None:
+def test_a_usage_line_is_not_a_command_to_copy() -> None:
     assert [*wrap_text("Usage: wakeloop todo [THREAD] [ACTION]", 30)] == [
         "Usage: wakeloop todo [THREAD]",
         "    [ACTION]",
@@ -73,7 +73,7 @@ def test_a_number_and_its_unit_share_a_row(took: str) -> None:
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("end", ["", "x"])
-def test_blanks_without_end_take_no_time(end: str) -> None:
+def test_endless_blanks_take_no_time(end: str) -> None:
     assert [row.split() for row in wrap_text("a" + " " * 300_000 + end, 40)] == [
         ["a"],
         *([[end]] if end else []),
@@ -94,7 +94,7 @@ ROW = ("t-12345678", "idle", "Say what is in this folder", "Two files and a half
         (40, "t-12345678  idle\n  Say what is in…     Two files and a…"),
     ],
 )
-def test_a_table_cuts_its_texts_and_then_folds_its_rows(width: int | None, row: str) -> None:
+def test_a_table_cuts_its_cells_before_it_folds_its_rows(width: int | None, row: str) -> None:
     told = [*format_columns([HEAD, ROW], width, cuttable=(2, 3))]
     lines = row.split("\n")
     assert told[len(lines) :] == lines
@@ -112,7 +112,7 @@ def test_a_table_cuts_its_texts_and_then_folds_its_rows(width: int | None, row: 
         (37, ("Say what is in…", "Two files and a…")),
     ],
 )
-def test_what_may_be_spared_goes_before_a_row_is_folded(width: int | None, row: Sequence[str]) -> None:
+def test_what_can_be_spared_is_dropped_before_a_row_is_folded(width: int | None, row: Sequence[str]) -> None:
     told = [*format_columns([HEAD, ROW], width, cuttable=(2, 3), spare=(1, 0))]
     assert [re.split(" {2,}", line) for line in told[1:]] == [[*row]]
 
@@ -129,7 +129,7 @@ def test_what_may_be_spared_goes_before_a_row_is_folded(width: int | None, row: 
         ("東京の資料をまとめて", 10, "東京の資…"),
     ],
 )
-def test_a_text_is_cut_between_words_where_that_leaves_half_of_it(text: str, wide: int, shown: str) -> None:
+def test_a_string_is_cut_between_words_if_that_leaves_half_of_it(text: str, wide: int, shown: str) -> None:
     assert cut_text(text, wide) == shown
 
 
@@ -147,7 +147,7 @@ class Terminal(io.StringIO):
     ],
     ids=["piped", "for a program", "a terminal"],
 )
-def test_only_a_person_at_a_terminal_gets_rows(
+def test_only_a_person_at_a_terminal_gets_wrapped_rows(
     out: io.StringIO, whole: bool, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "16")

@@ -6,7 +6,7 @@ ARGS = '{"path": "a"}'
 BEGIN, SEP, END = "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"  # noqa: RUF001
 DSML = "｜DSML｜"  # noqa: RUF001
 
-FORMS = {  # family and form: every one is look(path="a")
+FORMS = {  # family and form; each is look(path="a")
     "Qwen, Hermes": f"<tool_call>\n{CALL}\n</tool_call>",
     "Qwen, never closed": f"<tool_call>\n{CALL}",
     "Qwen Coder": "<tool_call>\n<function=look>\n<parameter=path>\na\n</parameter>\n</function>\n"
@@ -75,7 +75,7 @@ FORMS = {  # family and form: every one is look(path="a")
     "LangChain's structured chat": '```json\n{"action": "look", "action_input": {"path": "a"}}\n```',
     "ReAct": f"Action: look\nAction Input: {ARGS}",
 }
-MALFORMED = {  # the same, but their arguments are not JSON
+MALFORMED = {  # the same with arguments that are not JSON
     "Gemma 4": '<|tool_call>call:look{path:<|"|>a<|"|>}<tool_call|>',
     "FunctionGemma": "<start_function_call>call:look{path:<escape>a<escape>}<end_function_call>",
     "a brace too few": '<tool_call>{"name": "look", "arguments": {"path": "a"}</tool_call>',
@@ -105,7 +105,7 @@ ANSWERS = (
     '- look(path="a")\n- look(path="b")',
     "The request that failed was to=functions.look, with a wrong path.",
     "gpt-oss writes <|channel|>commentary to=functions.look before the JSON.",
-    # calls of tools that are not there
+    # calls of tools that do not exist
     '```json\n{"name": "search", "arguments": {"query": "x"}}\n```',
     '<tool_call>{"name": "search", "arguments": {}}</tool_call>',
     '{"name": "send_mail", "parameters": {"to": "ada"}}',
@@ -140,7 +140,7 @@ ANSWERS = (
     "<result>\nAll 14 tests pass.\n</result>",
     "f(x) = {x | x > 0}",
     "Run `make test`:\n\n```console\n$ make test\n14 passed\n```",
-    # results and thoughts that are only named
+    # results and thoughts that are only mentioned
     "Tool results come in `<tool_response>` tags.",
     "The template wraps results:\n\n```xml\n<tool_response>milk</tool_response>\n```",
     "It shows its thoughts between `<think>` and `</think>`.",

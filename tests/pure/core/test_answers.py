@@ -12,7 +12,7 @@ from wakeloop.todos.items import OperationRefused
 
 
 def asked(*allowed: Any, name: str = "send") -> dict[str, Any]:
-    """A question about two calls."""
+    """Return a question about two calls."""
     note = {
         "allowed": allowed or ("approve", "edit", "reject", "respond"),
         "description": "Run?",
@@ -34,7 +34,7 @@ def test_a_yes_approves_all(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "reason"), NO)
-def test_a_no_rejects_all_with_its_words(text: str, reason: str) -> None:
+def test_a_no_rejects_all_and_quotes_the_answer(text: str, reason: str) -> None:
     assert [(one.kind, one.words) for one in read_decisions(text, asked())] == [("reject", reason)] * 2
 
 
@@ -47,7 +47,7 @@ def test_anything_else_is_asked_again(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [*YES, *(text for text, _ in NO), *ASKED_AGAIN])
-def test_an_answer_in_words_is_the_response_where_nothing_else_is_allowed(text: str) -> None:
+def test_an_answer_in_words_is_the_response_if_nothing_else_is_allowed(text: str) -> None:
     assert [(one.kind, one.words) for one in read_decisions(text, asked("respond"))] == [
         ("respond", text)
     ] * 2
@@ -68,7 +68,7 @@ def test_an_answer_in_words_is_the_response_where_nothing_else_is_allowed(text: 
         *(({"message": "hm"}, None), ({"yes": True}, None), (1.5, None)),
     ],
 )
-def test_an_answer_that_is_no_string(answer: Any, kind: str | None) -> None:
+def test_an_answer_that_is_not_a_string(answer: Any, kind: str | None) -> None:
     if kind is None:
         with pytest.raises(OperationRefused):
             read_decisions(answer, asked())

@@ -1,4 +1,4 @@
-"""What an answer to a question of the package says, by what is allowed."""
+"""What an answer to a question of the package means, depending on what is allowed."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_an_answer_is_read(allowed: Any, answer: Any, decision: Decision) -> Non
         *((allowed, answer, UNCLEAR) for allowed, answer in NEITHER),
     ],
 )
-def test_a_decision_that_cannot_be_taken_is_a_sentence(allowed: Any, answer: Any, sentence: str) -> None:
+def test_an_invalid_decision_is_refused_in_one_sentence(allowed: Any, answer: Any, sentence: str) -> None:
     with pytest.raises(OperationRefused) as refused:
         read_decision(answer, asked(*allowed))
     assert str(refused.value) == sentence
@@ -92,7 +92,7 @@ PLAN = build_approval_request("approve_plan", {"todos": []}, "Continue?", ("appr
     "answer",
     ['{"decisions": [}', "{'decisions': [{'type': 'approve'}]}", ' [{"type": "aprove"}', '{"todos": ["a"]}'],
 )
-def test_a_decision_with_a_typing_error_does_not_reject_a_plan(answer: str) -> None:
+def test_a_decision_with_a_typo_does_not_reject_a_plan(answer: str) -> None:
     choices = "answer yes, or no with your reason, or a decision of the type approve, edit, reject"
     with pytest.raises(OperationRefused) as refused:
         read_decision(answer, PLAN)
@@ -104,7 +104,7 @@ def test_words_reject_a_plan(answer: str) -> None:
     assert read_decision(answer, PLAN) == Decision("reject", words=answer)
 
 
-def test_what_is_put_again_is_the_same_request_with_the_sentence() -> None:
+def test_a_repeated_question_is_the_same_request_plus_the_sentence() -> None:
     first = asked()
     twice = repeat_request(first, "no")
     action = {**first["action_requests"][0], "description": "The answer was not accepted: no.\n\nSend it?"}

@@ -1,4 +1,4 @@
-"""Whether a reply asks (rule 26): a table of texts."""
+"""Whether a reply asks a question (rule 26): a table of texts."""
 
 import pytest
 
@@ -79,12 +79,12 @@ ASKS_NOT = [
 
 
 @pytest.mark.parametrize("text", ASKS)
-def test_a_text_that_asks(text: str) -> None:
+def test_a_reply_that_asks(text: str) -> None:
     assert asks_question(text)
 
 
 @pytest.mark.parametrize("text", ASKS_NOT)
-def test_a_text_that_does_not_ask(text: str) -> None:
+def test_a_reply_that_does_not_ask(text: str) -> None:
     assert not asks_question(text)
 
 
@@ -92,5 +92,5 @@ def test_a_text_that_does_not_ask(text: str) -> None:
     "text",
     ["?" * 100_000, "`" * 50_000, "[" * 50_000, "> a\n" * 20_000, "a | b\n" * 5_000, "- a\n\n" * 9_000],
 )
-def test_any_text_is_read_at_once(text: str) -> None:
+def test_any_reply_is_classified_at_once(text: str) -> None:
     asks_question(text)

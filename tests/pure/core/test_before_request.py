@@ -1,4 +1,4 @@
-"""One message before a request: the order of its parts, and its place."""
+"""The one message before a request: the order of its parts, and its position."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -15,7 +15,7 @@ RESULT = ToolMessage("clean", tool_call_id="c", id="3")
 SAID = AIMessage("Done.", id="4")
 
 
-def test_its_parts_are_one_text_in_one_order() -> None:
+def test_its_parts_become_one_string_in_a_fixed_order() -> None:
     everything = Notices(**{field.name: field.name for field in fields(Notices)})
     assert everything.compose() == "changes\n\nearlier\n\nwaited\n\nmissing\n\nnudge\n\nreminder"
     assert Notices(nudge="Continue.").compose() == "Continue."
@@ -35,7 +35,7 @@ def test_its_parts_are_one_text_in_one_order() -> None:
         ([ASKED, CALLED, RESULT], True, [("ai", "", "[continued]"), ("human", "", "Continue.")]),
     ],
 )
-def test_its_place_is_legal(
+def test_its_position_is_legal(
     history: Sequence[BaseMessage], sent: bool, expected: list[tuple[str, str, str]]
 ) -> None:
     placed = place_notices(history, Notices(nudge="Continue."), "nag", filler="[continued]", sent=sent)
@@ -44,5 +44,5 @@ def test_its_place_is_legal(
     assert all(map(kind_of, placed))
 
 
-def test_where_nothing_is_to_be_said_nothing_is_written() -> None:
+def test_if_there_is_nothing_to_say_nothing_is_written() -> None:
     assert place_notices([ASKED, CALLED, RESULT], Notices(), "nag", filler="[continued]", sent=True) == []

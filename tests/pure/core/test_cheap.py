@@ -1,4 +1,4 @@
-"""What is done for speed changes nothing that can be seen."""
+"""What is done for speed changes nothing that can be observed."""
 
 import gc
 from types import SimpleNamespace
@@ -41,7 +41,7 @@ def parts(channel: Any) -> dict[str, Any]:
     [CheapDeltaChannel(merge_messages, list, snapshot_frequency=7), CheapReducerChannel(list, merge_entries)],
     ids=["delta", "folded"],
 )
-def test_a_copy_has_every_part_of_the_channel_and_goes_its_own_way(channel: Any) -> None:
+def test_a_copy_has_every_part_of_the_channel_and_is_independent(channel: Any) -> None:
     channel.key, channel.value = "k", []
     copied = channel.copy()
     assert type(copied) is type(channel)
@@ -51,7 +51,7 @@ def test_a_copy_has_every_part_of_the_channel_and_goes_its_own_way(channel: Any)
     assert (len(copied.get()), channel.get()) == (1, [])
 
 
-def test_where_a_release_has_other_slots_its_own_copy_stays() -> None:
+def test_a_release_with_other_slots_keeps_its_own_copy() -> None:
     class Later(DeltaChannel[Any]):
         __slots__ = ("more",)
 
@@ -68,7 +68,7 @@ class Own(ScriptedModel):
         return super().invoke(input, config, **kwargs)
 
 
-def test_a_chat_model_gets_the_value_that_langchain_makes_of_a_list() -> None:
+def test_a_chat_model_gets_the_value_that_langchain_would_make_of_a_list() -> None:
     asked: list[Any] = [HumanMessage("go")]
     model = ScriptedModel([])
     prompt = to_prompt_value(model, asked)
@@ -77,7 +77,7 @@ def test_a_chat_model_gets_the_value_that_langchain_makes_of_a_list() -> None:
     assert isinstance(to_prompt_value(model.bind(stop=["."]), asked), ChatPromptValue)
 
 
-def test_what_has_an_invoke_of_its_own_gets_the_list() -> None:
+def test_a_model_with_its_own_invoke_gets_the_list() -> None:
     asked: list[Any] = [HumanMessage("go")]
     assert to_prompt_value(Own([]), asked) is asked
     assert to_prompt_value(Own([]).bind(stop=["."]), asked) is asked
@@ -89,7 +89,7 @@ def asks(*names: str, at: str = "1") -> list[Any]:
     return [AIMessage("", tool_calls=made), *(ToolMessage("ok", tool_call_id=call["id"]) for call in made)]
 
 
-def test_what_was_tried_is_read_off_this_activation_alone() -> None:
+def test_attempts_are_read_from_this_activation_only() -> None:
     before = [HumanMessage("a"), *asks("old")]
     history = [*before, HumanMessage("b"), *asks("x", "todo_list"), *asks("y", "x", at="2")]
     assert fingerprint_earlier_calls(history, {"todo_list"}) == fingerprint_call("x", {}) + fingerprint_call(
@@ -116,7 +116,7 @@ def test_nothing_is_noted_before_the_first_wake() -> None:
     assert ledger == {"waking": True, "nag": False, "seen": seen, "worked": True}
 
 
-# -- what is kept with an object ---------------------------------------------------------------------------
+# -- results kept with an object ---------------------------------------------------------------------------
 
 
 def test_a_result_is_computed_once_for_each_object_and_forgotten_with_it() -> None:
@@ -145,11 +145,11 @@ PARTS = st.recursive(
 
 
 @given(PARTS)
-def test_what_one_pass_takes_for_plain_json_needs_no_change(value: Any) -> None:
+def test_what_passes_for_plain_json_needs_no_change(value: Any) -> None:
     if is_plain_json(value):
         assert _make_json(value, is_content=False) is value
 
 
 @given(ANY_TEXT)
-def test_a_text_that_begins_with_a_letter_is_not_blank(text: str) -> None:
+def test_a_string_that_begins_with_a_letter_is_not_blank(text: str) -> None:
     assert is_blank(text) == (not to_one_line(text))

@@ -18,7 +18,7 @@ from wakeloop.server import EnvironmentModel
 
 
 class Slow:
-    """Computes only when it may."""
+    """Computes only when allowed to."""
 
     def __init__(self) -> None:
         self.asked, self.may = threading.Event(), threading.Event()
@@ -31,7 +31,7 @@ class Slow:
         return 1
 
 
-def test_it_is_computed_at_the_first_look_and_kept() -> None:
+def test_it_is_computed_at_the_first_access_and_kept() -> None:
     looks: list[int] = []
 
     class Looked:
@@ -61,7 +61,7 @@ def test_one_object_does_not_wait_for_another() -> None:
     assert not waits
 
 
-def test_two_that_look_at_once_see_one_value() -> None:
+def test_two_concurrent_accesses_see_one_value() -> None:
     slow = Slow()
     seen: list[Any] = []
     threads = [threading.Thread(target=lambda: seen.append(slow.number)) for _ in range(4)]
@@ -74,7 +74,7 @@ def test_two_that_look_at_once_see_one_value() -> None:
 
 
 class Waiting(tuple):  # type: ignore[type-arg]
-    """Tools that somebody looks through for as long as he likes."""
+    """Tools that another thread iterates over until it is released."""
 
     __slots__ = ()
     looking, may = threading.Event(), threading.Event()
@@ -85,7 +85,7 @@ class Waiting(tuple):  # type: ignore[type-arg]
         return super().__iter__()
 
 
-def test_a_dialect_in_another_threads_hands_is_no_hindrance() -> None:
+def test_a_dialect_in_use_by_another_thread_does_not_block() -> None:
     held, free = (type(get_dialect("parley"))() for _ in range(2))
     assert isinstance(held, Dialect)
     object.__setattr__(held, "tools", Waiting(held.tools))
@@ -115,7 +115,7 @@ def test_a_model_by_environment_is_made_once(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(("version", "told"), [((3, 11, 9), ["after_in_child"]), ((3, 12, 0), [])])
-def test_locks_of_others_are_renewed_where_python_has_them(
+def test_locks_of_other_packages_are_renewed_where_python_has_them(
     version: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registered: list[str] = []

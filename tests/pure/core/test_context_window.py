@@ -1,4 +1,4 @@
-"""What leaves a request, and what never does (rule 28)."""
+"""What is cleared from a request, and what never is (rule 28)."""
 
 from itertools import count
 from typing import Any
@@ -23,7 +23,7 @@ PIECES = ("round", "big", "todo", "ask", "answer", "person", "wake", "event", "s
 
 
 def make_history(pieces: list[str]) -> list[Any]:
-    """A history of these pieces, each message with an id."""
+    """Return a history of these pieces, each message with an id."""
     numbers = count(1)
     history: list[Any] = [HumanMessage("Go.", id="m0")]
     for piece in pieces:
@@ -83,9 +83,9 @@ def test_a_cleared_history_is_legal_and_keeps_what_must_stay(pieces: list[str], 
     assert left <= max(most, floor) or "cut" in cleared  # a head is cut no shorter than its share
 
 
-def test_rounds_since_the_list_was_written_leave_last() -> None:
+def test_rounds_since_the_last_write_of_the_list_are_cleared_last() -> None:
     kept = []
-    for closed in (2, 3, 5):  # so many rounds ago
+    for closed in (2, 3, 5):  # how many rounds ago the list was written
         rounds = ["round"] * 9
         rounds[-closed] = "todo"
         history = make_history(rounds)
@@ -97,7 +97,7 @@ def test_rounds_since_the_list_was_written_leave_last() -> None:
 
 @given(st.lists(st.sampled_from(PIECES), min_size=2, max_size=40), st.data())
 @examples(150)
-def test_the_prefix_changes_only_where_it_is_cleared(pieces: list[str], data: st.DataObject) -> None:
+def test_the_prefix_changes_only_when_something_is_cleared(pieces: list[str], data: st.DataObject) -> None:
     cleared: Cleared = {}
     before: list[Any] = []
     for end in range(1, len(pieces) + 1):
@@ -113,7 +113,7 @@ def test_the_prefix_changes_only_where_it_is_cleared(pieces: list[str], data: st
 
 
 def test_an_estimate_starts_at_the_last_counted_request() -> None:
-    first = Estimate().update(1_000, 3_000)  # most of it are the tools
+    first = Estimate().update(1_000, 3_000)  # mostly the tools
     assert first.count_tokens(9_000) == 3_000 + 8_000 // 4
     second = first.update(9_000, 7_000)
     assert (second.per_token, second.count_tokens(11_000)) == (2.0, 8_000)
@@ -121,18 +121,18 @@ def test_an_estimate_starts_at_the_last_counted_request() -> None:
     assert second.update(3_000, 4_000).per_token == 2.0  # after a clearing
 
 
-def test_the_window_is_the_smallest_that_is_known() -> None:
+def test_the_window_is_the_smallest_one_known() -> None:
     free, own = preset("wakeloop"), preset("wakeloop").model_copy(update={"max_context": 9_000})
     off = preset("loki")
     assert find_window(free, {}, "m", None) is None
     assert find_window(free, {}, "m", 8_000) == 8_000
-    assert find_window(own, {}, "m", 8_000) == 9_000  # whoever sets it knows better
+    assert find_window(own, {}, "m", 8_000) == 9_000  # an explicit setting wins
     assert find_window(own, {"window": ["m", 5_000]}, "m", None) == 5_000
     assert find_window(own, {"window": ["another", 5_000]}, "m", None) == 9_000
     assert find_window(off, {"window": ["m", 5_000]}, "m", 8_000) is None
 
 
-def test_system_messages_stay() -> None:
+def test_system_messages_are_kept() -> None:
     history = [SystemMessage("Be brief.", id="s"), *make_history(["round"] * 9)]
     made = Clearing(get_dialect("parley"), SETTINGS, {}).apply(history, plan(history, {}, 100))
     assert made[0] is history[0]

@@ -1,4 +1,4 @@
-"""The table of database errors: each code has its class, and no words of SQL leave."""
+"""The table of database errors: each code has its class, and no SQL text leaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page about models, row by row: what a reply was, and how no call is asked for."""
+"""The page about models, row by row: how each reply is classified, and how a call is forbidden or forced."""
 
 import json
 import re
@@ -38,13 +38,13 @@ def reply(where: str, sign: str) -> AIMessage:
 
 
 @pytest.mark.parametrize(("where", "sign", "taken"), ROWS, ids=["-".join(row) for row in ROWS])
-def test_a_row_of_the_table(where: str, sign: str, taken: str) -> None:
+def test_each_row_of_the_table(where: str, sign: str, taken: str) -> None:
     found = reply(where, sign)
     assert reply_problem(found) == (None if taken == "promised" else taken)
     assert promises_call(found) == (taken in ("promised", "unfit"))
 
 
-def test_a_reason_that_a_stream_repeats() -> None:
+def test_a_reason_repeated_in_a_stream() -> None:
     def chunk(reason: str) -> AIMessageChunk:
         return AIMessageChunk("Half", response_metadata={"finish_reason": reason})
 
@@ -53,7 +53,7 @@ def test_a_reason_that_a_stream_repeats() -> None:
     assert reply_problem(chunk("stop") + chunk("stop")) is None
 
 
-def test_the_page_has_every_sign() -> None:
+def test_the_page_lists_every_sign() -> None:
     on_page = {sign.strip("`").lower() for _, sign, _ in ROWS}
     assert set(FINISH_REASONS) <= on_page
     assert len(ROWS) > 30
@@ -66,14 +66,14 @@ def test_a_refusal_in_a_block() -> None:
 @pytest.mark.parametrize(
     "told", [{}, {"finish_reason": "stop"}, {"stop_reason": "end_turn"}, {"finish_reason": 1}]
 )
-def test_a_whole_reply_has_no_sign(told: Any) -> None:
+def test_a_complete_reply_has_no_sign(told: Any) -> None:
     assert reply_problem(AIMessage("x", response_metadata=told, additional_kwargs={"refusal": None})) is None
 
 
 CLIENT = r"^\| `((?:langchain_|wakeloop)\w*\.\w+)`[^|]*\| (not set|`[^`]+`) \| `([^`]+)` \|"
 
 
-def test_the_page_has_every_client_and_how_it_is_asked_for_no_call_and_for_a_call() -> None:
+def test_the_page_lists_every_client_and_how_it_forbids_and_forces_a_call() -> None:
     on_page = {}
     for name, none, one in re.findall(CLIENT, PAGE, re.MULTILINE):
         no_call = None if none == "not set" else json.loads(none.strip("`"))
@@ -92,7 +92,7 @@ class Failed(Exception):  # noqa: N818 - a client's
         self.status_code = status
 
 
-def test_the_page_has_every_word_for_a_call_that_a_server_could_not_read() -> None:
+def test_the_page_lists_every_phrase_for_a_call_that_a_server_could_not_read() -> None:
     assert {words.lower(): statuses == "any" for words, statuses in SAID} == dict(UNREADABLE_CALL_ERRORS)
 
 
@@ -102,7 +102,7 @@ def test_a_call_that_the_server_could_not_read(words: str, statuses: str) -> Non
     assert fit == [None, -1, *([400, 422] if statuses == "any" else []), 500, 503]
 
 
-def test_what_is_no_error_of_a_server_is_no_call() -> None:
+def test_other_errors_are_not_unreadable_calls() -> None:
     assert not is_unreadable_call(None)
     assert not is_unreadable_call(KeyboardInterrupt("error parsing tool call"))
     assert not is_unreadable_call(Failed("Failed to load the model", 500))

@@ -1,4 +1,4 @@
-"""What channels hold after writes: the reducers of the state, without its graph."""
+"""What channels hold after writes: the state's reducers, without its graph."""
 
 from typing import Any, get_type_hints
 
@@ -17,7 +17,7 @@ HI, HO = HumanMessage("hi", id="hi"), AIMessage("ho", id="ho")
 
 
 def channels_of(schema: type[Any]) -> dict[str, Any]:
-    """The channels that a state declares, by name."""
+    """Return the channels that a state declares, by name."""
     hints = get_type_hints(schema, include_extras=True)
     marks = {
         name: getattr(hint, "__metadata__", ()) or getattr(hint.__args__[0], "__metadata__", ())
@@ -38,7 +38,7 @@ def test_each_channel_of_a_state_is_folded_by_its_own_reducer(schema: type[Any])
     one_by_one = {
         name: (of.typ, of.operator) for name, of in channels.items() if isinstance(of, CheapReducerChannel)
     }
-    if one_by_one.get("todos") == (list, merge_one_write):  # which is one write of the same
+    if one_by_one.get("todos") == (list, merge_one_write):  # which is one write of the same value
         del one_by_one["todos"]
         at_once["todos"] = merge_todos
     assert at_once == {name: BATCH_REDUCERS[name] for name in at_once}
@@ -67,5 +67,5 @@ def test_a_channel_after_its_writes(channel: str, value: Any, writes: list[Any],
     assert apply_writes(channel, value, writes) == held
 
 
-def test_a_first_goal_replaces_none() -> None:
+def test_a_first_goal_replaces_no_goal() -> None:
     assert apply_writes("todo_goal", None, ["ship"]).before == ""  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from wakeloop.loop.ruling import is_guarded
 from wakeloop.loop.turn import choose_state
 from wakeloop.stream import Budget, EndReason, StopReason
 
-STOPS: dict[str, dict[str, Any]] = {  # what alone makes each gate stop the run, in their order
+STOPS: dict[str, dict[str, Any]] = {  # what makes each gate stop the run by itself, in gate order
     "waiting": {"waiting": True},
     "blocked": {"open": 0, "gave_up": True},
     "settled": {"open": 0, "wrote": True},
@@ -38,7 +38,7 @@ GOES_ON: dict[str, Any] = {
 }
 
 
-def test_the_types_name_the_gates_and_the_endings_in_their_order() -> None:
+def test_the_types_list_the_gates_and_the_endings_in_order() -> None:
     gates = [gate.name for gate in GATES]
     assert gates.count("waiting") == 2  # something else will wake it, or somebody has to speak first
     assert list(dict.fromkeys(gates)) == list(get_args(StopReason)) == list(STOPS)
@@ -46,16 +46,16 @@ def test_the_types_name_the_gates_and_the_endings_in_their_order() -> None:
     assert sorted(LIMITS) == sorted(get_args(Budget))
 
 
-def test_nothing_stops_a_case_that_just_goes_on() -> None:
+def test_nothing_stops_a_case_that_simply_continues() -> None:
     assert find_first_gate(Case(**GOES_ON)) is None
 
 
-def test_the_first_gate_that_answers_ends_the_run() -> None:
-    """Each gate alone, and before each one that is asked later."""
+def test_the_first_gate_that_stops_ends_the_run() -> None:
+    """Each gate by itself, and combined with each later one."""
     for place, name in enumerate(STOPS):
         assert find_first_gate(Case(**{**GOES_ON, **STOPS[name]})) == name
         for later in list(STOPS)[place + 1 :]:
-            if not {name, later} <= set(LIMITS):  # only one budget is the first that is spent
+            if not {name, later} <= set(LIMITS):  # only one budget can be the first that is spent
                 assert find_first_gate(Case(**{**GOES_ON, **STOPS[later], **STOPS[name]})) == name, later
 
 
@@ -82,11 +82,11 @@ def test_the_first_gate_that_answers_ends_the_run() -> None:
         ({"settings": settings(max_idle_wakes=1), "idle_wakes": 1}, "stalled"),
     ],
 )
-def test_each_gate_at_its_edge(change: dict[str, Any], reason: str | None) -> None:
+def test_each_gate_at_its_boundary(change: dict[str, Any], reason: str | None) -> None:
     assert find_first_gate(Case(**{**GOES_ON, **change})) == reason
 
 
-def test_which_ends_the_guard_may_correct() -> None:
+def test_which_endings_the_guard_may_correct() -> None:
     budget = settings(max_wake_cycles=0)
     for reason in get_args(EndReason):
         allowed = reason in ("disabled", "wake_budget", "repeated_reply", "stalled")
@@ -94,11 +94,11 @@ def test_which_ends_the_guard_may_correct() -> None:
         assert is_guarded(Case(open=0, settings=budget), reason) is False
 
 
-def test_no_correction_where_auto_continue_is_off() -> None:
+def test_no_correction_if_auto_continue_is_off() -> None:
     assert is_guarded(Case(open=1, settings=settings(auto_continue=False)), "disabled") is False
 
 
-def test_what_a_session_yields_as() -> None:
+def test_the_reason_a_session_yields_with() -> None:
     same = dict.fromkeys(("waiting", "interrupted"), "waiting") | {
         "failed": "failed",
         "cancelled": "cancelled",
@@ -126,7 +126,7 @@ def test_rounds_without_a_write(wrote: bool, open_: int, when: str, count: int) 
 
 
 @given(st.integers(0, 12), st.integers(0, 6), st.integers(0, 60))
-def test_a_nag_is_due_at_after_and_every(after: int, every: int, stale: int) -> None:
+def test_a_nag_comes_at_after_and_every(after: int, every: int, stale: int) -> None:
     points = {after, *(range(after + every, 100, every) if every else ())} if after else set()
     assert is_nag_due(stale, settings(nag_after=after, nag_every=every)) is (stale in points)
 
@@ -146,22 +146,22 @@ def test_a_nag_is_due_at_after_and_every(after: int, every: int, stale: int) -> 
         ([], [1, 2], 0, False),
     ],
 )
-def test_what_is_progress(
+def test_what_counts_as_progress(
     statuses: list[str], open_before: list[int], peak: int, progress: bool, worked: bool
 ) -> None:
     items: Any = [todo(n, "x", status) for n, status in enumerate(statuses, 1)]
     assert has_progressed(items, open_before, peak, worked=worked) is (worked or progress)
 
 
-def test_a_call_is_known_by_name_and_arguments() -> None:
+def test_a_call_is_identified_by_name_and_arguments() -> None:
     assert fingerprint_call("a", {"x": 1, "y": 2}) == fingerprint_call("a", {"y": 2, "x": 1})
     assert fingerprint_call("a", {"x": 1}) != fingerprint_call("b", {"x": 1})
     assert fingerprint_call("a", {"x": 1}) != fingerprint_call("a", {"x": 2})
-    assert fingerprint_call("a", {"x": "\ud800"})  # what no encoder likes
+    assert fingerprint_call("a", {"x": "\ud800"})  # an encoder would reject it
 
 
 @given(st.lists(st.lists(st.integers(0, 9).map(str), max_size=4), max_size=8))
-def test_what_was_seen_is_new_once(rounds: list[list[str]]) -> None:
+def test_something_new_is_new_only_once(rounds: list[list[str]]) -> None:
     seen, known = "", set()
     for names in rounds:
         prints = [fingerprint_call(name, {}) for name in names]
@@ -170,13 +170,13 @@ def test_what_was_seen_is_new_once(rounds: list[list[str]]) -> None:
         known |= set(prints)
 
 
-def test_what_was_seen_is_bounded() -> None:
+def test_the_record_of_seen_calls_is_bounded() -> None:
     seen, _ = remember_fingerprints("", [fingerprint_call(str(n), {}) for n in range(500)])
     assert len(seen) == 64 * 3
     assert remember_fingerprints(seen, [fingerprint_call("499", {})])[1] == set()
 
 
-def test_a_reply_is_the_same_over_the_same_list_only() -> None:
+def test_a_reply_repeats_another_only_over_the_same_list() -> None:
     said, other = [AIMessage("x")], [AIMessage("y")]
     assert fingerprint_reply(said, [todo(1, "a")]) == fingerprint_reply(said, [todo(1, "a")])
     assert fingerprint_reply(said, [todo(1, "a")]) != fingerprint_reply(said, [todo(1, "a", "completed")])

@@ -38,16 +38,16 @@ OTHER = [
 
 
 @pytest.mark.parametrize(("first", "second"), SAME)
-def test_numbers_times_and_paths_are_not_compared(first: str, second: str) -> None:
+def test_numbers_times_and_paths_are_ignored_in_a_comparison(first: str, second: str) -> None:
     assert strip_changing_parts(first) == strip_changing_parts(second)
 
 
 @pytest.mark.parametrize(("first", "second"), OTHER)
-def test_words_are(first: str, second: str) -> None:
+def test_words_are_compared(first: str, second: str) -> None:
     assert strip_changing_parts(first) != strip_changing_parts(second)
 
 
-def test_a_long_reason_is_cut_and_compared_at_once() -> None:
+def test_a_long_reason_is_cut_and_compared_quickly() -> None:
     notes: Any = {}
     assert note_verdict(notes, read_verdict("a" * 1_000_000))
     assert len(notes["missing"]) == LONGEST_REASON
@@ -75,14 +75,14 @@ def test_anything_else_is_refused(given: Any) -> None:
 
 
 @pytest.mark.parametrize("why", ["", " ", None, 3])
-def test_a_reason_is_needed(why: Any) -> None:
+def test_a_reason_is_required(why: Any) -> None:
     for make in (impossible, wait):
         with pytest.raises(ArgumentError, match="needs a reason in words"):
             make(why)
 
 
 @pytest.mark.parametrize("seconds", [-1, 1e300, float("inf"), float("nan"), "60", True])
-def test_seconds_are_a_number(seconds: Any) -> None:
+def test_seconds_must_be_a_number(seconds: Any) -> None:
     with pytest.raises(ArgumentError, match="must be a number of seconds"):
         wait("the build", seconds)
     assert (wait("the build").seconds, wait("the build", 0).seconds) == (60, 0)

@@ -1,4 +1,4 @@
-"""Rule 18 in plain values: which rounds are idle, what is noted, what the reminder says."""
+"""Rule 18 in plain values: which rounds are idle, what is recorded, what the reminder says."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ ITEMS: Any = [todo(1, "a"), todo(2, "b", "completed")]
 
 
 class History:
-    """Rounds as they are stored, with the notes that `call_model` has of the last one."""
+    """Rounds as they are stored, with `call_model`'s notes about the last one."""
 
     def __init__(self, todos: Any = ITEMS, **changes: Any) -> None:
         self.messages: list[AnyMessage] = [HumanMessage("go", id="0")]
@@ -31,7 +31,7 @@ class History:
         self.todos, self.settings = todos, settings(**changes)
 
     def round(self, *made: tuple[Any, ...], artifact: Any = None, faults: Any = (), behind: Any = ()) -> int:
-        """Play a round of (name, arguments, result), count it, and drop its notes as the next reply does."""
+        """Add a round of (name, arguments, result), count it, and drop its notes as the next reply does."""
         reply = calls(*((name, args) for name, args, _ in made))
         self.messages.append(reply)
         for call, (_, _, text) in zip(reply.tool_calls, made, strict=True):
@@ -55,13 +55,13 @@ class History:
 # -- pairs -----------------------------------------------------------------------------------------------
 
 
-def test_a_pair_that_is_new_brings_something_and_nothing_is_noted() -> None:
+def test_a_new_pair_is_progress_and_nothing_is_noted() -> None:
     history = History()
     assert [history.look(str(n)) for n in range(100)] == [0] * 100
     assert history.notes == {}
 
 
-def test_from_the_first_call_that_comes_again_on_three_characters_a_pair_are_noted() -> None:
+def test_from_the_first_repeated_call_on_each_pair_takes_three_characters() -> None:
     history = History()
     assert [history.look(path) for path in "abc"] == [0, 0, 0]
     assert history.look("b") == 1
@@ -73,13 +73,13 @@ def test_from_the_first_call_that_comes_again_on_three_characters_a_pair_are_not
     assert [history.look(path) for path in "abcd"] == [1, 2, 3, 4]
 
 
-def test_a_call_whose_result_changes_brings_something_each_time() -> None:
+def test_a_call_whose_result_changes_is_progress_each_time() -> None:
     history = History()
     assert [history.look("x", str(n)) for n in range(60)] == [0] * 60
     assert len(history.notes["pairs"]) == 3 * 60
 
 
-def test_the_last_64_pairs_are_known() -> None:
+def test_the_last_64_pairs_are_remembered() -> None:
     for between, brought in ((63, 1), (64, 0)):
         unnoted = History()
         assert not any(unnoted.look(str(n)) for n in range(between + 1))
@@ -91,7 +91,7 @@ def test_the_last_64_pairs_are_known() -> None:
         assert len(noted.notes["pairs"]) == 3 * 64
 
 
-def test_a_pair_that_came_again_is_among_the_last() -> None:
+def test_a_repeated_pair_moves_to_the_end() -> None:
     history = History()
     assert [history.look("x"), history.look("x")] == [0, 1]
     assert not any(history.look(str(n)) for n in range(40))
@@ -101,7 +101,7 @@ def test_a_pair_that_came_again_is_among_the_last() -> None:
 
 
 @pytest.mark.parametrize("noted", [False, True])
-def test_the_tools_own_part_is_compared_without_the_graphs_suffix(noted: bool) -> None:
+def test_the_tools_own_result_is_compared_without_the_graphs_suffix(noted: bool) -> None:
     history = History()
     history.look("x")
     if noted:
@@ -125,7 +125,7 @@ def test_blocks_without_text_are_part_of_a_result() -> None:
     assert history.look("x", image("3")) == 1
 
 
-def test_a_malformed_call_is_none_and_one_new_pair_is_enough() -> None:
+def test_a_malformed_call_is_ignored_and_one_new_pair_is_enough() -> None:
     history = History()
     assert history.round(("look", {"path": "a"}, "Error"), faults={0}) == 1
     assert history.round(("look", {"path": "a"}, "Error"), ("look", {"path": "b"}, "saw"), faults={0}) == 0
@@ -133,7 +133,7 @@ def test_a_malformed_call_is_none_and_one_new_pair_is_enough() -> None:
     assert history.round(("look", {"path": "b"}, "saw"), ("look", {"path": "c"}, "saw")) == 1
 
 
-def test_two_equal_calls_of_one_round_are_one_pair() -> None:
+def test_two_equal_calls_in_one_round_are_one_pair() -> None:
     history = History()
     twice = (("look", {"path": "a"}, "saw"),) * 2
     assert [history.round(*twice), history.round(*twice)] == [0, 1]
@@ -146,7 +146,7 @@ def test_messages_that_a_tool_adds_after_its_result_hide_nothing() -> None:
     assert [history.look("x", behind=more) for _ in range(3)] == [0, 1, 2]
 
 
-def test_calls_before_the_activation_are_not_looked_at() -> None:
+def test_calls_before_the_activation_are_ignored() -> None:
     history = History()
     history.look("x")
     history.messages += [AIMessage("done"), HumanMessage("again")]
@@ -165,7 +165,7 @@ def test_a_round_is_counted_once() -> None:
     assert history.notes["idle_rounds"] == 1
 
 
-def test_off_nothing_is_counted_or_noted() -> None:
+def test_switched_off_it_counts_and_records_nothing() -> None:
     history = History(max_idle_rounds=0)
     assert [history.look("x") for _ in range(20)] == [0] * 20
     assert history.notes == {}
@@ -188,14 +188,14 @@ LISTS: dict[str, tuple[list[str], list[str], list[int] | None]] = {
 
 
 def listed(texts: list[str]) -> list[Any]:
-    """Items by their texts; a full stop settles one."""
+    """Return items with these contents; a trailing full stop settles one."""
     return [
         todo(n, text.rstrip("."), "completed" if "." in text else "pending") for n, text in enumerate(texts)
     ]
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_how_far_a_list_had_come_goes_with_the_result_unless_it_is_further(name: str) -> None:
+def test_the_lists_best_state_goes_with_the_result_unless_it_is_better(name: str) -> None:
     before, after, artifact = LISTS[name]
     assert reach_unless_grown(listed(before), listed(after)) == artifact
 
@@ -206,7 +206,7 @@ def test_how_far_a_list_has_come() -> None:
     assert measure_reach(items) == [2, 2]
 
 
-def test_a_list_that_goes_to_and_fro_brings_something_once() -> None:
+def test_a_list_that_goes_back_and_forth_is_progress_once() -> None:
     history = History(listed(["a"]))
 
     def write(*texts: str) -> int:
@@ -231,12 +231,12 @@ def test_a_list_that_goes_to_and_fro_brings_something_once() -> None:
     assert history.notes == {}
 
 
-def test_reading_the_list_brings_nothing() -> None:
+def test_reading_the_list_is_not_progress() -> None:
     history = History()
     assert [history.round(("todo_list", {}, "1 a"), artifact=[1, 2]) for _ in range(3)] == [1, 2, 3]
 
 
-def test_an_artifact_is_believed_only_if_it_is_ours() -> None:
+def test_an_artifact_is_trusted_only_if_it_is_ours() -> None:
     for odd in ("x", [1], [1, "x"], [True, 1], {"a": 1}):
         assert History().round(("todo_write", {}, "ok"), artifact=odd) == 0
 
@@ -257,14 +257,14 @@ def test_an_activation_and_a_subagents_result_reset_the_count() -> None:
     ("limit", "reminders", "ends"),
     [(0, [], []), (1, [], [1, 2]), (2, [1], [2, 3]), (3, [1], [3, 4]), (10, [5], [10, 11])],
 )
-def test_where_it_reminds_and_where_it_ends(limit: int, reminders: list[int], ends: list[int]) -> None:
+def test_when_it_reminds_and_when_it_ends(limit: int, reminders: list[int], ends: list[int]) -> None:
     loop = settings(max_idle_rounds=limit)
     assert [n for n in range(20) if needs_idle_reminder(n, {}, loop)] == reminders
     assert [n for n in range(20) if end_if_looping(n, loop)][:2] == ends
     assert not any(needs_idle_reminder(n, {"todo_guard_suppressed": True}, loop) for n in range(20))
 
 
-def test_what_was_repeated_is_named() -> None:
+def test_the_repeated_calls_are_named() -> None:
     history = History()
     for path in "abab":
         history.look(path)

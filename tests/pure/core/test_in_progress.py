@@ -1,4 +1,4 @@
-"""Which calls of a round are refused where it leaves a broken list, against the words of rule 10."""
+"""Which calls of a round are refused when it would leave an invalid list, checked against rule 10."""
 
 import random
 from typing import Any
@@ -33,11 +33,11 @@ def to(key: Any, status: str) -> Change:
 
 
 def whole(*items: str) -> Replace:
-    """A whole list: `1i` is the item c1, in progress."""
+    """Return a whole list: `1i` is item c1, in progress."""
     return Replace(tuple(Draft(f"c{item[:-1]}", SHORT[item[-1]]) for item in items))  # type: ignore[arg-type]
 
 
-# What stands in the list, the calls, what is left, and which calls are refused.
+# The rules, the list before, the calls, the list after, and the refused calls.
 TABLE: dict[str, tuple[Rules, str, list[Any], str, str]] = {
     "the last of two starts": (ONE, "ppp", [to(1, "i"), to(2, "i")], "ipp", ".r"),
     "all but the first": (ONE, "ppp", [to(3, "i"), to(1, "i"), to(2, "i")], "ppi", ".rr"),
@@ -94,7 +94,7 @@ def test_a_list_with_two_items_in_progress_names_them() -> None:
     assert [outcome.error for outcome in outcomes] == [told, None]
 
 
-# -- a second reading: one call after the other -----------------------------------------------------------
+# -- a second implementation: one call after another ------------------------------------------------------
 
 
 def moved(before: Board, outcome: Any, *, starts: bool) -> bool:
@@ -105,9 +105,10 @@ def moved(before: Board, outcome: Any, *, starts: bool) -> bool:
 
 
 def by_the_book(board: Board, calls: Any, rules: Rules, verdict: Any) -> tuple[Any, list[bool]]:
-    """Refuse the last call that started an item, and play again, until the list is sound.
+    """Refuse the last call that started an item, and replay, until the list is valid.
 
-    Where none runs though one must, there is no start to refuse: it is the last call that changed the list.
+    If none is in progress though one must be, there is no start to refuse; the last call that changed the
+    list goes.
     """
     writes = [i for i, call in enumerate(calls) if isinstance(call, Replace)]
     refused = set(writes) if rules.one_write and len(writes) > 1 else set()
@@ -131,7 +132,7 @@ LISTS: dict[str, Any] = {
     name: st.builds(Replace, st.lists(st.builds(Draft, TEXTS, STATUSES, keys), max_size=4).map(tuple))
     for name, keys in (("with ids", KEYS), ("without ids", st.none()), ("mixed", st.none() | KEYS))
 }
-SPEAK = {  # what each dialect makes of its calls, and what one of a caller's own may
+SPEAK = {  # what each dialect makes of its calls, and what a custom one may
     "parley": st.one_of(CHANGES, CHANGES, CHANGES, ADDS, st.just(Show())),
     "loki": st.one_of(st.builds(Change, KEYS, st.just("completed")), ADDS, st.just(Reset()), st.just(Show())),
     "checklist": LISTS["with ids"],
@@ -146,7 +147,7 @@ SPEAK = {  # what each dialect makes of its calls, and what one of a caller's ow
 @pytest.mark.parametrize("dialect", SPEAK)
 @given(data=st.data(), statuses=st.text("ppicb", max_size=5), seed=st.integers())
 @examples(100)
-def test_the_last_are_refused_as_if_one_after_the_other(
+def test_the_last_calls_are_refused_as_if_made_one_by_one(
     dialect: str, in_progress: Any, one_write: bool, data: Any, statuses: str, seed: int
 ) -> None:
     board, rules = listed(statuses), Rules(in_progress=in_progress, one_write=one_write)
@@ -162,7 +163,7 @@ def test_the_last_are_refused_as_if_one_after_the_other(
     assert tuple(after.todos) == tuple(expected.todos)
     assert [outcome.error is not None or none for outcome, none in zip(outcomes, still, strict=True)] == [
         refused or none for refused, none in zip(errors, still, strict=True)
-    ]  # a call that changes nothing may stand
+    ]  # a call that changes nothing may stay
     if in_progress == "at_most_one":
         assert [outcome.error is not None for outcome in outcomes] == errors
     assert len({str(todo["id"]) for todo in after.todos}) == len(after.todos)

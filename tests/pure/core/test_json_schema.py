@@ -1,4 +1,4 @@
-"""Arguments against a JSON schema: what certainly does not fit is refused."""
+"""Arguments checked against a JSON schema: whatever certainly does not fit is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of one history grow apart: each finds its own, and none rebuilds or scans without need."""
+"""Copies of one history diverge: each finds its own messages, and none rebuilds or scans needlessly."""
 
 from copy import copy
 from typing import Any
@@ -21,17 +21,17 @@ def said(key: str, text: str = "x") -> HumanMessage:
     return HumanMessage(text, id=key)
 
 
-def test_an_id_that_only_another_copy_holds_is_not_found_and_nothing_is_forked() -> None:
+def test_an_id_that_only_another_copy_holds_is_not_found_and_nothing_is_copied() -> None:
     first = Messages([said("a")])
     other = copy(first)
     other.upsert(said("b"))
     assert other.find("b") == 1
     assert first.find("b") is None
-    assert first.upsert(said("b")) == 1  # the fork reads a copy with a node's writes, then they are applied
+    assert first.upsert(said("b")) == 1  # the router reads a copy with a node's writes, then they are applied
     assert FORKED not in first.places
 
 
-def test_one_id_at_two_places_is_found_in_each_copy() -> None:
+def test_one_id_in_two_positions_is_found_in_each_copy() -> None:
     first = Messages([said("a")])
     other = copy(first)
     first.upsert(said("b"))
@@ -42,7 +42,7 @@ def test_one_id_at_two_places_is_found_in_each_copy() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abcdef")), max_size=30))
-def test_whatever_copies_write_each_finds_what_it_holds(writes: list[tuple[int, str]]) -> None:
+def test_each_copy_finds_what_it_holds_whatever_others_write(writes: list[tuple[int, str]]) -> None:
     root = Messages([said("r")])
     copies = [copy(root) for _ in range(3)]
     for which, key in writes:
@@ -62,14 +62,14 @@ def history() -> Messages:
     )
 
 
-def test_a_sound_history_is_remembered_by_its_copies() -> None:
+def test_a_valid_history_is_remembered_by_its_copies() -> None:
     messages = history()
     assert messages.legal_count == 0
     make_legal(messages, [], LINES)
     assert messages.legal_count == copy(messages).legal_count == 3
 
 
-def test_a_message_that_is_replaced_is_looked_at_again() -> None:
+def test_a_replaced_message_is_checked_again() -> None:
     messages = history()
     make_legal(messages, [], LINES)
     changed: Any = merge_messages(
@@ -82,7 +82,7 @@ def test_a_message_that_is_replaced_is_looked_at_again() -> None:
     assert [m.text for m in make_legal(changed, [], LINES)] == ["x", "", "(unanswered)"]
 
 
-def test_a_history_that_loses_messages_is_read_again() -> None:
+def test_a_history_that_loses_messages_is_checked_again() -> None:
     from langchain_core.messages import RemoveMessage
 
     messages = history()
@@ -93,8 +93,8 @@ def test_a_history_that_loses_messages_is_read_again() -> None:
 
 
 @pytest.mark.parametrize("replaced", [0, 1])
-def test_a_result_that_is_replaced_is_read_with_its_calls(replaced: int) -> None:
-    """A reminder behind a result: the history stays sound, and no request looks at all of it again."""
+def test_a_replaced_result_is_checked_with_its_calls(replaced: int) -> None:
+    """A reminder appended to a result: the history stays valid, and no request checks all of it again."""
     reply = AIMessage("", id="r", tool_calls=[{"name": "look", "args": {}, "id": key} for key in "ab"])
     results = [ToolMessage("seen", name="look", id=f"t{key}", tool_call_id=key) for key in "ab"]
     messages = Messages([HumanMessage("go", id="h"), reply, *results])

@@ -1,4 +1,4 @@
-"""The notes: each key declared once, its life, its check."""
+"""The notes: each key is declared once, with its lifetime and its check."""
 
 from contextlib import nullcontext
 from typing import Any, get_args, get_origin, get_type_hints
@@ -31,7 +31,7 @@ WRONG: list[Any] = [
     {5: "x"},
     {},
 ]
-RIGHT: dict[str, Any] = {  # a value that each key takes
+RIGHT: dict[str, Any] = {  # a valid value for each key
     **dict.fromkeys(
         (
             "wake_cycles",
@@ -133,7 +133,7 @@ RIGHT: dict[str, Any] = {  # a value that each key takes
     "last_step": 26,
     "limit_waits": 1,
 }
-TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right value is another
+TAKES: dict[str, list[Any]] = {  # which values of WRONG are valid for a key
     "todo_finalization_correction": [True, None],
     "todo_guard_blocked": [{}, None],
     "end": [None],
@@ -174,7 +174,7 @@ TAKES: dict[str, list[Any]] = {  # what of WRONG is none for a key whose right v
 SAME_KIND: dict[type, list[Any]] = {int: [5], bool: [True], str: ["x"], list: [["x"]], dict: [{}]}
 
 
-def test_a_key_has_one_life() -> None:
+def test_a_key_has_one_lifetime() -> None:
     for key, hint in get_type_hints(Ledger, include_extras=True).items():
         lives = [word for word in hint.__metadata__ if word in ("thread", "activation", "run", "round")]
         assert len(lives) == 1, key
@@ -184,7 +184,7 @@ def test_a_key_has_one_life() -> None:
     assert get_origin(get_args(Ledger.__annotations__["ruling"])[0]) is not None
 
 
-def test_what_is_dropped_when() -> None:
+def test_which_keys_are_dropped_when() -> None:
     assert sorted(THREAD_KEYS) == [
         "cleared", "counted", "events", "goal", "limit_waits", "listed", "missing", "next_id", "own",
         "passed", "refusals", "shown", "steered", "summaries", "suspects", "tail", "todo_guard_suppressed",
@@ -213,7 +213,7 @@ def test_every_key_and_every_wrong_type(key: str) -> None:
 
 
 @pytest.mark.parametrize("ledger", [[1], "x", 5, [["a", 1]], True])
-def test_what_is_no_mapping(ledger: Any) -> None:
+def test_what_is_not_a_mapping(ledger: Any) -> None:
     with pytest.raises(DamagedError, match="todo_ledger must be a mapping"):
         read_notes({"todo_ledger": ledger})
 
@@ -237,6 +237,6 @@ def test_a_state_without_notes() -> None:
         ([True, 2, 0, 3, 4, 0, 5], False),
     ],
 )
-def test_what_is_spent_is_a_list_of_whole_numbers(spent: list[Any], fits: bool) -> None:
+def test_spending_is_a_list_of_integers(spent: list[Any], fits: bool) -> None:
     with nullcontext() if fits else pytest.raises(DamagedError, match="under 'spent'"):
         read_notes({"todo_ledger": {"spent": spent}})

@@ -1,4 +1,4 @@
-"""The words by which servers refuse a request that is too long."""
+"""The words with which servers refuse a request that is too long."""
 
 # ruff: noqa: E501 - words as servers send them
 from typing import Any
@@ -8,7 +8,7 @@ from langchain_core.exceptions import ContextOverflowError
 
 from wakeloop.model.length_refusals import LengthRefusal, find_length_refusal
 
-SAID: dict[str, tuple[str, int | None, int | None]] = {  # words; the limit for a request; what it had
+SAID: dict[str, tuple[str, int | None, int | None]] = {  # words; the limit for a request; its actual length
     "OpenAI": (
         (
             "Error code: 400 - {'error': {'message': \"This model's maximum context length is 128000 tokens. However, "
@@ -192,7 +192,7 @@ class StatusError(Exception):
 
 
 @pytest.mark.parametrize("error", [ContextOverflowError("No."), StatusError("No.")])
-def test_a_class_or_a_status_says_it_without_words(error: Exception) -> None:
+def test_a_class_or_a_status_is_enough_without_words(error: Exception) -> None:
     assert find_length_refusal(error) == LengthRefusal()
 
 
@@ -209,5 +209,5 @@ def test_a_class_or_a_status_says_it_without_words(error: Exception) -> None:
         KeyboardInterrupt("prompt is too long: 2 tokens > 1 maximum"),
     ],
 )
-def test_other_errors_are_none(error: Any) -> None:
+def test_other_errors_are_not_length_refusals(error: Any) -> None:
     assert find_length_refusal(error) is None

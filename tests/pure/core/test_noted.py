@@ -1,4 +1,4 @@
-"""What a reply means for the loop, what an activation begins with, what an end leaves: plain values."""
+"""What a reply means for the loop, how an activation begins, what an ending leaves: plain values."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ COPIED = ReplyFacts(text="Stored.", kind="copied")
 CALL, WRITE = ReplyFacts(calls=1), ReplyFacts(calls=1, wrote=True, todo_calls=("1",))
 BAD = ReplyFacts(calls=1, faults={"1": "Error"})
 CUT_CALL = ReplyFacts(calls=1, cut=True, faults={"1": "Error"})
-LAST = {"bad_replies": 4}  # four are asked again
+LAST = {"bad_replies": 4}  # four bad replies are asked again
 
 
 def after(
@@ -64,7 +64,7 @@ def after(
             {"emptied": True, "bad_replies": 2, "again": "silent"},
         ),
         (LAST, EMPTY, 0, {"emptied": True, "bad_replies": 5, "again": "empty", "end": "empty_reply"}),
-        # one that is no answer
+        # one that is not an answer
         ({}, PRINTED, 0, {"bad_replies": 1, "again": "printed"}),
         (LAST, PRINTED, 1, {"bad_replies": 5, "again": "printed", "end": "malformed_calls"}),
         ({}, COPIED, 1, {"bad_replies": 1, "again": "copied"}),
@@ -74,7 +74,7 @@ def after(
         ({"bad_replies": 1}, CUT, 0, {"bad_replies": 2, "again": "cut"}),
         (LAST, CUT, 1, {"bad_replies": 5, "again": "cut", "end": "truncated"}),
         ({}, ReplyFacts(cut=True), 0, {"bad_replies": 1, "again": "cut"}),
-        # a refusal, whatever is open; a reply whose call the provider could not read
+        # a refusal, whatever is open; a reply with a call that the provider could not read
         (LAST, ReplyFacts(text="No.", refused=True), 1, {"bad_replies": 4, "end": "refused"}),
         ({"again": "cut"}, ReplyFacts(refused=True), 0, {"end": "refused"}),
         ({}, ReplyFacts(unfit=True), 1, {"bad_replies": 1, "again": "unread"}),
@@ -131,7 +131,7 @@ def after(
         ),
     ],
 )
-def test_what_a_reply_is_noted_as(notes: Any, reply: ReplyFacts, open_count: int, new: Any) -> None:
+def test_how_each_reply_is_noted(notes: Any, reply: ReplyFacts, open_count: int, new: Any) -> None:
     before = {**notes}
     assert after(notes, reply, open_count=open_count) == new
     assert notes == before
@@ -146,7 +146,7 @@ def test_a_round_needs_steps(steps_left: int, cut_off: bool) -> None:
     assert "end" not in cheap
 
 
-def test_no_reply_is_asked_again_where_none_is_allowed() -> None:
+def test_no_reply_is_asked_again_if_no_retries_are_allowed() -> None:
     assert after({}, CUT, reply_retries=0)["end"] == "truncated"
     assert after({}, EMPTY, reply_retries=0) == {}
     assert after({}, BAD, reply_retries=0)["end"] == "malformed_calls"
@@ -193,7 +193,7 @@ def test_a_write_notes_that_a_plan_may_need_approval(
         ({"unlisted": "asked"}, CALL, "ask", "asked"),
     ],
 )
-def test_a_sound_call_without_a_list_is_noted(
+def test_a_valid_call_without_a_list_is_noted(
     notes: Any, reply: ReplyFacts, setting: str, unlisted: Any
 ) -> None:
     assert after(notes, reply, on_no_list=setting).get("unlisted") == unlisted
@@ -225,7 +225,7 @@ def test_each_external_call_says_why_it_does_not_run_or_waits() -> None:
         ({}, 1, True, None),
     ],
 )
-def test_the_end_by_a_bad_reply_is_taken_where_it_ends_only_its_turn(
+def test_a_bad_replys_ending_is_cleared_if_it_ends_only_its_turn(
     notes: Any, open_count: int, falls: bool, taken: Any
 ) -> None:
     left: Any = {**notes, "again": "cut", "bad_replies": 5}
@@ -240,7 +240,7 @@ def test_the_end_by_a_bad_reply_is_taken_where_it_ends_only_its_turn(
     assert take_bad_reply_end(unasked, settings(retries_fall=falls), open_count) == taken
 
 
-def test_a_reply_is_malformed_where_every_call_is() -> None:
+def test_a_reply_is_malformed_if_every_call_is() -> None:
     said = (
         TEXT,
         EMPTY,
@@ -252,7 +252,7 @@ def test_a_reply_is_malformed_where_every_call_is() -> None:
     assert [is_malformed(one) for one in said] == [False, False, False, True, False, True]
 
 
-def test_what_a_format_is_noted_as() -> None:
+def test_how_a_format_is_noted() -> None:
     notes: Any = {"again": "format: y", "asking": "format", "bad_replies": 4}
     old: Any = {"asking": "format", "bad_replies": 4}
     assert note_format_reply(notes, None, settings(), cut=False, refused=False) == old
@@ -294,7 +294,7 @@ def test_a_new_activation_keeps_what_outlives_one() -> None:
     assert begin_activation({**spent, **kept}, ITEMS) == {**NEW, **kept}
 
 
-def test_a_subagents_result_spends_a_cycle() -> None:
+def test_a_subagents_result_counts_against_the_cycles() -> None:
     old: Any = {"wake_cycles": 1, "idle_wakes": 2, "refused": "no", "waking": True, "worked": True}
     went_on = continue_activation(old, ITEMS, settings(), waiting=False)
     assert went_on == {
@@ -308,7 +308,7 @@ def test_a_subagents_result_spends_a_cycle() -> None:
     assert (spent["end"], spent["wake_cycles"], spent["worked"]) == ("wake_budget", 1, True)
 
 
-def test_a_wake_begins_with_what_is_open() -> None:
+def test_a_wake_begins_with_the_open_items() -> None:
     assert begin_wake({"seen": "x", "worked": True}, 4, ITEMS) == {
         "seen": "x", "wake_cycles": 4, "waking": True, "worked": False, "open_at_wake": [1],
     }  # fmt: skip
@@ -341,7 +341,7 @@ def test_a_wake_is_judged_once(notes: Any, left: Any) -> None:
 
 
 def called(*names: str) -> AIMessage:
-    """A reply with calls; the name of a call is its id, and `x2` is the call `x` again."""
+    """Return a reply with calls; a call's name is its id, and `x2` is the call `x` again."""
     return calls(*((name.rstrip("2"), {}, name) for name in names))
 
 
@@ -393,7 +393,7 @@ SAID = AIMessage("another assistant's words, beside a result")
         ),
     ],
 )
-def test_what_a_round_has_brought(notes: Any, messages: Any, new: Any) -> None:
+def test_what_a_round_achieved(notes: Any, messages: Any, new: Any) -> None:
     of_round = {"todo_calls": ["todo"], "nag": False}
     noted_on: Any = {**notes, **of_round}
     note_progress(messages, noted_on, {"todo"})
@@ -406,10 +406,10 @@ def test_after_a_turns_end_nothing_is_noted() -> None:
     assert notes == {"waking": True}
 
 
-# -- an end ----------------------------------------------------------------------------------------------
+# -- an ending -------------------------------------------------------------------------------------------
 
 
-def test_the_session_at_an_end() -> None:
+def test_the_session_at_an_ending() -> None:
     statuses = ("pending", "in_progress", "completed", "completed", "blocked", "cancelled")
     items: Any = [todo(number, "x", status) for number, status in enumerate(statuses)]
     given: Any = ({"wake_cycles": 3}, items, settings(max_wake_cycles=7))
@@ -431,7 +431,7 @@ def test_whom_a_session_waits_for(entries: Any, on: str) -> None:
     assert find_waiting_party(entries) == on
 
 
-def test_what_an_end_leaves() -> None:
+def test_what_an_ending_leaves() -> None:
     notes: Any = {
         "end": "truncated",
         "nag": True,

@@ -1,4 +1,4 @@
-"""What reads the words of a model or a person takes no time that grows faster than they do."""
+"""Reading the words of a model or a person takes no more than linear time."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ KINDS += [
     "\u200b",
     "é",
 ]
-CPU = 2  # seconds for all kinds; one that grows with the square alone takes more
+CPU = 2  # seconds for all kinds; quadratic time takes more
 
 
 def of(path: Path) -> dict[str, re.Pattern[str]]:
@@ -70,10 +70,10 @@ def of(path: Path) -> dict[str, re.Pattern[str]]:
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Fail where the CPU is busy for longer, in the midst of a search."""
+    """Fail if the CPU is busy for longer, even in the middle of a search."""
 
     def late(*_: Any) -> None:
-        pytest.fail(f"busy for {CPU} seconds")  # no `Exception`: validators take those
+        pytest.fail(f"busy for {CPU} seconds")  # not an `Exception`, because validators catch those
 
     before = signal(SIGVTALRM, late)
     setitimer(ITIMER_VIRTUAL, CPU)
@@ -91,7 +91,7 @@ def texts() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=str)
-def test_a_pattern_fits_or_not_in_time_that_grows_with_the_text(path: Path) -> None:
+def test_a_pattern_matches_or_not_in_linear_time(path: Path) -> None:
     for pattern in of(path).values():
         with bounded():
             for text in texts():
@@ -99,7 +99,7 @@ def test_a_pattern_fits_or_not_in_time_that_grows_with_the_text(path: Path) -> N
 
 
 @pytest.mark.parametrize("key", ["id", "ids"])
-def test_numbers_in_a_row_are_read_in_time_that_grows_with_them(key: str) -> None:
+def test_numbers_in_a_row_are_read_in_linear_time(key: str) -> None:
     for text in texts():
         with bounded(), pytest.raises(Exception, match="todo_update"):
             Parley().parse_call("todo_update", {key: f"{text}x", "status": "sideways"})

@@ -1,4 +1,4 @@
-"""What a failed request was, by langchain-core's classes first."""
+"""Why a request failed, by langchain-core's error classes first."""
 
 from collections.abc import Callable
 
@@ -27,8 +27,8 @@ KINDS = {
 @pytest.mark.parametrize(
     ("name", "status", "words"), [(name, *row) for name, row in KINDS.items()], ids=KINDS
 )
-def test_a_class_says_what_a_failed_request_was(name: str, status: int | None, words: str) -> None:
-    """Also where the client gives no status, and where it gives another one."""
+def test_a_class_says_why_a_request_failed(name: str, status: int | None, words: str) -> None:
+    """Even if the client gives no status, or a different one."""
     error = getattr(exceptions, name)("its words")
     assert find_status(error) == status
     assert format_error(error).startswith(words)
@@ -42,14 +42,14 @@ def test_a_class_says_what_a_failed_request_was(name: str, status: int | None, w
     ("name", "own", "status"),
     [("ModelAPIError", 529, 529), ("ContextOverflowError", 413, 413), ("ModelRateLimitError", 403, 429)],
 )
-def test_a_number_is_kept_where_it_says_more(name: str, own: int, status: int) -> None:
+def test_a_status_is_kept_if_it_says_more(name: str, own: int, status: int) -> None:
     error = getattr(exceptions, name)("x")
     error.status_code = own
     assert find_status(error) == status
 
 
 class RefusedError(Exception):
-    """An error of openai's client from 3.0 on: words that are not in OpenAI's form are in the body alone."""
+    """An error of OpenAI's client from 3.0 on: words that are not in OpenAI's form are in the body only."""
 
     status_code = 400
 

@@ -1,4 +1,4 @@
-"""Which answer is for which question, as plain values."""
+"""Which answer belongs to which question, as plain values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def parked(*questions: str, running: bool = False) -> StateSnapshot:
 
 
 def chosen(snapshot: StateSnapshot, *events: Any, **more: Any) -> tuple[Any, list[str], list[str]]:
-    """What is resumed or run, the ids of what is held, and of what is refused."""
+    """Return what is resumed or run, and the ids of what is held and of what is refused."""
     step = choose_next_input(snapshot, events, **more)
     given = step.input.resume if isinstance(step.input, Command) else step.input
     if isinstance(given, dict) and "todo_inbox" in given:
@@ -40,7 +40,7 @@ NO = frozenset[tuple[str, str]]()
     ("events", "before", "said"),
     [
         ([GO], NO, ({"a": "go"}, [], [])),
-        ([GO], None, ("nothing", ["go"], [])),  # the order is not known: only a name counts
+        ([GO], None, ("nothing", ["go"], [])),  # the order is unknown, so only a name counts
         ([GO], {("go", "a")}, ({"b": "go"}, [], [])),
         ([GO], {("go", "a"), ("go", "b")}, ("nothing", ["go"], [])),
         ([GO, NAMED], {("go", "a"), ("go", "b")}, ({"b": "to b"}, ["go"], [])),
@@ -57,16 +57,16 @@ def test_at_two_questions(events: Any, before: Any, said: Any) -> None:
     assert chosen(parked("a", "b"), *events, early=order) == said
 
 
-def test_where_nothing_is_asked_a_named_answer_is_refused_and_the_rest_is_input() -> None:
+def test_with_no_question_open_a_named_answer_is_refused_and_the_rest_is_input() -> None:
     assert chosen(parked(), GO, NAMED, PEER) == (["go", "peer"], [], ["named"])
     assert chosen(parked(), NAMED) == ("nothing", [], ["named"])
 
 
-def test_a_run_under_way_goes_on_before_anything_is_judged() -> None:
+def test_a_run_under_way_continues_before_anything_is_judged() -> None:
     assert chosen(parked(running=True), GO, WRONG) == (None, ["go", "wrong"], [])
 
 
-def test_a_question_keeps_the_number_under_which_it_was_first_noted() -> None:
+def test_a_question_keeps_the_number_it_was_first_noted_with() -> None:
     first = update_question_notes({}, ["a", "b"], 7)
     assert first == {"a": 7, "b": 7}
     assert update_question_notes(first, ["b", "c"], 9) == {"b": 7, "c": 9}
@@ -74,12 +74,12 @@ def test_a_question_keeps_the_number_under_which_it_was_first_noted() -> None:
     assert update_question_notes({ANY_QUESTION: 4}, ["a"], 9) == {"a": 4}  # damaged notes
 
 
-def test_what_has_a_question_s_number_or_a_smaller_one_came_before_it() -> None:
+def test_anything_with_a_questions_number_or_a_smaller_one_came_before_it() -> None:
     numbered = [(6, GO), (7, NAMED), (8, WRONG)]
     assert find_early_events({"a": 7, "b": 5}, numbered) == {("go", "a"), ("named", "a")}
 
 
-def test_a_refusal_is_a_sentence() -> None:
+def test_a_refusal_is_one_sentence() -> None:
     told = "The answer names question 'c', but the session "
     assert answer_fault(WRONG, []) == f"{told}asks nothing now. Leave the id out to send a message."
     assert answer_fault(WRONG, ["a", "b"]) == f"{told}asks a, b. Name one of those."

@@ -1,4 +1,4 @@
-"""When a request that was refused for a limit may be made again: headers, bodies and words of providers."""
+"""When a rate-limited request may be repeated: providers' headers, bodies and words."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +14,7 @@ NOW = 1_750_000_000.0
 
 
 def openai_error(headers: dict[str, str] | None = None, **body: Any) -> Exception:
-    """What the OpenAI client raises for a 429 with these headers and this error in its body."""
+    """Return what the OpenAI client raises for a 429 with these headers and this error in its body."""
     request = httpx.Request("POST", "http://server/v1/chat/completions")
     response = httpx.Response(429, headers=headers or {}, request=request)
     return openai.RateLimitError(f"Error code: 429 - {{'error': {body}}}", response=response, body=body)
@@ -107,7 +107,7 @@ def test_a_stated_time_is_found(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNSTATED)
-def test_where_none_is_stated_none_is_found(name: str) -> None:
+def test_if_no_time_is_stated_none_is_found(name: str) -> None:
     assert find_retry_time(UNSTATED[name], NOW) is None
 
 
@@ -127,7 +127,7 @@ def test_words_say_when(words: str, seconds: float | None) -> None:
     assert read_words(words) == (None if seconds is None else pytest.approx(seconds))
 
 
-def test_odd_errors_are_no_limits() -> None:
+def test_odd_errors_are_not_rate_limits() -> None:
     for body in (None, [], "429", {"error": None}, {"error": {"metadata": []}}, {"metadata": {"headers": 5}}):
         error: Any = Exception("Please try again in 5s.")
         error.status_code, error.body, error.response = 429, body, SimpleNamespace(headers=None)

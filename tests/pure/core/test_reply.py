@@ -1,4 +1,4 @@
-"""What a reply is: cut, malformed, or fine; under which ids it is stored."""
+"""How a reply is classified (cut, malformed or fine), and with which ids it is stored."""
 
 from typing import Any
 
@@ -111,7 +111,7 @@ def test_no_call_of_a_cut_reply_is_fine() -> None:
         ("todo_update", {"id": 1, "status": "x" * 5000}),
     ],
 )
-def test_what_a_malformed_call_is(call: Any) -> None:
+def test_what_counts_as_a_malformed_call(call: Any) -> None:
     reply = read(calls(call, ("look", {"path": "x"})))
     (text,) = reply.faults.values()
     assert text.startswith("Error: ")
@@ -135,7 +135,7 @@ def test_what_a_malformed_call_is(call: Any) -> None:
         ("todo_update", {"id": 2**63 - 1, "status": "done"}),
     ],
 )
-def test_what_a_malformed_call_is_not(call: Any) -> None:
+def test_what_does_not_count_as_a_malformed_call(call: Any) -> None:
     reply = read(calls(call))
     assert reply.faults == {}
     assert not is_malformed(reply)
@@ -162,12 +162,12 @@ def test_an_error_names_the_place_the_value_and_what_is_allowed() -> None:
         assert word in text
 
 
-def test_a_text_is_not_malformed() -> None:
+def test_a_reply_without_calls_is_not_malformed() -> None:
     assert not is_malformed(read(says("x")))
     assert not is_malformed(read(says("")))
 
 
-def test_todo_calls_and_writes_are_told_apart() -> None:
+def test_todo_calls_and_writes_are_distinguished() -> None:
     reply = read(calls(("look", {}, "1"), ("todo_list", {}, "2")))
     assert (reply.todo_calls, reply.wrote) == (("2",), False)
     reply = read(calls(("todo_update", {"nothing": 1}, "1"), malformed_call("todo_write", "{", "2")))
@@ -207,7 +207,7 @@ def test_broken_calls_are_stored_as_calls_without_arguments() -> None:
     assert stored.invalid_tool_calls == []
 
 
-def test_a_reply_gets_an_id_of_its_own_and_no_mark() -> None:
+def test_a_reply_gets_its_own_id_and_no_mark() -> None:
     raw = says(
         "x", id="known", additional_kwargs={"wakeloop": {"kind": "wake"}, "tool_calls": [], "other": 1}
     )
@@ -218,7 +218,7 @@ def test_a_reply_gets_an_id_of_its_own_and_no_mark() -> None:
     assert read(says("x")).message.id
 
 
-def test_what_was_given_is_left_as_it_was() -> None:
+def test_the_given_reply_is_left_unchanged() -> None:
     raw = calls(malformed_call("look", "{", "1"))
     before = raw.model_copy(deep=True)
     read(raw)
@@ -242,7 +242,7 @@ BROKEN = st.builds(malformed_call, st.none() | NAMES, st.none() | st.text(max_si
 
 
 @given(st.lists(MADE | BROKEN, max_size=4), st.sampled_from(["", "text"]), st.booleans())
-def test_any_reply_is_stored_with_sound_ids_and_bounded_faults(made: Any, text: str, cut: bool) -> None:
+def test_any_reply_is_stored_with_valid_ids_and_bounded_faults(made: Any, text: str, cut: bool) -> None:
     raw = calls(*made, text=text, finish_reason="length" if cut else "stop")
     reply = read(raw, used={"b"})
     ids = [call["id"] for call in reply.message.tool_calls]
@@ -256,7 +256,7 @@ def test_any_reply_is_stored_with_sound_ids_and_bounded_faults(made: Any, text: 
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
-def test_a_number_that_json_does_not_know_is_malformed(number: float) -> None:
+def test_a_number_that_json_cannot_express_is_malformed(number: float) -> None:
     reply = read(calls(("look", {"path": [number]}, "1"), ("todo_write", {"items": [number]}, "2")))
     assert [call["args"] for call in reply.message.tool_calls] == [{}, {}]
     told = f"Error: {number} in the arguments is not valid JSON; send it as a string"

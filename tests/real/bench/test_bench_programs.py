@@ -23,7 +23,9 @@ PROGRAMS = [name for name, family in FAMILIES.items() if family.make(0, 1).tools
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize(("seed", "parts"), [(0, 1), (1, 5), (2, 5), (0, 20), (0, 60)])
-def test_a_solver_gets_all_and_a_do_nothing_nothing(name: str, seed: int, parts: int, tmp_path: Path) -> None:
+def test_a_solver_gets_full_marks_and_a_do_nothing_none(
+    name: str, seed: int, parts: int, tmp_path: Path
+) -> None:
     hold_to_account(FAMILIES[name], FAMILIES[name].make(seed, parts), tmp_path / "w")
 
 

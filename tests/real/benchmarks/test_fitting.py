@@ -1,4 +1,4 @@
-"""Knobs from transcripts, by exact counts."""
+"""Knobs fitted to transcripts, checked by exact counts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def close(key: int) -> Call:
 
 
 def thread(*replies: AIMessage | str | tuple[Call, ...]) -> list[BaseMessage]:
-    """A transcript: calls are answered, a text that is not the last is followed by a push."""
+    """Return a transcript: calls are answered, and every text but the last is followed by a user message."""
     messages: list[BaseMessage] = [HumanMessage("do it")]
     for place, made in enumerate(replies):
         reply = says(made) if isinstance(made, str) else made
@@ -68,7 +68,7 @@ def test_a_reliable_transcript_fits_a_reliable_model() -> None:
     }
 
 
-def test_one_reply_an_item() -> None:
+def test_one_reply_per_item() -> None:
     assert fit_knobs([thread(*AT_ONCE)]).knobs == Knobs(replies=1, plan_beside=True)
 
 
@@ -111,7 +111,7 @@ def test_a_habit_is_counted(habit: str) -> None:
     assert {name: tuple(found[name]) for name in counts} == counts
 
 
-def test_stickiness_is_what_a_stop_adds() -> None:
+def test_stickiness_is_the_rise_in_stops_after_a_stop() -> None:
     stops = thread(*RELIABLE[:3], "Done.", "Done.", "Done.", *RELIABLE[3:])
     assert fit_knobs([stops]).knobs.stop == pytest.approx(1 / 4)
     assert fit_knobs([stops]).knobs.stick == pytest.approx(2 / 3 - 1 / 4)
@@ -122,18 +122,18 @@ def test_a_rate_has_an_interval() -> None:
     assert [round(share, 2) for share in found.interval] == [0.25, 0.05, 0.7]
 
 
-def test_several_items_closed_in_one_call_are_several() -> None:
+def test_several_items_closed_in_one_call_count_as_several() -> None:
     both = ("todo_update", {"ids": [1, 2], "status": "done"})
     found = fit_knobs([thread((PLAN, work("a")), (work("b"),), (both,), "All done.")])
     assert (found.counts["false_done"], found.counts["forget"]) == ((0, 2), (0, 2))
 
 
-def test_one_transcript_is_a_list_of_one() -> None:
+def test_one_transcript_may_be_passed_without_a_list() -> None:
     with pytest.raises(ArgumentError, match=r"for one, write fit_knobs\(\[messages\]\)"):
         fit_knobs(thread(*RELIABLE))
 
 
-def test_no_transcripts_are_no_habits() -> None:
+def test_no_transcripts_give_the_default_knobs() -> None:
     assert fit_knobs([]).knobs == Knobs()
     assert {count.of for count in fit_knobs([]).counts.values()} == {0}
 
