@@ -91,8 +91,7 @@ effect: $(VENV)/with-dev ## Run the published studies with the weak model, in fi
 	@rm -rf build/effect
 	@for study in $(STUDIES); do \
 		echo "$$study:" && $(BIN)/wakeloop bench --study $$study --out build/effect/$$study || exit 1; done
-	$(BIN)/wakeloop bench report $(STUDIES:%=build/effect/%) --title "Does it finish more work?" --intro docs/effect/head.txt \
-		--page docs/effect.md --rows docs/effect --plots docs/effect --details docs/effect
+	$(BIN)/python benchmarks/effect_pages.py $(STUDIES:%=build/effect/%)
 
 build/bench/made: $(VENV)/made-for pyproject.toml
 	@mkdir -p build && rm -rf build/bench && $(BIN)/python -m venv build/bench

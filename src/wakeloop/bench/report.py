@@ -1,7 +1,5 @@
 """Renders the page of a study, losses first."""
 
-import gzip
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,14 +42,6 @@ class Result:
         missing = max(0, head["cells"] - len(rows))
         return cls(study, sort_rows(rows, study), missing, head.get(OUTAGE, "") if missing else "")
 
-    def save(self, file: Path) -> None:
-        """Write study and rows to a compressed file; the same rows give the same bytes."""
-        head = {"study": self.study.model_dump(mode="json"), "hash": self.study.hash}
-        lines = [head | {"cells": len(self.rows) + self.missing}, *self.rows]
-        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(gzip.compress(text.encode(), mtime=0))
-
 
 def sort_rows(rows: Sequence[Row], study: Study) -> list[Row]:
     """Return the rows in the study's order."""
@@ -63,29 +53,18 @@ def sort_rows(rows: Sequence[Row], study: Study) -> list[Row]:
     return sorted(rows, key=place)
 
 
-def render_page(results: Sequence[Result], head: str, *, shown: Mapping[str, str] | None = None) -> str:
+def render_page(results: Sequence[Result], *, shown: Mapping[str, str] | None = None) -> str:
     """Return a page about some studies; `shown` is Markdown for the end of each study, such as its plots."""
-    parts = [head]
+    parts = ["# What was measured"]
     for result in results:
         parts.append(render_section(result, "\n" + render_details(result).replace("## ", "### ")))
         if end := (shown or {}).get(result.study.name):
             parts.append(end)
-    return "\n\n".join([*parts, *_render_legend(results)]) + "\n"
+    return "\n\n".join([*parts, *render_legend(results)]) + "\n"
 
 
-def render_summary(result: Result, head: str, shown: str) -> str:
-    """Return a short page about one study: its table of habits stands where `head` has `$table`."""
-    table = tables.tables_by_size(result.rows, result.study, tables.habits_table)
-    return f"{Template(head).substitute(table=table)}\n\n{shown}".strip() + "\n"
-
-
-def render_study(result: Result, shown: str) -> str:
-    """Return a page about one study, model by model."""
-    parts = [render_section(result), render_details(result), shown, *_render_legend([result])]
-    return "\n\n".join(parts).replace("## ", "# ", 1) + "\n"
-
-
-def _render_legend(results: Sequence[Result]) -> list[str]:
+def render_legend(results: Sequence[Result]) -> list[str]:
+    """Return what the figures mean, and who the agents are."""
     rows: list[Row] = []
     for result in results:
         rows += result.rows

@@ -2,11 +2,11 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from wakeloop.bench import figures as of
 from wakeloop.bench.agents import AGENTS
-from wakeloop.bench.figures import Figures, group_names, group_rows
+from wakeloop.bench.figures import group_names, group_rows
 from wakeloop.bench.journal import Row
 from wakeloop.bench.statistics import MIN_RUNS, Interval
 from wakeloop.bench.study import Study
@@ -146,43 +146,6 @@ def tables_by_size(rows: Sequence[Row], study: Study, show: Callable[[Sequence[R
             table = f"**Results of {size:,} tokens**\n\n{table}"
         tables.append(table)
     return "\n\n".join(tables)
-
-
-def habits_table(rows: Sequence[Row], study: Study) -> str:
-    """Return a line for each model and a column for each agent: completed, and the cost of a completed job.
-
-    The cost is a multiple of what the reference spends. An agent is set in bold where it completes no less
-    than the subject for less.
-    """
-    agents = [agent for agent in study.agents if group_rows(rows, "agent").get((agent,))]
-    groups = group_rows(rows, "model", "agent")
-    lines = []
-    for model in group_names(rows, "model"):
-        figures = {}
-        for agent in agents:
-            if (model, agent) in groups:
-                figures[agent] = of.compute_figures(groups[model, agent], study)
-        line = [study.habits.get(model, f"`{model}`")]
-        for agent in agents:
-            line.append(_habit_cell(figures, agent, study))
-        lines.append(line)
-    return markdown_table(["habit", *map("`{}`".format, agents)], lines)
-
-
-CHEAPER = 0.99  # of the subject's cost: a smaller difference does not count
-
-
-def _habit_cell(figures: Mapping[str, Figures], agent: str, study: Study) -> str:
-    found, ours = figures.get(agent), figures.get(study.subject)
-    reference = figures.get(study.reference)
-    if found is None or reference is None:
-        return ""
-    multiple = format_multiple(found.cost_completed, reference.cost_completed)
-    cell = " · ".join(filter(None, (f"{100 * found.completed.value:.0f}", multiple)))
-    if ours is None or found.completed.value < ours.completed.value:
-        return cell
-    is_cheaper = found.cost_completed < CHEAPER * ours.cost_completed
-    return f"**{cell}**" if is_cheaper else cell
 
 
 OUTPUT_PRICES = (1, 4, 8)  # multiples of the price of input

@@ -16,7 +16,7 @@ from wakeloop.bench.journal import read_journal
 from wakeloop.bench.models import is_weak, split_address
 from wakeloop.bench.plan import Cell, is_own_task, make_task
 from wakeloop.bench.profile import OFF, ON, make_profile, write_profile
-from wakeloop.bench.report import JOURNAL, Result, render_page, render_study, render_summary
+from wakeloop.bench.report import JOURNAL, Result, render_page
 from wakeloop.bench.runner import Progress, plan_study, play_study
 from wakeloop.bench.study import Prices, Study, load_study
 from wakeloop.bench.verdict import describe_partial_verdict, describe_verdict, format_cost
@@ -169,47 +169,23 @@ def format_saved(count: int, whole: int, out: Path) -> str:
     return f"{count:,} of {pluralize(whole, 'cell')} {'is' if count == 1 else 'are'} in {out / JOURNAL}"
 
 
-def build_report(
-    folders: Sequence[Path],
-    file: Path | None,
-    plots: Path | None,
-    kept: Path | None,
-    head: str,
-    apart: Path | None = None,
-) -> str:
-    """Build the page of some results.
-
-    `plots` and `kept` are folders for the plots and the rows. With a folder `apart` each study has a page of
-    its own there, and the page shows only the habits of the first study. Links are relative to their page.
-    """
+def build_report(folders: Sequence[Path], file: Path | None, plots: Path | None) -> str:
+    """Build the page of some results, with plots in a folder; links are relative to the page."""
     results = [Result.load(folder) for folder in folders]
-    whole, summary = {}, ""
-    for result in results:
-        name = result.study.name.replace(" ", "-")
-        drawn: list[Path] = []
-        if plots:
-            from wakeloop.bench.plots import draw_plots
+    shown = {}
+    if plots:
+        from wakeloop.bench.plots import draw_plots
 
-            drawn = draw_plots(result.rows, result.study, plots / name)
-        rows = kept / f"{name}.jsonl.gz" if kept else None
-        if rows:
-            result.save(rows)
-        if apart:
-            own = apart / f"{name}.md"
-            own.parent.mkdir(parents=True, exist_ok=True)
-            own.write_text(render_study(result, _link_files(own, drawn, rows)), encoding="utf-8")
-            summary = summary or render_summary(result, head, _link_files(file, drawn, None))
-        whole[result.study.name] = _link_files(file, drawn, rows)
-    return summary or render_page(results, head, shown=whole)
+        for result in results:
+            name = result.study.name
+            drawn = draw_plots(result.rows, result.study, plots / name.replace(" ", "-"))
+            shown[name] = _link_plots(file, drawn)
+    return render_page(results, shown=shown)
 
 
-def _link_files(page: Path | None, plots: Sequence[Path], rows: Path | None) -> str:
-    """Return a page's links to plots and rows."""
+def _link_plots(page: Path | None, plots: Sequence[Path]) -> str:
     folder = page.parent if page else Path()
-    links = [f"![{plot.stem}]({os.path.relpath(plot, folder)})" for plot in plots]
-    if rows:
-        links.append(f"[Every row of it]({os.path.relpath(rows, folder)})")
-    return "\n\n".join(links)
+    return "\n\n".join(f"![{plot.stem}]({os.path.relpath(plot, folder)})" for plot in plots)
 
 
 def write_model_profile(folder: Path, file: Path) -> list[str]:

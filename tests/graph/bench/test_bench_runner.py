@@ -21,7 +21,6 @@ from wakeloop.bench.plan import Cell
 from wakeloop.bench.report import Result, render_page
 from wakeloop.bench.runner import Progress, plan_study, play_study
 from wakeloop.bench.study import Study
-from wakeloop.cli.bench_study import build_report
 from wakeloop.errors import BenchError
 
 SMALL = STUDY.with_changes(
@@ -152,13 +151,13 @@ def test_an_agent_that_is_not_installed_is_left_out(tmp_path: Path, monkeypatch:
     assert told == ["TodoList is left out: pip install langchain"]
 
 
-def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_path: Path) -> None:
+def test_a_page_says_where_it_loses_first(tmp_path: Path) -> None:
     play_study(SMALL, tmp_path / "run", workers=1)
     result = Result.load(tmp_path / "run")
-    text = render_page([result], "# Measured")
+    text = render_page([result])
     heads = [line for line in text.splitlines() if line.startswith("#")]
     assert heads == [
-        "# Measured",
+        "# What was measured",
         "## one",
         "### Where `wakeloop` loses",
         "### Cost of a completed job, completed, requests",
@@ -174,37 +173,19 @@ def test_a_page_says_where_it_loses_first_and_is_the_same_from_kept_rows(tmp_pat
     assert f"study `{SMALL.hash}`, 8 cells)" in text
     assert SMALL.hypothesis in text
 
-    kept = tmp_path / "kept" / "one.jsonl.gz"
-    result.save(kept)
-    first = kept.read_bytes()
-    Result.load(kept).save(kept)
-    assert kept.read_bytes() == first
-    assert render_page([Result.load(kept)], "# Measured") == text
-
-
-def test_a_short_page_has_the_habits_and_each_study_a_page_of_its_own(tmp_path: Path) -> None:
-    play_study(SMALL, tmp_path / "run", workers=1)
-    page = tmp_path / "page.md"
-    text = build_report([tmp_path / "run"], page, None, tmp_path / "rows", "# Measured\n\n$table", tmp_path)
-    assert text.startswith("# Measured\n\n| habit | `plain` | `wakeloop` |\n")
-    own = (tmp_path / "one.md").read_text()
-    assert own.startswith("# one\n")
-    assert "## Figures" in own
-    assert "[Every row of it](rows/one.jsonl.gz)" in own
-
 
 def test_a_page_does_not_depend_on_which_cell_was_finished_first(tmp_path: Path) -> None:
     play_study(SMALL, tmp_path, workers=1)
-    text = render_page([Result.load(tmp_path)], "# Measured")
+    text = render_page([Result.load(tmp_path)])
     path = tmp_path / "cells.jsonl"
     head, *rows = path.read_text().splitlines(keepends=True)
     path.write_text("".join([head, *reversed(rows)]))
-    assert render_page([Result.load(tmp_path)], "# Measured") == text
+    assert render_page([Result.load(tmp_path)]) == text
 
 
 def test_a_page_of_half_a_run_says_so(tmp_path: Path) -> None:
     play_study(SMALL, tmp_path, workers=1, max_cost=1)
-    assert "1 cell, 7 still missing" in render_page([Result.load(tmp_path)], "# Measured")
+    assert "1 cell, 7 still missing" in render_page([Result.load(tmp_path)])
 
 
 def test_a_study_that_was_changed_afterwards_is_refused(tmp_path: Path) -> None:

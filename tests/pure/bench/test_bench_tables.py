@@ -37,28 +37,6 @@ def test_the_spending_of_a_model_that_costs_nothing() -> None:
     assert tables.overview_table(ROWS[:5], free).splitlines()[2:] == ["| `plain` |  · 100% (2) |"]
 
 
-def test_habits_name_the_agent_that_does_as_much_for_less() -> None:
-    """With `weak` a plain loop completes as much for less; with `other` it does not."""
-    cheap = [row("plain", seed) for seed in range(1, 6)]
-    dear = [row("wakeloop", seed, input=2000) for seed in range(1, 6)]
-    fails = [row("plain", seed, model="other", completed=seed == 1) for seed in range(1, 6)]
-    more = [row("wakeloop", seed, model="other", input=2000) for seed in range(1, 6)]
-    study = STUDY.with_changes(models=("weak", "other"), habits={"weak": "never stops"})
-    assert (
-        tables.habits_table([*cheap, *dear, *fails, *more], study)
-        == """\
-| habit | `plain` | `wakeloop` |
-|---|--:|--:|
-| never stops | **100 · 1.00** | 100 · 1.96 |
-| `other` | 20 · 1.00 | 100 · 0.39 |"""
-    )
-
-
-def test_no_multiple_if_the_reference_completes_nothing() -> None:
-    rows = [*(row("plain", seed, completed=False) for seed in range(3)), row("wakeloop", 1)]
-    assert tables.habits_table(rows, STUDY).splitlines()[-1] == "| `weak` | 0 | 100 |"
-
-
 def test_at_other_prices() -> None:
     """The more output costs, and the less a cached token costs, the less input matters."""
     rows = [*ROWS[:5], *(row("wakeloop", seed, output=100) for seed in range(1, 6))]

@@ -75,7 +75,6 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         (["serve", "--demo", "nowhere"], 2, "is not a folder. Name another one with --demo."),
         (["bench", "report", "nowhere"], 2, "nowhere cannot be read: No such file"),
-        (["bench", "report", ".", "--intro", "nowhere.md"], 2, "of --intro: No such file"),
         (["resume", "nobody"], 2, "Unknown thread 'nobody'"),
         (["show", "nobody"], 2, "Unknown thread 'nobody'"),
         (["todo", "nobody", "add", "x"], 2, "Unknown thread 'nobody'"),

@@ -106,25 +106,12 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="Write the page to a file instead of printing it.")
     ] = None,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw plots into this folder.")] = None,
-    rows: Annotated[Path | None, typer.Option(metavar="DIR", help="Save the rows there, compressed.")] = None,
-    details: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Give each study a page there; the page itself has the first one's habits."
-        ),
-    ] = None,
-    title: Annotated[str, typer.Option(help="Title of the page.")] = "What was measured",
-    intro: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File with text to put below the title.")
-    ] = None,
 ) -> None:
     """Print the results of runs as Markdown, beginning with where wakeloop loses."""
-    from wakeloop.cli.agent_spec import read_option_file
     from wakeloop.cli.bench_study import build_report
     from wakeloop.cli.streams import write_atomically
 
-    head = f"# {title}\n\n{read_option_file(intro, '--intro')}".strip() if intro else f"# {title}"
-    text = build_report(runs, page, plots, rows, head, details)
+    text = build_report(runs, page, plots)
     if page is None:
         print_lines(text.splitlines())
         return
