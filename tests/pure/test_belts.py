@@ -1,4 +1,4 @@
-"""The belts hold what they say, and few paths meet every door and every saver."""
+"""The belts enforce what they promise, and few paths meet every door and every saver."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Call:
 
 
 def calls_of(**axes: Any) -> list[Call]:
-    """One for each combination, in pytest's order."""
+    """Return one call for each combination, in pytest's order."""
     made = [Call({})]
     for name, values in axes.items():
         made = [
@@ -44,14 +44,14 @@ def calls_of(**axes: Any) -> list[Call]:
 
 
 def made_at(level: str, calls: list[Call], axes: list[str], turn: int, *, one: bool = False) -> list[Call]:
-    """The calls that are made at a level."""
+    """Return the calls that are made at a level."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Level, "name", level)
         few = chosen(calls, axes, turn, one=one)
         return [call for call in calls if goes(call, calls, few)]
 
 
-# -- how many ways -----------------------------------------------------------------------------------------
+# -- how many paths ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("pairs", "least"), [(PATHS, 4), (KEPT, 4), (BARE, 4)])
@@ -91,7 +91,7 @@ def test_one_path_is_another_one_for_each_case_and_row() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [(2, 4), (5, 3), (7, 2), (5, 4), (30, 2), (6, 6)])
-def test_of_two_axes_each_value_is_met_once_where_it_can_be(first: int, second: int) -> None:
+def test_of_two_axes_each_value_is_met_once_if_possible(first: int, second: int) -> None:
     calls = calls_of(a=range(first), b=range(second))
     for turn in range(12):
         taken = made_at("four", calls, ["a", "b"], turn)
@@ -100,12 +100,12 @@ def test_of_two_axes_each_value_is_met_once_where_it_can_be(first: int, second: 
         assert {call.params["b"] for call in taken} == set(range(second))
 
 
-def test_of_an_axis_that_rotates_each_row_takes_another_value() -> None:
+def test_with_a_rotating_axis_each_row_takes_another_value() -> None:
     taken = made_at("four", calls_of(row=range(4), saver="xy"), ["saver"], 1, one=True)
     assert [call.params["saver"] for call in taken] == ["y", "x", "y", "x"]
 
 
-def test_of_the_hosts_one_in_memory_and_one_engine() -> None:
+def test_of_the_hosts_one_runs_in_memory_and_one_on_an_engine() -> None:
     engines = ["sync", "async", "sqlite", "asynchronous sqlite", "postgres"]
     met = set()
     for turn in range(6):
@@ -136,7 +136,7 @@ def test_the_larger_bound_is_for_the_full_matrix() -> None:
         (["tmp_path", "db"], "wakeloop()", None, False),
     ],
 )
-def test_the_rest_starts_the_command_anew_where_a_test_starts_it(
+def test_the_rest_starts_the_command_afresh_if_a_test_starts_it(
     monkeypatch: pytest.MonkeyPatch, fixtures: list[str], code: str, row: Any, again: bool
 ) -> None:
     monkeypatch.setattr(Level, "name", "rest")
@@ -152,12 +152,12 @@ def test_the_rest_starts_the_command_anew_where_a_test_starts_it(
 
 
 @pytest.mark.timeout(30)
-def test_what_asks_for_more_time_begins_first(request: pytest.FixtureRequest) -> None:
+def test_tests_with_more_time_start_first(request: pytest.FixtureRequest) -> None:
     assert patience(request.node) == 30.0
     assert patience(SimpleNamespace(get_closest_marker=lambda _: None)) == 0.0  # type: ignore[arg-type]
 
 
-# -- what a belt holds -------------------------------------------------------------------------------------
+# -- what a belt allows ------------------------------------------------------------------------------------
 
 
 def test_a_belt_is_a_folder(belt: str, request: pytest.FixtureRequest) -> None:
@@ -168,7 +168,7 @@ def test_a_belt_is_a_folder(belt: str, request: pytest.FixtureRequest) -> None:
 
 
 def refused(act: Callable[[], object], belt: str, words: str) -> None:
-    """The belt refuses this, and knows of it; elsewhere it would be heard of at the end of the test."""
+    """Check that the belt refuses this, and clear its record, which would fail the test at its end."""
     with guarding(belt), pytest.raises(BeltError, match=words):
         act()
     assert len(Guard.breaches) == 1

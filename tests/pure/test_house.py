@@ -13,7 +13,7 @@ import wakeloop
 
 HOUSE = Path(wakeloop.__file__).parent
 FILES = sorted(path.relative_to(HOUSE).as_posix() for path in HOUSE.rglob("*.py"))
-FLOORS = (  # from the ground up: a place imports from the floors below it alone
+FLOORS = (  # from the ground up: a place imports only from the floors below it
     ("errors", "text"),
     ("prompts", "todos", "platform"),
     ("settings", "stream"),
@@ -34,7 +34,7 @@ FLOORS = (  # from the ground up: a place imports from the floors below it alone
     ("cli/commands",),
 )
 HEIGHT = {place: height for height, floor in enumerate(FLOORS) for place in floor}
-DOORS = {"__init__", "__main__"}  # into the house, and no places in it
+DOORS = {"__init__", "__main__"}  # ways into the house, not places in it
 UNFRAMED = {"langgraph", "langchain_core", "pydantic"}
 TRICKS = ("langgraph.channels", "langchain_core.tools.base")
 THEIRS = {
@@ -54,14 +54,14 @@ def parsed(file: str) -> ast.Module:
 
 
 def place_of(file: str) -> str:
-    """The folder of a file, or its stem at the root."""
+    """Return the folder of a file, or its stem at the root."""
     folder, _, name = file.rpartition("/")
     return folder or name.removesuffix(".py")
 
 
 @cache
 def imports_of(file: str) -> list[str]:
-    """Every module that a file imports, anywhere in it; a submodule by its own name."""
+    """Return every module that a file imports, anywhere in it; a submodule by its own name."""
     names = []
     for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):
@@ -79,7 +79,7 @@ def is_ours(module: str) -> bool:
 
 
 def places_of(file: str) -> set[str]:
-    """The other places that a file imports from."""
+    """Return the other places that a file imports from."""
     found = set()
     for module in imports_of(file):
         if module.partition(".")[0] == "wakeloop":
@@ -89,7 +89,7 @@ def places_of(file: str) -> set[str]:
 
 
 def files_of(file: str) -> set[str]:
-    """The files that a file imports, a folder by its face."""
+    """Return the files that a file imports; a folder stands for its `__init__`."""
     ours = (name.replace(".", "/") for name in imports_of(file) if name.partition(".")[0] == "wakeloop")
     paths = {f"{name}/__init__.py" if (HOUSE.parent / name).is_dir() else f"{name}.py" for name in ours}
     return {path.removeprefix("wakeloop/") for path in paths}
@@ -102,7 +102,7 @@ def test_every_place_has_its_floor() -> None:
 
 
 def test_imports_point_down() -> None:
-    """To lower floors only, so neither up nor in a circle of folders."""
+    """Only to lower floors, so neither up nor in a circle of folders."""
     upward = []
     for file in FILES:
         if file.removesuffix(".py") not in DOORS:
@@ -162,7 +162,7 @@ def test_the_wake_loop_is_read_in_three_files() -> None:
 
 
 def imported_by(prefix: str, *, but: str = "-") -> list[tuple[str, str]]:
-    """Every file under a prefix with each module that it imports."""
+    """Return every file under a prefix with each module that it imports."""
     files = [file for file in FILES if file.startswith(prefix) and not file.startswith(but)]
     return [(file, name) for file in files for name in imports_of(file)]
 
@@ -184,7 +184,7 @@ def test_tricks_on_langgraph_and_langchain_stay_in_one_folder() -> None:
 
 
 def test_no_attribute_is_computed_under_a_lock_that_a_fork_inherits() -> None:
-    """Python 3.11's `functools.cached_property` has one lock a class; see `platform/computed_once.py`."""
+    """Python 3.11's `functools.cached_property` has one lock per class; see `platform/computed_once.py`."""
     users = []
     for file in FILES:
         names = set()
@@ -204,15 +204,15 @@ def test_the_list_knows_no_framework() -> None:
     assert [found for found in imported_by("todos/") if found[1].partition(".")[0] in UNFRAMED] == []
 
 
-def test_langchain_is_needed_where_it_is_asked_for() -> None:
-    """An extra: only the bench imports the middleware; LangChain's own package only where it is used."""
+def test_langchain_is_imported_only_where_it_is_needed() -> None:
+    """An extra: only the bench imports the middleware, and LangChain's own package only where it is used."""
     of_langchain = [file for file in FILES if "langchain" in {n.partition(".")[0] for n in imports_of(file)}]
     rest = [file for file in of_langchain if not file.startswith("middleware/")]
     assert rest == ["bench/agents.py", "bench/peers.py", "model/chat_models.py"]
     assert [file for file in FILES if "middleware" in places_of(file)] == ["bench/agents.py"]
 
 
-def test_every_file_of_the_tests_has_a_name_of_its_own() -> None:
-    """Folders of tests are not packages: of two files with one name, only the first is imported."""
+def test_every_test_file_has_a_unique_name() -> None:
+    """Test folders are not packages: of two files with one name, only the first is imported."""
     names = [file.name for file in Path(__file__).parents[1].rglob("*.py") if file.name != "conftest.py"]
     assert sorted(name for name in set(names) if names.count(name) > 1) == []

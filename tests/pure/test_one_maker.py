@@ -1,4 +1,4 @@
-"""What reads stored bytes is made in one place: a saver, an engine, a client of it."""
+"""Readers of stored bytes (a saver, an engine and its client) are each created in one place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HOUSE = Path(wakeloop.__file__).parent
 MAKERS = {
     "DBOS": "sessions/dbos/engine.py",
     "DBOSClient": "sessions/dbos/engine.py",
-    "JsonPlusSerializer": "thread/strict_saver.py",  # by a class of its own alone
+    "JsonPlusSerializer": "thread/strict_saver.py",  # only by a class of its own
 }
 SAVERS = (
     "SqliteSaver",
@@ -22,11 +22,12 @@ SAVERS = (
     "Numbered",
 )
 
-APART = "bench/peer_program.py"  # a peer's agent, in memory and in another environment, without this package
+# a peer package's agent, in memory and in another environment, without this package
+APART = "bench/peer_program.py"
 
 
 def find_offences(file: Path) -> set[str]:
-    """Return what this file may not call or import."""
+    """Return the forbidden calls and imports of this file."""
     tree, here = ast.parse(file.read_text(encoding="utf-8")), file.relative_to(HOUSE).as_posix()
     found = set[str]()
     for node in ast.walk(tree):
@@ -39,6 +40,6 @@ def find_offences(file: Path) -> set[str]:
     return found
 
 
-def test_no_other_file_makes_what_reads_stored_bytes() -> None:
+def test_no_other_file_creates_readers_of_stored_bytes() -> None:
     offences = {str(file): find_offences(file) for file in HOUSE.rglob("*.py")}
     assert {file: found for file, found in offences.items() if found} == {}

@@ -1,4 +1,4 @@
-"""Every public name, as a strictly typed project imports it: checked by mypy, not run."""
+"""Every public name as a strictly typed project imports it: checked by mypy, not run."""
 
 from wakeloop import (
     ArgumentError,

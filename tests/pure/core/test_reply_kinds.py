@@ -1,4 +1,4 @@
-"""Rule 22: what a reply without calls is, told by its text and its stop sign."""
+"""Rule 22: how a reply without calls is classified by its text and its stop sign."""
 
 import json
 import time
@@ -28,7 +28,7 @@ def test_every_family_prints_its_calls() -> None:
     for name, form in FORMS.items():
         for before in ("", "Let me look first.\n\n"):
             text = before + form
-            whole = "in Python's form" in name and before  # those only as the whole text
+            whole = "in Python's form" in name and before  # those only if they are the whole reply
             end = classify(text)
             expected: Any = ("printed", (LOOK,), before.rstrip())
             if not whole and (end.kind, end.printed, end.before) != expected:
@@ -36,7 +36,7 @@ def test_every_family_prints_its_calls() -> None:
     assert missed == []
 
 
-def test_the_page_has_the_families() -> None:
+def test_the_page_lists_the_families() -> None:
     page = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
     table = page.partition("| models | form |\n|---|---|\n")[2].partition("\n\n")[0]
     on_page = {row.split(" | ")[0].strip("| ") for row in table.splitlines()} - {"any"}
@@ -76,7 +76,7 @@ def test_several_in_a_row_count(text: str, count: int) -> None:
     assert len(find_printed_calls(text, TOOLS)[1]) == count
 
 
-def test_long_texts_are_read_fast() -> None:
+def test_long_replies_are_read_fast() -> None:
     texts = (
         '{"a": ' * 5_000,
         "{\n" * 20_000 + '"look"',
@@ -108,7 +108,7 @@ THOUGHTS = (
 @pytest.mark.parametrize("text", THOUGHTS)
 def test_thoughts_alone_are_an_empty_reply_and_never_part_of_an_answer(text: str) -> None:
     assert classify(text) == ReplyEnd("empty", "")
-    if "\nI should look" not in text:  # that one never ends
+    if "\nI should look" not in text:  # this one never ends
         assert answer_text(AIMessage(f"{text.removesuffix('<|im_end|>')}\n\nParis.")) == "Paris."
 
 
@@ -157,7 +157,7 @@ SIGNS += (
 
 @pytest.mark.parametrize(("where", "sign"), SIGNS)
 @pytest.mark.parametrize("text", ["I'll read the brief first.", ""])
-def test_a_call_that_is_promised_and_does_not_come(where: str, sign: str, text: str) -> None:
+def test_a_promised_call_that_does_not_come(where: str, sign: str, text: str) -> None:
     promise = AIMessage(text, response_metadata={where: sign})
     assert classify(promise).kind == "promised"
     assert classify(promise, may_call=False).kind == ("answer" if text else "empty")
@@ -189,7 +189,7 @@ FAKES = (
 
 
 @pytest.mark.parametrize("text", FAKES)
-def test_a_result_that_no_tool_gave(text: str) -> None:
+def test_a_result_that_no_tool_returned(text: str) -> None:
     assert classify(text).kind == "faked"
 
 

@@ -1,4 +1,4 @@
-"""Truth tables of the forks."""
+"""Truth tables of the routers."""
 
 from typing import Any, get_args, get_type_hints
 
@@ -36,7 +36,7 @@ def test_after_activate(notes: Any, word: str) -> None:
         ({"nag": False, "end": None}, "continue"),
         ({"nag": False, "end": "step_limit"}, "run ends"),
         ({"nag": True, "end": "malformed_calls"}, "run ends"),
-        ({}, "run ends"),  # nobody sent the round
+        ({}, "run ends"),  # nobody ran the round
     ],
 )
 def test_after_a_round(notes: Any, word: str) -> None:
@@ -50,7 +50,7 @@ def test_after_the_guard(ruling: str) -> None:
     assert after_guard(ledger(ruling=ruling)) == words.get(ruling, "stop")
 
 
-def test_a_text_goes_to_the_guard() -> None:
+def test_a_reply_without_calls_goes_to_the_guard() -> None:
     assert after_call_model({**ledger(), "messages": [says("x")]}) == ["finalization_guard"]
 
 
@@ -84,7 +84,7 @@ def test_each_external_call_is_sent_alone_and_todo_calls_together() -> None:
     assert third == "validate_todos"
 
 
-def test_calls_beside_a_list_wait_where_a_plan_may_be_put() -> None:
+def test_calls_next_to_a_list_wait_if_a_plan_may_need_approval() -> None:
     reply = calls(("a", {"x": 1}, "1"), ("todo_write", {"items": ["b"]}, "2"))
     state: Any = {**ledger(nag=False, todo_calls=["2"], plan="due"), "messages": [reply]}
     assert after_call_model(state) == ["validate_todos"]
@@ -104,7 +104,7 @@ def test_after_todo_calls(notes: Any, ways: list[str]) -> None:
     assert after_todos(ledger(**notes)) == ways
 
 
-def test_behind_a_plan_that_stands_what_has_waited_is_sent() -> None:
+def test_after_an_approved_plan_the_waiting_calls_are_sent() -> None:
     made: Any = {"name": "a", "args": {}, "id": "1", "type": "tool_call"}
     [sent] = after_todos(ledger(nag=False, plan="stands", held=[made]))
     assert isinstance(sent, Send)
@@ -117,5 +117,5 @@ def test_todo_calls_alone_send_nothing() -> None:
 
 
 @pytest.mark.parametrize("fork", [after_activate, after_round, after_guard])
-def test_a_fork_is_typed_with_a_bare_literal(fork: Any) -> None:
+def test_a_router_is_typed_with_a_bare_literal(fork: Any) -> None:
     assert str(get_type_hints(fork)["return"]).startswith("typing.Literal[")

@@ -1,4 +1,4 @@
-"""Each rule of the list in its exact words, at its exact edge."""
+"""Each rule of the list in its exact words, at its exact boundary."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ LIST = Replace((Draft("a", "pending"),))
 
 
 def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
-    """The error of the last call of a round, if it is refused."""
+    """Return the error of the last call of a round, if it is refused."""
     _, outcomes, _ = playing(start, *made, **more)
     return outcomes[-1].error
 
@@ -132,7 +132,7 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
         ),
     ],
 )
-def test_a_refusal_in_its_words(start: Any, operation: Operation, rules: Rules, sentence: str) -> None:
+def test_the_words_of_each_refusal(start: Any, operation: Operation, rules: Rules, sentence: str) -> None:
     after, (outcome,), _ = playing(start, operation, rules=rules)
     assert (outcome.error, outcome.operation, outcome.board) == (sentence, operation, start)
     assert after == start
@@ -146,7 +146,7 @@ def test_two_whole_lists_in_one_round_get_the_reason() -> None:
     assert reply(board(), LIST, Replace((), "its own fault"), rules=rules) == "its own fault"
 
 
-def test_a_list_that_is_refused_already_changes_nothing() -> None:
+def test_an_already_refused_list_changes_nothing() -> None:
     start = board(A)
     after, (outcome,), _ = playing(start, Replace((), "no JSON"))
     assert (after, outcome.error) == (start, "no JSON")
@@ -158,7 +158,7 @@ def test_a_sentence_in_place_of_a_call_is_the_error_of_no_operation() -> None:
 
 
 @pytest.mark.parametrize("length", [MAX_REFUSAL_LENGTH, MAX_REFUSAL_LENGTH + 1])
-def test_a_refusal_is_cut_at_its_longest(length: int) -> None:
+def test_a_refusal_is_cut_at_its_maximum_length(length: int) -> None:
     error = reply(board(), "x" * length)
     assert error == (
         "x" * MAX_REFUSAL_LENGTH if length == MAX_REFUSAL_LENGTH else "x" * (MAX_REFUSAL_LENGTH - 1) + "…"
@@ -184,14 +184,14 @@ def test_an_outcome_names_its_operation_and_what_it_wrote(operation: Operation, 
     assert (outcome.operation, outcome.touched, outcome.error) == (operation, touched, None)
 
 
-def test_closed_items_leave_room_where_a_call_appends() -> None:
+def test_closed_items_make_room_if_a_call_appends() -> None:
     start = board(todo(1, "a", "completed"), todo(2, "b", "completed"), A | {"id": 3})
     after, (outcome,), _ = playing(start, Add(("x",)), rules=Rules(2))
     assert outcome.error is None
     assert [item["id"] for item in after.todos] == [1, 2, 3, 4]
 
 
-def test_evidence_is_stored_and_stays_until_there_is_newer() -> None:
+def test_evidence_is_stored_and_kept_until_there_is_newer() -> None:
     after, _, _ = playing(board(A), Change(1, "completed", evidence="seen"))
     assert after.todos == (todo(1, "a", "completed", evidence="seen"),)
     after, _, _ = playing(after, Change(1, "pending"))
@@ -200,7 +200,7 @@ def test_evidence_is_stored_and_stays_until_there_is_newer() -> None:
     assert after.todos == (todo(1, "a", "completed", evidence="seen again"),)
 
 
-def test_ids_of_a_list_are_kept_and_reasons_go_with_it() -> None:
+def test_a_list_keeps_ids_and_drops_reasons() -> None:
     drafts = (Draft("a", "pending", "x"), Draft("b", "blocked", "y", "no key"), Draft("c", "pending"))
     after, _, _ = playing(board(next_id=7), Replace(drafts))
     assert after.todos == (todo("x", "a"), todo("y", "b", "blocked", reason="no key"), todo(7, "c"))
@@ -217,13 +217,13 @@ def refuse(_: Any) -> str:
 @pytest.mark.parametrize(
     ("statuses", "kept"),
     [
-        (["completed"], ["in_progress"]),  # what is not accepted is being worked on
+        (["completed"], ["in_progress"]),  # an item that was not accepted is still being worked on
         (["completed", "completed"], ["in_progress", "pending"]),  # one at a time
         (["completed", "in_progress"], ["pending", "in_progress"]),
         (["pending", "completed", "completed"], ["pending", "in_progress", "pending"]),
     ],
 )
-def test_what_a_list_keeps_of_items_that_are_not_accepted(statuses: Any, kept: list[str]) -> None:
+def test_the_status_of_items_that_were_not_accepted(statuses: Any, kept: list[str]) -> None:
     drafts = tuple(Draft(str(n), status) for n, status in enumerate(statuses))
     after, (outcome,), asked = playing(board(), Replace(drafts), verify=refuse)
     assert list(after.todos) == [todo(n + 1, str(n), status) for n, status in enumerate(kept)]
@@ -232,14 +232,14 @@ def test_what_a_list_keeps_of_items_that_are_not_accepted(statuses: Any, kept: l
     assert [item["id"] for item in asked] == refused
 
 
-def test_an_item_that_is_completed_already_is_not_asked_about() -> None:
+def test_an_already_completed_item_is_not_asked_about() -> None:
     start = board(todo(1, "a", "completed"), todo(2, "b"))
     new = Replace((Draft("a", "completed"), Draft("b", "completed")))
     _, _, asked = playing(start, new)
     assert asked == [todo(2, "b", "completed")]
 
 
-def test_two_lists_in_one_round_are_two_questions_where_both_count() -> None:
+def test_two_lists_in_one_round_are_two_questions_if_both_count() -> None:
     new = Replace((Draft("a", "completed"),))
     after, _, asked = playing(board(A), new, new, verify=refuse)
     assert len(asked) == 2
@@ -266,7 +266,7 @@ def test_an_item_blocked_by_the_model_can_be_opened(refusals: dict[str, int]) ->
     assert after.todos == (A,)
 
 
-# -- lists and differences from outside ------------------------------------------------------------------
+# -- lists and updates from outside ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -296,13 +296,13 @@ def test_an_item_blocked_by_the_model_can_be_opened(refusals: dict[str, int]) ->
         ([A, {"content": "b", "id": "1"}], "todos has the id '1' twice; each id must be unique"),
     ],
 )
-def test_a_bad_list_in_the_words_of_its_refusal(value: Any, sentence: str) -> None:
+def test_the_refusal_of_an_invalid_list(value: Any, sentence: str) -> None:
     with pytest.raises(OperationRefused) as refusal:
         read_list(value)
     assert str(refusal.value) == sentence
 
 
-def test_half_a_pair_of_characters_is_replaced_in_every_text_of_a_list() -> None:
+def test_half_a_surrogate_pair_is_replaced_in_every_string_of_a_list() -> None:
     half = dict.fromkeys(("id", "content", "reason", "evidence"), "a\ud800")
     assert read_list([half]) == [{**dict.fromkeys(half, "a\ufffd"), "status": "pending"}]
     with pytest.raises(OperationRefused, match="twice"):
@@ -310,7 +310,7 @@ def test_half_a_pair_of_characters_is_replaced_in_every_text_of_a_list() -> None
 
 
 @pytest.mark.parametrize("key", [ID_LIMIT, -ID_LIMIT, True, " ", ""])
-def test_what_is_no_id(key: Any) -> None:
+def test_what_is_not_an_id(key: Any) -> None:
     with pytest.raises(OperationRefused, match="has the id"):
         read_list([{"content": "a", "id": key}])
 
@@ -333,14 +333,14 @@ def test_what_is_an_id(key: Any) -> None:
         ({"order": [1, None]}, "todos has 'order' [1, None]; it must be a list of ids"),
     ],
 )
-def test_a_bad_difference_in_the_words_of_its_refusal(difference: Any, sentence: str) -> None:
+def test_the_refusal_of_an_invalid_update(difference: Any, sentence: str) -> None:
     with pytest.raises(OperationRefused) as refusal:
         check_changes(difference)
     assert str(refusal.value) == sentence
 
 
 @pytest.mark.parametrize("difference", [{}, {"all": [A]}, {"put": [A], "drop": [2, "x"], "order": (1,)}])
-def test_a_difference_that_is_in_order(difference: Any) -> None:
+def test_a_valid_update(difference: Any) -> None:
     check_changes(difference)
 
 
@@ -364,7 +364,7 @@ DONE = todo(1, "a", "completed")
         ([A, B], [], {"drop": [1, 2]}),
     ],
 )
-def test_a_difference_holds_no_more_than_has_changed(old: Any, new: Any, difference: Any) -> None:
+def test_an_update_holds_only_what_has_changed(old: Any, new: Any, difference: Any) -> None:
     assert diff_lists(old, new) == difference
 
 
@@ -375,7 +375,7 @@ def test_a_difference_holds_no_more_than_has_changed(old: Any, new: Any, differe
         ([{"content": "a"}], 1),
         ([{"id": "x"}], 1),
         ([{"id": "1" * 15}], int("1" * 15) + 1),
-        ([{"id": "1" * 16}], 1),  # such a text is not a number that the thread could give
+        ([{"id": "1" * 16}], 1),  # too long for a number that the thread could assign
         ([{"id": "²"}], 1),
         ([{"id": 4}, {"id": "9"}], 10),
     ],
@@ -384,30 +384,30 @@ def test_the_next_number(items: Any, wanted: int) -> None:
     assert next_free_number(items) == wanted
 
 
-def test_numbers_go_on_from_the_threads_own() -> None:
+def test_numbers_continue_from_the_threads_own() -> None:
     assert assign_ids([{"content": "a", "status": "pending"}, A | {"id": 3}], 7) == (
         [todo(7, "a"), todo(3, "a")],
         8,
     )
 
 
-def test_a_text_is_cut_at_sixty_where_nothing_else_is_said() -> None:
+def test_a_string_is_cut_at_sixty_unless_another_length_is_given() -> None:
     assert shorten("x" * 60) == "x" * 60
     assert shorten("x" * 61) == "x" * 59 + "…"
 
 
-# -- gates and forks -------------------------------------------------------------------------------------
+# -- gates and routers -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("drained", "left", "hindrance"),
     [(False, 4, None), (False, 3, "step_limit"), (True, 4, "drained"), (True, 3, "drained")],
 )
-def test_what_keeps_one_more_request_from_being_made(drained: bool, left: int, hindrance: str | None) -> None:
+def test_what_prevents_one_more_request(drained: bool, left: int, hindrance: str | None) -> None:
     assert find_obstacle(Case(1, LoopSettings(), drained=drained, steps_left=left), 4) == hindrance
 
 
-def test_a_call_with_arguments_beyond_json_has_a_print_too() -> None:
+def test_a_call_with_arguments_beyond_json_has_a_fingerprint_too() -> None:
     assert fingerprint_call("a", {"x": 1j}) != fingerprint_call("a", {"x": 2j})
 
 
@@ -423,7 +423,7 @@ def test_without_a_note_of_todo_calls_all_are_external() -> None:
     assert (sent.node, sent.arg["id"]) == ("run_tools", "1")
 
 
-# -- several at once, ids as they are shown, repeats, replays ---------------------------------------------
+# -- several at once, ids as shown, repeats, replays ------------------------------------------------------
 
 
 def statuses(after: Any) -> list[str]:
@@ -438,7 +438,7 @@ def test_several_changes_are_one_call() -> None:
     assert [item["id"] for item in asked] == [1]
 
 
-def test_several_changes_apply_whole_or_not_at_all_and_nobody_is_asked() -> None:
+def test_several_changes_apply_together_or_not_at_all_and_nobody_is_asked() -> None:
     start = board(A, todo(2, "b"))
     both = ChangeSeveral((Change(1, "completed"), Change(7, "completed")))
     after, [outcome], asked = playing(start, both)
@@ -450,7 +450,7 @@ def test_several_changes_apply_whole_or_not_at_all_and_nobody_is_asked() -> None
     assert asked == []
 
 
-def test_of_several_changes_each_is_verified() -> None:
+def test_each_of_several_changes_is_verified() -> None:
     all_three = ChangeSeveral(tuple(Change(key, "completed") for key in (1, 2, 3)))
     after, [outcome], asked = playing(
         board(A, todo(2, "b"), todo(3, "c")),
@@ -470,18 +470,18 @@ def test_another_call_asks_the_verifier_again() -> None:
 
 
 @pytest.mark.parametrize("shown", ["[1]", "#1", "1.", "1.0", " [1] ", "#1.00", 1.0])
-def test_an_id_as_it_is_shown_is_accepted_where_the_dialect_says_so(shown: Any) -> None:
+def test_an_id_as_shown_is_accepted_if_the_dialect_says_so(shown: Any) -> None:
     after, _, _ = playing(board(A), Change(shown, "cancelled", as_shown=True))
     assert statuses(after) == ["cancelled"]
 
 
 @pytest.mark.parametrize("shown", ["[1]", "#1", "1."])
-def test_an_id_as_it_is_shown_is_refused_elsewhere(shown: str) -> None:
+def test_an_id_as_shown_is_refused_elsewhere(shown: str) -> None:
     assert reply(board(A), Change(shown, "cancelled")) == f"there is no item {shown!r}; the ids are: 1"
 
 
 @pytest.mark.parametrize("shown", ["[7]", "1x", "x1", "1]0"])
-def test_marks_alone_are_removed_from_an_id(shown: str) -> None:
+def test_only_marks_are_removed_from_an_id(shown: str) -> None:
     assert (
         reply(board(A), Change(shown, "cancelled", as_shown=True))
         == f"there is no item {shown!r}; the ids are: 1"
@@ -506,7 +506,7 @@ def test_a_new_item_never_takes_an_id_that_exists() -> None:
     start = board(A, todo(6, "b"), next_id=5)
     assert [item["id"] for item in playing(start, Add(("c",)))[0].todos] == [1, 6, 5]
     assert [item["id"] for item in playing(start, Add(("c", "d")))[0].todos] == [1, 6, 7, 8]
-    low = board(todo(2, "a"), next_id=2)  # all ids are below the next number but one
+    low = board(todo(2, "a"), next_id=2)  # all ids are below the next number except one
     assert [item["id"] for item in playing(low, Add(("c",)))[0].todos] == [2, 3]
 
 
@@ -524,7 +524,7 @@ def test_a_replay_asks_nobody_again_and_leaves_out_what_the_person_rejected() ->
     assert (statuses(after), [outcome.error for outcome in outcomes]) == (["completed"], [None, "rejected"])
 
 
-def test_a_call_that_starts_what_an_earlier_one_may_not_is_refused_in_the_same_words() -> None:
+def test_a_repeated_forbidden_start_is_refused_in_the_same_words() -> None:
     fault = "only one item may be in progress, but these would be: [1] a and [2] b; close or reopen one first"
     _, outcomes, _ = playing(
         board(A, todo(2, "b")),

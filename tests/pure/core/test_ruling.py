@@ -9,7 +9,7 @@ from wakeloop.loop.case import Case, Costs
 from wakeloop.loop.gates import GATES
 from wakeloop.loop.ruling import Ruling, rule
 
-WORDS: dict[str, dict[str, Any]] = {  # what a word in the table changes; otherwise the case wakes
+WORDS: dict[str, dict[str, Any]] = {  # what a word in the table changes; without one, the case wakes
     "closed": {"open": 0, "wrote": True},
     "empty": {"open": 0},
     "given-up": {"gave_up": True},
@@ -282,14 +282,14 @@ bad-reply idle: correct
 bad-reply idle corrected: truncated
 bad-reply idle corrected block: explain
 """
-ENDED_ELSEWHERE = {  # as other ends, or not by a ruling at all
+ENDED_ELSEWHERE = {  # as other endings, or not by a ruling at all
     "empty_reply", "ended_elsewhere", "goal_met", "context_full", "failed", "interrupted", "cancelled",
 }  # fmt: skip
 ROWS = [line for line in TABLE.splitlines() if line and not line.startswith("#")]
 
 
 def case_of(row: str) -> Case:
-    """The case that wakes, with what the words of a row change."""
+    """Return the case that wakes, with the changes that a row's words make."""
     changes: dict[str, Any] = {"open": 1, "wakes": 24, "idle_wakes": 2, "steps_left": 5}
     loop: dict[str, Any] = {"stop_on_repeat": True, "max_idle_wakes": 3}
     for word in row.partition(":")[0].split():
@@ -310,13 +310,13 @@ def test_every_ruling(row: str) -> None:
     assert rule(case_of(row)) == row.partition(": ")[2]
 
 
-def test_every_ruling_but_for_gates_is_in_the_table() -> None:
+def test_every_ruling_except_gates_is_in_the_table() -> None:
     """Each gate has its row in the table of `test_gates.py`."""
     missing = set(get_args(Ruling)) - {row.partition(": ")[2] for row in ROWS}
     assert missing - {gate.name for gate in GATES} == ENDED_ELSEWHERE
 
 
-def test_what_a_ruling_costs_is_a_value() -> None:
+def test_the_cost_of_a_ruling_is_a_value() -> None:
     cheap = Costs(wake=2, correction=1, request=1)
     stalled = {"open": 1, "settings": settings(), "idle_wakes": 3}
     assert rule(Case(open=1, settings=settings(), steps_left=2)) == "step_limit"

@@ -40,7 +40,7 @@ def priced(prices: Any = PRICES, **more: Any) -> Any:
 
 
 def spent(*used: Usage, seconds: float = 0.25, base: Any = None, configured: str = "") -> dict[str, Any]:
-    """The notes after a request each."""
+    """Return the notes after these requests."""
     notes: Any = {}
     for usage in used:
         add_request(notes, [usage], seconds, base or settings(), configured)
@@ -66,7 +66,7 @@ def test_requests_add_up() -> None:
     }  # fmt: skip
 
 
-def test_what_a_hook_asked_is_no_request() -> None:
+def test_requests_of_a_hook_are_not_counted() -> None:
     notes: Any = {}
     add_request(notes, [USED, Usage(7, 0, 3, model="gpt")], 1, priced(), "")
     assert notes == {"spent": [1, 1007, 400, 103, 1000, 0, 180_000 + 38_000]}
@@ -116,7 +116,8 @@ def result(key: str, took: float = 0, status: Any = "success") -> ToolMessage:
     [
         ([GO, ROUND, result("a", 0.2), result("b", 1.5), result("t")], [0, 0, 0, 0, 1500, 0, None]),
         ([GO, ROUND, result("a", 2, "error"), result("b", status="error")], [0, 0, 0, 0, 2000, 2, None]),
-        ([GO, ROUND, result("t", 9, "error"), result("a"), result("b")], None),  # the list's own
+        # results of the list's own calls
+        ([GO, ROUND, result("t", 9, "error"), result("a"), result("b")], None),
         ([result("a", 5), GO, ROUND, result("b"), GO], None),  # an older result of this id
         ([ROUND, result("stranger", 5, "error")], None),
         ([], None),
@@ -128,7 +129,7 @@ def test_what_a_round_adds(messages: list[AnyMessage], counted: Any) -> None:
     assert notes.get("spent") == counted
 
 
-def test_only_a_round_is_counted_as_one() -> None:
+def test_only_a_round_counts_as_a_round() -> None:
     notes: Any = {}
     add_round(notes, [ROUND, result("a", 5, "error")])
     assert notes == {}
@@ -137,7 +138,7 @@ def test_only_a_round_is_counted_as_one() -> None:
 # -- how long a call took --------------------------------------------------------------------------------
 
 
-def test_a_result_tells_how_long_its_call_took() -> None:
+def test_a_result_says_how_long_its_call_took() -> None:
     plain = ToolMessage("x", tool_call_id="a", response_metadata={"own": 1})
     assert with_duration(plain, 0.0004) is plain
     took = with_duration(plain, 1.25)
@@ -146,7 +147,7 @@ def test_a_result_tells_how_long_its_call_took() -> None:
 
 
 @pytest.mark.parametrize("forged", [-5, "9", 1.5, None, True])
-def test_what_is_no_time_counts_as_none(forged: object) -> None:
+def test_an_invalid_time_counts_as_none(forged: object) -> None:
     assert call_duration_ms(ToolMessage("x", tool_call_id="a", response_metadata={DURATION_KEY: forged})) == 0
 
 
@@ -181,7 +182,7 @@ def test_every_form_of_a_result_is_timed() -> None:
         ("", {}, None),
     ],
 )
-def test_the_longest_key_that_begins_the_name(model: str, prices: Any, found: str | None) -> None:
+def test_the_longest_key_that_starts_the_name(model: str, prices: Any, found: str | None) -> None:
     table = priced(prices).prices
     assert find_price(model, table) == (found and table[found])
 
@@ -193,7 +194,8 @@ def test_the_longest_key_that_begins_the_name(model: str, prices: Any, found: st
         (Usage(1000, 400, 100, model="gpt"), "", PRICES, 1000 * 2000 + 100 * 8000),  # no price of its own
         (Usage(1000, 400, 100), "gpt-mini", BARE, 180_000),  # the reply has no name
         (Usage(1000, 400, 100, model="router"), "gpt-mini", BARE, 180_000),  # its name has no price
-        (Usage(1000, 400, 100, model="router"), "gpt-mini", PRICES, 1_100_000),  # but the default
+        # its name has no price, so the default counts
+        (Usage(1000, 400, 100, model="router"), "gpt-mini", PRICES, 1_100_000),
         (Usage(1000, 400, 100, model="router"), "other", BARE, None),
         (USED, "gpt-mini", {}, None),
     ],
@@ -202,7 +204,7 @@ def test_what_a_request_costs(usage: Usage, configured: str, prices: Any, cost: 
     assert compute_cost(usage, priced(prices).prices, configured) == cost
 
 
-def test_costs_add_up_exactly_and_one_without_a_price_makes_the_sum_unknown() -> None:
+def test_costs_add_up_exactly_and_one_unknown_price_makes_the_sum_unknown() -> None:
     tenth = Usage(50_000, 0, 0, model="gpt")  # 0.1
     ten = spent(*[tenth] * 10, base=priced(BARE))
     assert report_spent(ten)["cost"] == 1.0
@@ -210,8 +212,8 @@ def test_costs_add_up_exactly_and_one_without_a_price_makes_the_sum_unknown() ->
     assert report_spent(spent(tenth, Usage(1, 0, 0, model="x"), tenth, base=priced(BARE)))["cost"] is None
 
 
-def test_under_a_bound_what_had_no_price_costs_what_the_model_costs_now() -> None:
-    """As after a resume with an agent that has prices and a bound, and the first had none."""
+def test_under_a_cost_limit_unpriced_requests_cost_what_the_model_costs_now() -> None:
+    """As after a resume by an agent with prices and a limit, when the first agent had none."""
     notes = spent(Usage(1000, 400, 100), Usage(1000, 0, 0))
     assert (report_spent(notes)["cost"], find_spent_budget(notes, priced(BARE, max_cost=1e-6))) == (
         None,
@@ -233,7 +235,7 @@ def test_under_a_bound_what_had_no_price_costs_what_the_model_costs_now() -> Non
     ("model", "prices", "fits"),
     [("gpt-5", BARE, True), ("x", PRICES, True), ("x", BARE, False), ("", BARE, False), ("gpt", {}, False)],
 )
-def test_a_bound_on_the_cost_needs_a_price(model: str, prices: Any, fits: bool) -> None:
+def test_a_cost_limit_needs_a_price(model: str, prices: Any, fits: bool) -> None:
     check_price(priced(prices), model)
     if fits:
         return check_price(priced(prices, max_cost=1), model)
@@ -252,7 +254,7 @@ def test_a_bound_on_the_cost_needs_a_price(model: str, prices: Any, fits: bool) 
         {"prices": {"gpt": {"input": 1, "output": 1, "x": 1}}},
     ],
 )  # fmt: skip
-def test_wrong_budgets_are_refused_with_a_sentence(wrong: Any) -> None:
+def test_wrong_budgets_are_refused_in_one_sentence(wrong: Any) -> None:
     with pytest.raises(SettingsError, match=f"etting '{next(iter(wrong))}"):
         settings(**wrong)
 
@@ -282,7 +284,7 @@ def test_the_first_budget_that_is_reached_is_the_reason(first: int) -> None:
         ({"max_requests": 8, "max_cost": 0.00012}, "cost", 3.0),
     ],
 )
-def test_the_event_tells_the_budget_nearest_to_its_end(limits: Any, nearest: Any, share: float) -> None:
+def test_the_event_names_the_budget_closest_to_its_limit(limits: Any, nearest: Any, share: float) -> None:
     assert build_spent_event({**TWO, "budget": 26}, priced(**limits), PAID) == {
         "type": "spent", "exchange": PAID, "spent": report_spent(TWO),
         "nearest": nearest, "share": share, "budget": 26,
@@ -304,13 +306,13 @@ PAID: Any = {"input": 3, "cached": 2, "output": 1, "cost": None, "seconds": 0.25
         ([], {}, {"input": 0, "cached": 0, "output": 0, "cost": 0.0, "estimated": False}),
     ],
 )
-def test_what_one_exchange_took_whatever_was_spent_before(used: Any, prices: Any, paid: Any) -> None:
+def test_the_cost_of_one_exchange_whatever_was_spent_before(used: Any, prices: Any, paid: Any) -> None:
     notes: Any = {}
     add_request(notes, [Usage(100, 50, 10)], 2, settings(), "")
     assert add_request(notes, used, 0.25, settings(prices=prices), "") == {**paid, "seconds": 0.25}
 
 
-# -- what a reply tells ----------------------------------------------------------------------------------
+# -- what a reply reports --------------------------------------------------------------------------------
 
 
 def reply(text: str = "four", usage: Any = None, **told_: Any) -> AIMessage:
@@ -339,14 +341,15 @@ PLAIN = {"input_tokens": 90, "output_tokens": 10, "total_tokens": 100}
 )
 def test_what_clients_report(usage: Any, names: Any, used: Usage) -> None:
     assert measure_usage(reply(usage=usage, **names), unasked) == used
-    assert measure_usage({"raw": reply(usage=usage, **names), "parsed": None}, unasked) == used  # in a format
+    # inside a structured format
+    assert measure_usage({"raw": reply(usage=usage, **names), "parsed": None}, unasked) == used
 
 
 def unasked() -> int:
     raise AssertionError("nothing has to be estimated")
 
 
-def test_more_cached_than_asked_is_no_more_than_asked() -> None:
+def test_more_cached_than_sent_counts_as_what_was_sent() -> None:
     assert reported_usage(reply(usage={**PLAIN, "input_token_details": {"cache_read": 99}})) == Usage(
         90, 90, 10
     )
@@ -371,7 +374,7 @@ def test_what_is_not_reported_is_estimated(usage: Any) -> None:
     assert measure_usage(blocks, lambda: 0) == Usage(0, 0, 2, estimated=True)
 
 
-def test_the_name_that_a_client_asks_for() -> None:
+def test_the_name_of_a_clients_model() -> None:
     class Named(ScriptedModel):
         model: str = ""
         model_name: str = ""
@@ -392,12 +395,12 @@ def test_the_name_that_a_client_asks_for() -> None:
         ([500, 9_000_000, 8_000_000, 300_000, 9_000_000, 9, 90_000_000_000], 40),
     ],
 )
-def test_what_is_noted_takes_40_bytes_of_a_row_at_most(numbers: list[Any], size: int) -> None:
+def test_spending_takes_at_most_40_bytes_of_a_row(numbers: list[Any], size: int) -> None:
     with_it = JsonPlusSerializer().dumps_typed({"wake_cycles": 1, "spent": numbers})[1]
     assert len(with_it) - len(JsonPlusSerializer().dumps_typed({"wake_cycles": 1})[1]) == size
 
 
-def test_without_prices_of_ones_own_a_public_one_counts_if_it_is_known() -> None:
+def test_without_own_prices_a_public_price_counts_if_known() -> None:
     pytest.importorskip("genai_prices")
     found = find_price("gpt-4o", {})
     assert found is not None

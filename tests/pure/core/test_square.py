@@ -1,4 +1,4 @@
-"""Costs grow with what there is, not with its square: operations are counted, times only in benchmarks."""
+"""Costs grow linearly: operations are counted here; times are measured only in benchmarks."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def items(count: int, status: Any = "pending") -> list[Any]:
 def played(
     board: Board, calls: Any, rules: Rules, verdict: Callable[[Any], str | None] = lambda _: None
 ) -> Any:
-    """A round, with a verifier's answers: the board, the outcomes, and the items that were asked about."""
+    """Return a round's board, its outcomes, and the items the verifier was asked about."""
     return playing(board, *calls, rules=rules, verify=verdict)
 
 
@@ -52,7 +52,7 @@ def counted() -> Iterator[list[int]]:
 
 
 def growth(job: Callable[[int], Callable[[], Any]], few: int, many: int) -> float:
-    """How many times as many lines run where there is `many / few` times as much."""
+    """Return how many times as many lines run for `many / few` times the input."""
     counts = []
     for number in (few, many):
         run = job(number)
@@ -110,12 +110,12 @@ JOBS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_a_round_takes_as_many_steps_as_it_has_calls_and_items(name: str) -> None:
+def test_a_rounds_steps_grow_with_its_calls_and_items(name: str) -> None:
     assert growth(JOBS[name], 100, 800) < 8 * 1.5
 
 
 @pytest.mark.parametrize("name", ["parley", "loki", "checklist", "write_todos"])
-def test_a_result_takes_as_many_steps_as_it_shows_items(name: str) -> None:
+def test_a_results_steps_grow_with_the_items_it_shows(name: str) -> None:
     dialect = get_dialect(name)
 
     def job(number: int) -> Callable[[], Any]:
@@ -124,7 +124,7 @@ def test_a_result_takes_as_many_steps_as_it_shows_items(name: str) -> None:
         _, (outcome,), _ = played(Board(), [write if dialect.replaces else adds], Rules())
         return lambda: (dialect.render_result(outcome), dialect.shows_open_items(outcome))
 
-    if name != "loki":  # adds one a call, and tells its number
+    if name != "loki":  # adds one item per call, and says its number
         assert growth(job, 100, 800) < 8 * 1.5
 
 
@@ -150,7 +150,7 @@ def test_a_round_is_counted_in_as_many_comparisons_as_it_has_calls() -> None:
     assert Counted.compared == 10 * 500  # with each of the last ones before it
 
 
-def test_progress_is_judged_in_as_many_steps_as_there_are_items() -> None:
+def test_judging_progress_takes_as_many_steps_as_there_are_items() -> None:
     class Counted(list[int]):
         looked = 0
 
@@ -173,7 +173,7 @@ def test_boards_of_a_round_share_their_items() -> None:
     assert (then.find("500") or {}).get("status") == "completed"
 
 
-def test_rows_stand_for_a_tuple() -> None:
+def test_rows_behave_like_a_tuple() -> None:
     listed = items(200)
     given = operations.Rows(listed)
     assert given == tuple(listed)
@@ -186,7 +186,7 @@ def test_rows_stand_for_a_tuple() -> None:
         given[200]
 
 
-def test_two_boards_that_part_find_their_own_items() -> None:
+def test_two_boards_that_diverge_find_their_own_items() -> None:
     base = operations.Rows(items(10))
     one, other = base.with_appended([_todo(11)]), base.with_appended([_todo("x"), _todo(11)])
     for _ in range(operations.SCANS_BEFORE_INDEX + 1):
@@ -211,7 +211,7 @@ FULL_RESULTS = {"parley": "agentparley", "write_todos": "cubepi"}
 
 @pytest.mark.parametrize("name", ["parley", "checklist", "write_todos"])
 def test_the_result_of_a_write_shows_each_text_cut_and_every_id(name: str) -> None:
-    """In our own presets the result of a long plan only counts: the call has the texts."""
+    """In our own presets the result of a long plan only counts: the call has the contents."""
     dialect = get_dialect(name).for_settings(preset(FULL_RESULTS.get(name, "wakeloop")))
     texts = [f"{n:03} " + "x" * 10_000 for n in range(200)]
     keys = [f"k{n}" for n in range(200)] if name == "checklist" else [None] * 200
@@ -228,7 +228,7 @@ def test_the_result_of_a_write_shows_each_text_cut_and_every_id(name: str) -> No
 
 
 @pytest.mark.parametrize("name", ["parley", "checklist", "write_todos"])
-def test_texts_of_up_to_300_characters_are_shown_whole(name: str) -> None:
+def test_contents_of_up_to_300_characters_are_shown_whole(name: str) -> None:
     dialect, text = get_dialect(name), "y" * 300
     write = Replace((Draft(text, "pending"),)) if dialect.replaces else Add((text,))
     _, (outcome,), _ = played(Board(), [write], Rules())
@@ -236,19 +236,19 @@ def test_texts_of_up_to_300_characters_are_shown_whole(name: str) -> None:
     assert "cut" not in dialect.render_result(outcome)
 
 
-def test_a_changed_item_of_a_long_text_is_shown_cut() -> None:
+def test_a_changed_item_with_long_content_is_shown_cut() -> None:
     board = Board(({"id": 1, "content": "x" * 10_000, "status": "pending"},))
     _, (outcome,), _ = played(board, [Change(1, "completed")], Rules())
     assert len(get_dialect("parley").render_result(outcome)) < 400
 
 
-def test_the_whole_text_is_shown_where_the_list_is_asked_for() -> None:
+def test_the_whole_content_is_shown_if_the_list_is_asked_for() -> None:
     board = Board(({"id": 1, "content": "x" * 10_000, "status": "pending"},))
     shown = get_dialect("parley").render_result(Outcome(operations.Show(), board))
     assert "x" * 10_000 in shown
 
 
-def test_an_id_twice_is_found_among_many() -> None:
+def test_a_duplicate_id_is_found_among_many() -> None:
     drafts = tuple(Draft("t", "pending", f"i{n}") for n in (*range(50), 7))
     _, (outcome,), _ = played(Board(), [Replace(drafts)], Rules())
     assert outcome.error == "the id 'i7' occurs twice; each id must be unique"
@@ -263,7 +263,7 @@ def test_refusals_keep_their_order_and_never_change() -> None:
     assert (len(few), few.get("c"), "c" in few) == (2, None, False)
 
 
-def test_refusals_that_part_know_their_own() -> None:
+def test_refusals_that_diverge_keep_their_own() -> None:
     base = Refusals.from_counts({"a": 1})
     one = base.with_one("b", 1)
     other = base.with_one("c", 1).with_one("a", 2)

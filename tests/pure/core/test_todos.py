@@ -52,7 +52,7 @@ def playing(
     rules: Rules | None = None,
     verify: Callable[[dict[str, Any]], str | None] | None = None,
 ) -> tuple[Board, list[Outcome], list[Any]]:
-    """Play a round; also return the items that the verifier was asked about."""
+    """Play a round, and also return the items that the verifier was asked about."""
     play, asked = play_round(start, calls, rules or Rules()), []
     answer: str | None = None
     try:
@@ -108,7 +108,7 @@ def test_a_refused_list_gets_a_short_sentence() -> None:
     assert len(str(refused.value)) < 300
 
 
-def test_missing_ids_are_given_in_order() -> None:
+def test_missing_ids_are_assigned_in_order() -> None:
     numbered, next_id = assign_ids(
         [{"content": "a", "status": "pending"}, todo(5, "b"), {"content": "c", "status": "pending"}], 2
     )  # type: ignore[list-item]
@@ -152,14 +152,14 @@ def test_a_refusal_is_short_whatever_the_model_sent() -> None:
     assert all(len(outcome.error or "") < 2_000 for outcome in outcomes)
 
 
-def test_numbers_and_their_texts_are_one_id() -> None:
+def test_a_number_and_its_string_are_one_id() -> None:
     after, _, _ = playing(
         board(todo(1, "a"), todo("2", "b")), Change("1", "completed"), Change(2, "completed")
     )
     assert count_open(after.todos) == 0
 
 
-def test_a_reason_goes_with_the_status_that_it_explains() -> None:
+def test_a_reason_is_dropped_with_the_status_that_it_explains() -> None:
     after, _, _ = playing(board(todo(1, "a", "blocked", reason="r")), Change(1, "pending"))
     assert list(after.todos) == [todo(1, "a")]
 
@@ -174,7 +174,7 @@ def test_calls_apply_in_order_and_a_refused_one_leaves_the_others() -> None:
     assert [len(outcome.board.todos) for outcome in outcomes] == [2] * 5
 
 
-def test_reset_empties_list_and_goal_and_numbers_from_one() -> None:
+def test_reset_clears_list_and_goal_and_restarts_numbering() -> None:
     after, _, _ = playing(board(todo(4, "a"), goal="old", refusals={"4": 2}), Reset("new"), Add(("b",)))
     assert list(after.todos) == [todo(1, "b")]
     assert (after.goal, after.refusals) == ("new", {})
@@ -195,7 +195,8 @@ ONE = Rules(in_progress="at_most_one")
         (["in_progress", "in_progress"], False, False),
         (["completed", "completed"], True, True),
         (["completed", "cancelled"], True, True),
-        (["completed", "blocked"], True, True),  # what a verifier has blocked keeps no list from its end
+        # an item that a verifier has blocked does not stop a list from ending
+        (["completed", "blocked"], True, True),
         (["pending", "blocked"], True, False),
     ],
 )
@@ -206,7 +207,7 @@ def test_rules_about_items_in_progress(statuses: list[str], at_most: bool, exact
     assert (explain_progress_fault(items, Rules(in_progress="exactly_one")) is None) is exactly
 
 
-def test_the_verifier_is_asked_once_although_the_round_is_played_again() -> None:
+def test_the_verifier_is_asked_once_even_if_the_round_is_replayed() -> None:
     start = board(todo(1, "a", "in_progress"), todo(2, "b"), todo(3, "c"))
     _, outcomes, asked = playing(
         start, Change(3, "completed"), Change(2, "in_progress"), rules=ONE, verify=lambda _: "no"
@@ -220,7 +221,7 @@ def test_the_verifier_is_asked_once_although_the_round_is_played_again() -> None
 # -- replacing -------------------------------------------------------------------------------------------
 
 
-def test_an_item_without_id_takes_that_of_the_first_free_item_of_equal_content() -> None:
+def test_an_item_without_id_takes_that_of_the_first_free_item_with_equal_content() -> None:
     start = board(todo(1, "a"), todo(2, "b"), todo(3, "a"), next_id=8)
     drafts = tuple(Draft(content, "pending") for content in ("a", "new", "a", "a"))
     after, outcomes, _ = playing(start, Replace(drafts))
@@ -248,7 +249,7 @@ def test_an_item_without_id_takes_none_that_another_of_the_list_names() -> None:
     assert after.next_id == 9
 
 
-def test_a_number_that_comes_back_as_a_text_is_the_same_id() -> None:
+def test_a_number_that_returns_as_a_string_is_the_same_id() -> None:
     after, outcomes, _ = playing(board(todo(1, "a"), next_id=2), Replace((Draft("b", "pending", "1"),)))
     assert list(after.todos) == [todo(1, "b")]
     assert outcomes[0].dropped == ()
@@ -277,14 +278,14 @@ def test_max_items_bounds_the_list_where_it_replaces() -> None:
 # -- the verifier (rule 12) ------------------------------------------------------------------------------
 
 
-def test_the_verifier_is_asked_before_an_item_becomes_completed_only() -> None:
+def test_the_verifier_is_asked_only_before_an_item_becomes_completed() -> None:
     start = board(todo(1, "a"), todo(2, "b", "completed"))
     calls = (Change(2, "completed"), Change(1, "in_progress"), Change(1, "completed"), Change(2, "pending"))
     _, _, asked = playing(start, *calls)
     assert asked == [todo(1, "a", "completed")]
 
 
-def test_a_refusal_holds_that_item_alone() -> None:
+def test_a_refusal_holds_back_only_that_item() -> None:
     start = board(todo(1, "a"), todo(2, "b"))
     after, outcomes, _ = playing(
         start,
@@ -302,7 +303,7 @@ def test_three_refusals_in_one_round_block_too() -> None:
     assert len(asked) == 3
 
 
-# -- differences -----------------------------------------------------------------------------------------
+# -- updates ---------------------------------------------------------------------------------------------
 
 ITEMS = st.lists(
     st.tuples(st.integers(1, 6) | st.sampled_from("xyz"), st.sampled_from("ab"), st.sampled_from(STATUSES)),
@@ -312,7 +313,7 @@ ITEMS = st.lists(
 
 
 @given(ITEMS, ITEMS)
-def test_a_difference_leads_from_one_list_to_the_other(old: Any, new: Any) -> None:
+def test_an_update_leads_from_one_list_to_the_other(old: Any, new: Any) -> None:
     from wakeloop.channels.todo_list import merge_todos
 
     difference = diff_lists(old, new)
@@ -349,10 +350,10 @@ def test_a_round_loses_nothing_and_keeps_the_rules(
         assert (item["status"] != "blocked") or item.get("reason") or item in items
 
 
-# -- what is cut where a list is shown ---------------------------------------------------------------------
+# -- shortening of what is shown ---------------------------------------------------------------------------
 
 
-def test_a_text_is_cut_with_a_count_of_what_is_left_out() -> None:
+def test_a_long_string_is_cut_with_a_count_of_the_rest() -> None:
     assert clip_text("a" * 300) == "a" * 300
     assert clip_text("a" * 301) == "a" * 268 + "… (+33 characters)"
     assert clip_text("a\n" * 5_000) == "a " * 133 + "a… (+9,732 characters)"
@@ -362,7 +363,7 @@ def test_a_text_is_cut_with_a_count_of_what_is_left_out() -> None:
     assert clip_text("a" * 151, 150) == "a" * 118 + "… (+33 characters)"
 
 
-def test_an_item_is_abridged_where_something_is_too_long() -> None:
+def test_an_item_is_abridged_if_something_is_too_long() -> None:
     fits = todo("k" * 50, "a" * 300, "blocked", reason="r" * 150, evidence="e" * 1_000)
     spaced = todo(1, "a" + " " * 400 + "b", "blocked", reason="r" + " " * 200 + "s")
     assert clip_item(fits) is fits  # type: ignore[arg-type, comparison-overlap]
@@ -382,8 +383,8 @@ def replaced(start: Board, *drafts: Draft) -> list[tuple[Any, str, str]]:
     return [(item["id"], item["content"], item["status"]) for item in after.todos]
 
 
-def test_a_text_sent_back_as_cut_keeps_what_it_was() -> None:
-    """By its id where it has one, else in the order of the list; each text once."""
+def test_content_sent_back_as_cut_keeps_its_original() -> None:
+    """By its id if it has one, else in list order; each original once."""
     first, other, shown = "a" * 300 + "first", "a" * 300 + "other", clip_text("a" * 305)
     start = board(todo(1, first), todo(2, other))
     by_id = replaced(start, Draft(shown, "completed", 2), Draft(shown, "pending", 1))
@@ -395,7 +396,7 @@ def test_a_text_sent_back_as_cut_keeps_what_it_was() -> None:
         start, Draft(shown, "pending", 9), Draft(shown, "pending", 2), Draft(shown, "pending", 3)
     )
     assert unknown == [(9, first, "pending"), (2, other, "pending"), (3, shown, "pending")]
-    even = "a\n" + "b" * 298  # shown whole: a line of the same words is another text
+    even = "a\n" + "b" * 298  # shown whole: a line with the same words is other content
     assert replaced(board(todo(1, even)), Draft("a " + "b" * 298, "pending", 1))[0][1] == "a " + "b" * 298
 
 
@@ -408,7 +409,7 @@ def test_an_id_sent_back_as_cut_is_the_whole_one() -> None:
     ]
     both = replaced(start, Draft("a", "pending", whole), Draft("c", "pending", shown))
     assert [key for key, _, _ in both] == [whole, shown]
-    named = board(todo(whole, "a"), todo(shown, "b"))  # an id that is there is itself
+    named = board(todo(whole, "a"), todo(shown, "b"))  # an id that exists is itself
     assert replaced(named, Draft("b", "pending", shown))[0] == (shown, "b", "pending")
     beside = replaced(named, Draft("b", "pending", shown), Draft("c", "pending", "new"))
     assert [key for key, _, _ in beside] == [shown, "new"]

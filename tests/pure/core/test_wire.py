@@ -48,7 +48,8 @@ def test_a_legal_history_is_sent_as_it_is() -> None:
     assert all(one is other for one, other in zip(wire, history, strict=True))
 
 
-MISSHAPEN: dict[str, tuple[dict[str, Any], str]] = {  # a user's block, and what is sent where it is all
+# a user's block, and what is sent if it is the whole content
+MISSHAPEN: dict[str, tuple[dict[str, Any], str]] = {
     "a list as type": ({"type": ["x"]}, ""),
     "a number as text": ({"type": "text", "text": 5}, "(no text)"),
     "an object as text": ({"type": "text", "text": {"value": "x"}}, "(no text)"),
@@ -94,7 +95,7 @@ def test_an_assistants_block_of_any_shape(block: dict[str, Any], kept: object, k
         [user(), calls(malformed_call("look", "{", "\ud800")), user()],
     ],
 )
-def test_half_a_pair_of_characters_is_never_sent(told: list[AnyMessage]) -> None:
+def test_half_a_surrogate_pair_is_never_sent(told: list[AnyMessage]) -> None:
     wire = make_legal(told, [], LINES)
     assert [json.dumps(message.model_dump(), ensure_ascii=False).encode() for message in wire]
     assert wire_faults([wire]) == []
@@ -132,7 +133,7 @@ def test_a_call_without_a_result_is_answered() -> None:
     assert wire[-1].status == "error"
 
 
-def test_a_line_closes_between_a_result_and_a_user_message() -> None:
+def test_a_closing_line_separates_a_result_from_a_user_message() -> None:
     assert sent(user(), call("1"), result("1"), user("next")) == [
         ("human", "u"),
         ("ai", ""),
@@ -142,7 +143,7 @@ def test_a_line_closes_between_a_result_and_a_user_message() -> None:
     ]
 
 
-def test_assistants_in_a_row_are_joined() -> None:
+def test_consecutive_assistant_messages_are_joined() -> None:
     assert sent(user(), says("a"), says("b"), says(""), call("1", text="c"), result("1")) == [
         ("human", "u"),
         ("ai", "a\n\nb\n\n(no text)\n\nc"),
@@ -150,7 +151,7 @@ def test_assistants_in_a_row_are_joined() -> None:
     ]
 
 
-def test_assistants_of_blocks_are_joined_as_blocks() -> None:
+def test_assistant_messages_of_blocks_are_joined_as_blocks() -> None:
     blocks: Any = [{"type": "text", "text": "b"}]
     wire = make_legal([user(), says("a"), AIMessage(blocks), user()], [], LINES)
     assert wire[1].content == [{"type": "text", "text": "a"}, *blocks]
@@ -185,7 +186,7 @@ def test_the_same_id_may_be_used_by_two_replies() -> None:
     ]
 
 
-def test_later_system_messages_are_left_out_or_sent_as_the_users() -> None:
+def test_later_system_messages_are_left_out_or_sent_as_user_messages() -> None:
     head = [SystemMessage("rules")]
     assert sent(user(), SystemMessage(" rules "), says("a"), SystemMessage("news"), head=head) == [
         ("human", "u"),
@@ -202,7 +203,7 @@ def prompt(given_: Any, messages: list[Any], instructions: str) -> Any:
     return None if made is None else made.content
 
 
-def test_the_callers_text_first_then_the_historys_then_the_instructions() -> None:
+def test_the_callers_prompt_comes_first_then_the_historys_then_the_instructions() -> None:
     messages = [
         SystemMessage("history"),
         SystemMessage("mine"),
@@ -222,7 +223,7 @@ def test_the_callers_text_first_then_the_historys_then_the_instructions() -> Non
         ("mine", [SystemMessage("h")], "", "mine\n\nh"),
     ],
 )
-def test_prompts_of_fewer_parts(given_: Any, messages: Any, instructions: str, made: Any) -> None:
+def test_prompts_with_fewer_parts(given_: Any, messages: Any, instructions: str, made: Any) -> None:
     assert prompt(given_, messages, instructions) == made
 
 
@@ -279,7 +280,7 @@ def test_the_next_request_begins_with_this_one(history: list[AnyMessage], reply:
     assert prompt_faults(requests) == []
 
 
-def test_roles_of_other_kinds_are_sent_as_the_users() -> None:
+def test_messages_of_other_roles_are_sent_as_user_messages() -> None:
     history = [user("a"), ChatMessage("critic's words", role="critic"), FunctionMessage("f", name="f")]
     wire = make_legal(history, [], LINES)
     assert [(m.type, m.text) for m in wire] == [("human", "a"), ("human", "critic's words"), ("human", "f")]

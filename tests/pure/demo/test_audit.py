@@ -47,7 +47,7 @@ def test_lines_markers_and_dead_links_are_found(root: Path) -> None:
         ("x.md", b"\xff\n", ""),
     ],
 )
-def test_what_is_odd_about_a_file_is_a_note(root: Path, name: str, data: bytes, note: str) -> None:
+def test_odd_things_about_a_file_become_a_note(root: Path, name: str, data: bytes, note: str) -> None:
     (root / name).write_bytes(data)
     assert measure_file(ConfinedFolder(root), name).note == note
 

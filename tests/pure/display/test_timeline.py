@@ -29,7 +29,7 @@ def item(key: int | str, status: str = "pending", **more: str) -> dict[str, Any]
 
 
 def past(*steps: dict[str, Any], **more: Any) -> ThreadHistory:
-    """Make one-second steps from their writes by channel; `stored`, `source`, `into`, `gap` are keys."""
+    """Return one-second steps with these writes by channel; `stored`, `source`, `into`, `gap` are keys."""
     last = len(steps) - 1
     return ThreadHistory(
         "t",
@@ -89,7 +89,7 @@ def test_an_item_is_opened_worked_on_blocked_and_closed_with_its_evidence() -> N
     assert moments(shown) == [(0.0, "request")]
 
 
-def test_an_item_that_goes_and_comes_back_has_one_lane() -> None:
+def test_an_item_that_leaves_and_comes_back_has_one_lane() -> None:
     shown = build_timeline(
         past(
             {"todos": {"all": [item(1), item(2)]}},
@@ -106,7 +106,7 @@ def test_an_item_that_goes_and_comes_back_has_one_lane() -> None:
     assert [lane.gone for lane in shown.lanes] == [None, 4.0]
 
 
-def test_a_snapshot_and_a_plain_channel_count_as_what_was_written() -> None:
+def test_a_snapshot_and_a_plain_channel_count_as_writes() -> None:
     class Snapshot:
         value = (ASKED, PLANNED)
 
@@ -154,7 +154,7 @@ def test_a_reminder_added_to_a_stored_result_is_one_nag() -> None:
     assert shown.said[2].message is later
 
 
-def test_a_message_that_is_taken_out_stays_to_be_read() -> None:
+def test_a_message_that_is_removed_can_still_be_read() -> None:
     shown = build_timeline(
         past(
             {"messages": [ASKED, PLANNED]},
@@ -188,7 +188,7 @@ def test_requests_count_what_they_added_and_an_activation_starts_at_zero() -> No
     ]
 
 
-def test_ends_refusals_hands_and_questions_are_moments() -> None:
+def test_endings_refusals_manual_edits_and_questions_are_moments() -> None:
     idle = {"state": "idle", "reason": "stalled"}
     shown = build_timeline(
         past(
@@ -216,7 +216,7 @@ def test_a_question_in_the_format_of_chat_uis_is_shown_as_a_person_reads_it() ->
     assert [one.text for one in shown.moments] == ["", "Run this command? tool: run_shell command: ls"]
 
 
-def test_what_others_have_put_in_is_not_the_persons() -> None:
+def test_messages_that_others_put_in_are_not_shown_as_the_persons() -> None:
     summary = HumanMessage("so far", id="s", additional_kwargs={"lc_source": "summarization"})
     shown = build_timeline(past({"messages": [summary]}, {"messages": [ASKED]}))
     assert moments(shown) == [(0.0, "event"), (1.0, "request")]
@@ -265,11 +265,11 @@ def test_a_step_that_cannot_be_read_does_not_hide_the_others(broken: dict[str, A
     [
         ([0.0], [0.0]),
         ([0.0, 1.0, 2.0], [0.0, 50.0, 100.0]),
-        ([0.0, 1.0, 2.0, 3.0, 1003.0], [0.0, 100 / 9, 200 / 9, 300 / 9, 100.0]),  # six times the middle one
+        ([0.0, 1.0, 2.0, 3.0, 1003.0], [0.0, 100 / 9, 200 / 9, 300 / 9, 100.0]),  # six times the median
         ([5.0, 5.0, 6.0], [0.0, 0.0, 100.0]),
     ],
 )
-def test_a_long_step_is_shortened_and_time_never_goes_back(
+def test_a_long_step_is_shortened_and_time_never_goes_backwards(
     times: Sequence[float], places: Sequence[float]
 ) -> None:
     axis = TimeAxis(times)
@@ -286,7 +286,7 @@ def test_a_pause_is_shown() -> None:
 # -- the page's values -------------------------------------------------------------------------------------
 
 
-def test_what_looks_like_a_secret_is_nowhere_among_the_values() -> None:
+def test_nothing_that_looks_like_a_secret_is_among_the_values() -> None:
     key, password = "sk-" + "abcdefgh" * 4, "hunter2hunter2"
     text = f"{key} https://joe:{password}@example.org/"
     call = {"name": "look", "args": {"text": text}, "id": "c2"}
@@ -307,13 +307,13 @@ def test_what_looks_like_a_secret_is_nowhere_among_the_values() -> None:
     assert said.count("https://…@example.org/") >= 9
 
 
-def test_a_secret_is_hidden_where_a_long_text_is_cut_too() -> None:
+def test_a_secret_at_the_cut_of_a_long_string_is_hidden_too() -> None:
     key = "sk-" + "a" * 40
     assert "sk-a" not in clean_text("x" * (MAX_TEXT - 12) + f" {key} " + "y" * 9000, lambda one: one)
 
 
 @pytest.mark.parametrize(("texts", "room"), [(0, 20_000), (300, 20_000), (5_000, 1_200), (10**6, 1_000)])
-def test_of_many_texts_each_has_less_room(texts: int, room: int) -> None:
+def test_with_many_messages_each_has_less_room(texts: int, room: int) -> None:
     assert limit_per_text(texts) == room
 
 
@@ -325,7 +325,7 @@ def test_a_browser_lays_the_conversation_out_in_parts(messages: int, parts: list
 
 
 @pytest.mark.parametrize(("more", "laid_out"), [(999, True), (1_000, False)])
-def test_what_is_folded_in_a_very_long_thread_is_as_it_was_written(more: int, laid_out: bool) -> None:
+def test_folded_parts_of_a_very_long_thread_are_as_written(more: int, laid_out: bool) -> None:
     texts = (f"**bold**{' x' * 400}", "**short**")
     said = [AIMessage(text, id=text[:5]) for text in texts]
     said += [AIMessage("", id=str(number)) for number in range(more - 1)]
@@ -336,7 +336,7 @@ def test_what_is_folded_in_a_very_long_thread_is_as_it_was_written(more: int, la
 
 
 @pytest.mark.parametrize(("more", "room"), [(0, 20_000), (1_999, 3_000)])
-def test_a_long_text_is_cut_with_a_count(more: int, room: int) -> None:
+def test_a_long_string_is_cut_with_a_count(more: int, room: int) -> None:
     said = [HumanMessage("x" * 30_000, id="long"), *(HumanMessage("", id=str(n)) for n in range(more))]
     page = ReportPage(build_timeline(past({"messages": said}, {})), {"state": "running"}, lambda one: one)
     told = page.values()["parts"][0][0]["body"]
@@ -355,7 +355,7 @@ def test_a_long_text_is_cut_with_a_count(more: int, room: int) -> None:
         "[x](javascript:alert(1))",
     ],
 )
-def test_markdown_leads_nowhere_and_loads_nothing(text: str) -> None:
+def test_markdown_has_no_links_and_loads_nothing(text: str) -> None:
     found: list[tuple[str, Any]] = []
     parser = HTMLParser()
     parser.handle_starttag = lambda tag, attrs: found.append((tag, attrs))  # type: ignore[method-assign]

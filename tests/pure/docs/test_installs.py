@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 CODE = re.compile(r"^```python.*?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 IMPORTED = re.compile(r"^\s*(?:from|import) ([\w.]+)", re.MULTILINE)
 INSTALLED = re.compile(r"pip install ([^`\n]+)")
-NEEDS = {  # what an import wants; one of the words behind it has to stand in a line of pip
+NEEDS = {  # what an import needs; one of its words must be in a line of pip
     "wakeloop": ["wakeloop", "."],
     "wakeloop.bench": ["bench"],
     "wakeloop.display": ["cli", "bench"],

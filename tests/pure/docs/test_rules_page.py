@@ -1,4 +1,4 @@
-"""The page of the rules names tests that there are, and every ending."""
+"""The page of the rules names tests that exist, and every ending."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMED = re.compile(r"`(test_\w+\.py)::(test_\w+)`")
 
 
 def functions(file: str) -> set[str]:
-    """The tests of every file of this name, in whatever folder."""
+    """Return the tests of every file with this name, in whatever folder."""
     return {
         node.name
         for path in TESTS.rglob(file)
@@ -36,7 +36,7 @@ def test_the_rules_are_in_the_order_of_their_numbers() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("section", SECTIONS)
-def test_a_rule_is_held_by_tests_that_there_are(section: str) -> None:
+def test_each_rule_names_tests_that_exist(section: str) -> None:
     named = NAMED.findall(SECTIONS[section])
     assert named
     assert [f"{file}::{test}" for file, test in named if test not in functions(file)] == []
@@ -52,7 +52,7 @@ def test_the_truth_table_and_the_exit_codes_are_those_of_the_records() -> None:
     assert f"\n{exit_code_table()}\n\n" in SECTIONS["Rule 21"]
 
 
-def test_the_page_of_concepts_names_no_gate_that_there_is_not() -> None:
+def test_the_page_of_concepts_names_only_gates_that_exist() -> None:
     text = (TESTS.parent / "docs" / "concepts.md").read_text(encoding="utf-8")
     named = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (?:idle|waiting|dormant) \|", text, re.MULTILINE)
     named += re.findall(r"the first gate that stopped the run: (.*?)\.", text, re.DOTALL)

@@ -1,4 +1,4 @@
-"""The files tool stays in its root, whatever lies there and whoever moves it."""
+"""The files tool stays in its root, whatever is in it and whoever moves it."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def untouched(root: Path) -> bool:
-    """Whether nothing outside was changed."""
+    """Return whether nothing outside was changed."""
     files = sorted(path for path in (root.parent / "outside").rglob("*") if path.is_file())
     return [(path.name, path.read_text()) for path in files] == [
         (name, SECRET) for name in ("a.txt", "b.txt", "only-outside.txt")
@@ -48,15 +48,15 @@ CALLS: list[tuple[str, dict[str, object]]] = [
 
 
 def swapped(root: Path) -> None:
-    """Put a link that leads out in the place of the folder."""
-    with suppress(OSError):  # a write has put a new one there
+    """Replace the folder by a link that leads outside."""
+    with suppress(OSError):  # a write has created a new one there
         (root / "sub").rename(root / "aside")
     with suppress(FileExistsError):
         (root / "sub").symlink_to(root.parent / "outside")
 
 
 def swapped_once(root: Path) -> None:
-    """The same, where nobody else is at work."""
+    """Do the same when nobody else is at work."""
     (root / "sub").rename(root / "aside")
     (root / "sub").symlink_to(root.parent / "outside")
 
@@ -65,7 +65,7 @@ def swapped_once(root: Path) -> None:
 def test_a_folder_swapped_for_a_link_between_check_and_use(
     root: Path, name: str, args: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hook: the folder is another one at the moment when the first folder below the root is opened."""
+    """A hook swaps the folder at the moment when the first folder below the root is opened."""
     opened, done = os.open, []
 
     def late(path: object, flags: int, *more: object, dir_fd: int | None = None, **rest: object) -> int:
@@ -83,11 +83,11 @@ def test_a_folder_swapped_for_a_link_between_check_and_use(
 
 
 @pytest.mark.parametrize(("name", "args"), CALLS)
-def test_a_thread_that_swaps_folder_and_link_all_the_time(
+def test_a_thread_that_keeps_swapping_folder_and_link(
     root: Path, name: str, args: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     over, swaps = threading.Event(), 0
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # the disk is not what is raced with
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # the race is not with the disk
 
     def swap() -> None:
         nonlocal swaps
@@ -96,7 +96,7 @@ def test_a_thread_that_swaps_folder_and_link_all_the_time(
             with suppress(OSError):
                 (root / "sub").unlink()
             with suppress(OSError):
-                shutil.rmtree(root / "sub")  # a write has made it anew, inside
+                shutil.rmtree(root / "sub")  # a write has recreated it, inside
             with suppress(OSError):
                 (root / "aside").rename(root / "sub")
             swaps += 1
@@ -128,7 +128,7 @@ def test_a_thread_that_swaps_folder_and_link_all_the_time(
         lambda root: Path("/proc/self/cwd/../../../") / str(root.parent / "outside").lstrip("/"),
     ],
 )
-def test_links_out_are_no_way_out(root: Path, lead: Callable[[Path], Path]) -> None:
+def test_links_that_lead_outside_are_not_followed(root: Path, lead: Callable[[Path], Path]) -> None:
     (root / "out").symlink_to(lead(root))
     (root / "sub" / "out").symlink_to("../out")
     (root / "sub" / "file").symlink_to(root.parent / "outside" / "a.txt")
@@ -154,13 +154,13 @@ def test_links_out_are_no_way_out(root: Path, lead: Callable[[Path], Path]) -> N
     assert untouched(root)
 
 
-def test_the_systems_own_view_of_itself_is_not_read_even_below_the_root() -> None:
+def test_system_folders_are_not_read_even_below_the_root() -> None:
     said = call(Path("/"), "read_file", path="proc/self/environ")
     assert said == "refused: 'proc/self/environ' is a file of the system (/proc, /sys), which is not read."
     assert call(Path("/proc/self"), "read_file", path="environ").endswith("which is not read.")
     assert "root:" in call(
         Path("/"), "read_file", path="etc/passwd"
-    )  # that a root is wide is the caller's choice
+    )  # how wide the root is, is the caller's choice
 
 
 def test_a_huge_and_sparse_file_costs_no_memory(root: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_hard_link_is_read_as_the_file_that_it_is_and_never_written_through(ro
     assert untouched(root)
 
 
-def test_what_is_written_lends_nobody_the_owners_rights(root: Path) -> None:
+def test_a_written_file_gives_nobody_the_owners_rights(root: Path) -> None:
     (root / "tool").write_text("x")
     (root / "tool").chmod(0o6755)
     assert stat.S_IMODE((root / "tool").stat().st_mode) == 0o6755
@@ -203,7 +203,7 @@ def test_what_is_written_lends_nobody_the_owners_rights(root: Path) -> None:
     assert stat.S_IMODE((root / "tool").stat().st_mode) == 0o755
 
 
-def test_a_link_inside_to_the_inside_is_followed_and_kept(root: Path) -> None:
+def test_a_link_that_stays_inside_is_followed_and_kept(root: Path) -> None:
     (root / "in").symlink_to("sub/a.txt")
     assert call(root, "write_file", path="in", content="new") == "Replaced 'in': 3 bytes."
     assert (root / "in").is_symlink()
@@ -221,7 +221,7 @@ def test_a_very_deep_folder_is_walked(root: Path) -> None:
     assert FileLimits().scanned == 20_000
 
 
-def test_a_file_in_place_of_the_folder_is_refused_before_a_model_meets_it(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_refused_before_a_model_sees_it(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("hi")
     for make in (file_tools, shell_tool):
         with pytest.raises(ArgumentError, match="`root` must be a folder, got the file "):

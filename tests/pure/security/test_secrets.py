@@ -1,4 +1,4 @@
-"""Redaction: what is certainly a secret leaves by no door, and everything else stays as it is."""
+"""Redaction: certain secrets never leave, and everything else stays as it is."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +24,7 @@ KEYS = {
     key.service: st.from_regex(rf"(?!.*\n){key.pattern}", fullmatch=True, alphabet=ASCII)
     for key in KEY_FORMATS
 }
-NAMED = (  # the services whose keys once reached shell commands
+NAMED = (  # the services whose keys have reached shell commands
     "SendGrid, Vault, Docker, PyPI, DigitalOcean, Slack webhooks, Telegram, Databricks, Shopify, NVIDIA, "
     "LangSmith, Linear, Atlassian, Replicate, Perplexity, Tavily"
 )
@@ -50,7 +50,7 @@ AROUND = [  # where a secret of no known form is certainly one
     "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 2\n\nX\n=X\n-----END PGP PRIVATE KEY BLOCK-----",
     '"-----BEGIN PRIVATE KEY-----\\n" +\n"X\\n" +\n"-----END PRIVATE KEY-----"',
     "-----BEGIN PRIVATE KEY----- X -----END PRIVATE KEY-----",
-    # cut off: all that follows is part of the key
+    # cut off: everything after it is part of the key
     "-----BEGIN PRIVATE KEY-----\nX\n  3 X",
     "-----BEGIN PRIVATE KEY-----\\nX",
     "> -----BEGIN PRIVATE KEY-----\n> X\n> X",
@@ -128,7 +128,7 @@ ORDINARY_VARIABLES = {
 
 
 def leaving(text: str) -> dict[str, str]:
-    """Return what of a text is seen at each door."""
+    """Return what is seen of a string at each exit."""
     return {door: str(look(text)) for door, look in DOORS.items()}
 
 
@@ -144,14 +144,14 @@ def test_c88_the_table_has_every_service_whose_keys_are_named() -> None:
 @pytest.mark.parametrize("service", KEYS)
 @examples(20)
 @given(data=st.data())
-def test_c88_a_services_key_leaves_by_no_door(service: str, data: st.DataObject) -> None:
+def test_c88_a_services_key_never_leaves(service: str, data: st.DataObject) -> None:
     key = data.draw(KEYS[service])
     assert redact_text(f"use {key}, then '{key}'\n") == "use …, then '…'\n"
     assert [door for door, seen in leaving(f"a {key}\nb").items() if key in seen] == []
 
 
 @given(SECRETS, st.sampled_from(["", "a ", "a: ", "(", "x\n"]), st.sampled_from(["", "\nb", "\n\n", "\n)"]))
-def test_a_secret_in_a_certain_place_leaves_by_no_door(secret: str, before: str, after: str) -> None:
+def test_a_secret_in_a_certain_place_never_leaves(secret: str, before: str, after: str) -> None:
     for place in AROUND:
         text = before + place.replace("X", secret) + after
         assert [door for door, seen in leaving(text).items() if secret in seen] == [], place
@@ -174,7 +174,7 @@ def test_a_secret_in_a_certain_place_leaves_by_no_door(secret: str, before: str,
         *((text, text) for text in ORDINARY),
     ],
 )
-def test_the_text_around_a_secret_stays(text: str, left: str) -> None:
+def test_the_words_around_a_secret_stay(text: str, left: str) -> None:
     assert redact_text(text) == left
 
 
@@ -201,7 +201,7 @@ def test_source_code_stays_as_it_is() -> None:
     source = Path(wakeloop.__file__).parent
     texts = {file: file.read_text(encoding="utf-8") for file in sorted(source.rglob("*.py"))}
     changed = [file.name for file, text in texts.items() if redact_text(text) != text]
-    assert changed == ["secrets.py"]  # whose example shows a password
+    assert changed == ["secrets.py"]  # its example shows a password
 
 
 @pytest.mark.slow

@@ -26,28 +26,28 @@ def ignorable() -> list[str]:
     return [chr(n) for a, _, b in spans for n in range(int(a, 16), int(b or a, 16) + 1)]
 
 
-def test_every_character_that_shows_as_nothing_is_spelled_out_where_it_is_approved() -> None:
+def test_every_invisible_character_is_spelled_out_where_a_person_approves() -> None:
     for sign in [*ignorable(), "\u2800", "\U0001d159", "\u2028", "\x07"]:
         assert not is_visible(sign), ascii(sign)
         assert escape_invisible(f"rm{sign}x") == f"rm{ascii(sign)[1:-1]}x"
 
 
-def test_every_character_that_shows_as_nothing_is_taken_out_elsewhere_but_the_joiners() -> None:
+def test_every_invisible_character_but_the_joiners_is_removed_elsewhere() -> None:
     for sign in [*ignorable(), "\u2800"]:
         kept = sign if sign in JOINERS else ""
         assert strip_controls(f"a{sign}b") == f"a{kept}b", ascii(sign)
         assert to_one_line(f"a{sign}b") == f"a{kept}b", ascii(sign)
 
 
-def test_the_table_holds_what_unicodedata_tells_of() -> None:
+def test_the_table_holds_what_unicodedata_reports() -> None:
     listed = set(ignorable()) | set(VISIBLE) | set("\ufff9\ufffa\ufffb")
     formats = {chr(n) for n in range(sys.maxunicode + 1) if unicodedata.category(chr(n)) == "Cf"}
-    hieroglyphs = {chr(n) for n in range(0x13430, 0x13440)}  # join signs, and show how
+    hieroglyphs = {chr(n) for n in range(0x13430, 0x13440)}  # they join signs, and are visible
     assert formats - hieroglyphs <= listed
     assert re.compile(f"[{INVISIBLE}]").search("".join(VISIBLE)) is None
 
 
-def test_letters_of_any_script_are_seen() -> None:
+def test_letters_of_every_script_are_visible() -> None:
     for text in ("é", "漢字", "한국어", "हिन्दी", "ไทย", "العربية", "👍", "a b", "«»", "π≈3"):
         assert is_visible(text)
         assert escape_invisible(text) == text == strip_controls(text)
@@ -71,7 +71,7 @@ def test_a_path_shows_what_it_is() -> None:
 # -- costs -------------------------------------------------------------------------------------------------
 
 
-def test_a_reply_on_its_way_is_kept_in_bounds_and_cleaned_where_it_is_drawn() -> None:
+def test_a_streaming_reply_is_bounded_and_cleaned_where_it_is_drawn() -> None:
     screen = Screen()
     for _ in range(2_000):
         screen.handle_token(AIMessageChunk("0123456789\n"))
@@ -81,7 +81,7 @@ def test_a_reply_on_its_way_is_kept_in_bounds_and_cleaned_where_it_is_drawn() ->
     assert strip_controls(screen.streamed).endswith("\nab")
 
 
-def test_a_part_of_an_escape_ends_where_the_next_begins() -> None:
+def test_an_incomplete_escape_ends_where_the_next_begins() -> None:
     assert strip_controls("a\x9d\x9d8;;x\x07b") == "ab"
     assert strip_controls("\x9d" * 10 + "tail") == "tail"
     assert strip_controls("a\x1b]8;;x\x1b\\b\x1b[31mc\x9b0md") == "abcd"

@@ -12,7 +12,7 @@ texts = st.text(alphabet="abc \n", min_size=1).filter(str.strip)
 
 @st.composite
 def rounds(draw: st.DrawFn, numbers: "count[int]") -> list[BaseMessage]:
-    """A reply with calls and its results, in any order; here and there a text beside the calls."""
+    """A reply with calls and their results, in any order; some replies also have text."""
     keys = [f"c{next(numbers)}" for _ in range(draw(st.integers(1, 3)))]
     reply = calls(*(("tool", {"n": key}, key) for key in keys), text=draw(st.just("") | texts))
     order = draw(st.permutations(keys))
@@ -21,7 +21,7 @@ def rounds(draw: st.DrawFn, numbers: "count[int]") -> list[BaseMessage]:
 
 @st.composite
 def turns(draw: st.DrawFn, numbers: "count[int]") -> list[BaseMessage]:
-    """One or two user messages, rounds, a closing text."""
+    """One or two user messages, rounds, a closing reply."""
     asked: list[BaseMessage] = [HumanMessage(draw(texts)) for _ in range(draw(st.integers(1, 2)))]
     worked = [message for made in draw(st.lists(rounds(numbers), max_size=3)) for message in made]
     return [*asked, *worked, says(draw(texts))]
@@ -40,6 +40,6 @@ def threads(draw: st.DrawFn, *, system: bool | None = None) -> list[BaseMessage]
 
 
 def requests_of(thread: list[BaseMessage]) -> list[list[BaseMessage]]:
-    """Every request that led to this conversation: what stood before each reply, and the whole."""
+    """Return every request that led to this conversation: the messages before each reply, and all of them."""
     cuts = [place for place, message in enumerate(thread) if isinstance(message, AIMessage)]
     return [*(thread[:place] for place in cuts), thread]

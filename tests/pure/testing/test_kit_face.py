@@ -32,5 +32,5 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         kit.talks  # noqa: B018
 
 
-def test_no_file_takes_the_place_of_a_name() -> None:
+def test_no_file_shadows_a_name() -> None:
     assert {file.stem for file in FILES} & set(kit.__all__) == set()

@@ -17,7 +17,7 @@ def test_no_requests_no_faults() -> None:
 
 
 @given(threads(system=True))
-def test_a_legal_thread_has_none(thread: list[BaseMessage]) -> None:
+def test_a_legal_thread_has_no_faults(thread: list[BaseMessage]) -> None:
     assert prompt_faults(requests_of(thread)) == []
 
 
@@ -42,11 +42,11 @@ def test_equal_copies_and_what_is_not_on_the_wire_do_not_matter() -> None:
         ([[S, U], [S, U, S]], ["request 1, message 2: a system message that is not at index 0"]),
     ],
 )
-def test_the_place_of_the_system_message(requests: list[list[BaseMessage]], faults: list[str]) -> None:
+def test_the_position_of_the_system_message(requests: list[list[BaseMessage]], faults: list[str]) -> None:
     assert prompt_faults(requests) == faults
 
 
-def test_a_changed_system_prompt_is_reported_once_with_the_place() -> None:
+def test_a_changed_system_prompt_is_reported_once_with_its_position() -> None:
     other = SystemMessage("rules, 2 open, budget 24 and so on")
     requests: list[list[BaseMessage]] = [[S, U], [other, U], [other, U], [U], [S, U]]
     changed = "message 0: the system prompt has changed from character 5"
@@ -89,7 +89,7 @@ def test_a_changed_result_id_breaks_the_prefix() -> None:
     ]
 
 
-def test_a_message_put_in_between_is_reported_once() -> None:
+def test_an_inserted_message_is_reported_once() -> None:
     assert prompt_faults([[S, U, C, R], [S, U, U, C, R], [S, U, U, C, R, T, U]]) == [
         "request 1, message 2: not as in request 0: was assistant: '', calls a, is user: 'go'"
     ]

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage
 from wakeloop.testing import calls, malformed_call, says
 
 
-def test_says_is_a_text_without_an_id() -> None:
+def test_says_is_a_reply_without_an_id() -> None:
     assert says("hello") == AIMessage("hello")
 
 
@@ -37,7 +37,7 @@ def test_a_third_element_sets_the_id(key: str | None) -> None:
     assert calls(("a", {}, key)).tool_calls == [{"type": "tool_call", "name": "a", "args": {}, "id": key}]
 
 
-def test_a_malformed_call_beside_a_valid_one() -> None:
+def test_a_malformed_call_next_to_a_valid_one() -> None:
     reply = calls(("ok", {}, "1"), malformed_call("bad", "{not json", id="2"))
     assert [call["id"] for call in reply.tool_calls] == ["1"]
     assert reply.invalid_tool_calls == [
@@ -45,7 +45,7 @@ def test_a_malformed_call_beside_a_valid_one() -> None:
     ]
 
 
-def test_a_malformed_call_has_a_fresh_id_unless_it_is_given_or_left_out() -> None:
+def test_a_malformed_call_has_a_fresh_id_unless_one_is_given_or_left_out() -> None:
     fresh = [malformed_call("a", "{")["id"] for _ in range(2)]
     assert len(set(fresh)) == 2
     assert None not in fresh
@@ -63,7 +63,7 @@ def test_arguments_are_a_copy() -> None:
 @pytest.mark.parametrize(
     "made", ["search", ("search",), ("search", "x"), ({}, "x"), {"name": "a"}, ("a", {}, "1", "2")]
 )
-def test_what_is_no_call_is_a_type_error(made: Any) -> None:
+def test_anything_but_a_call_is_a_type_error(made: Any) -> None:
     with pytest.raises(TypeError, match=r"\(name, arguments\)"):
         calls(made)
 

@@ -1,4 +1,4 @@
-"""Arguments made up from a schema."""
+"""Arguments generated from a schema."""
 
 from random import Random
 from typing import Any, Literal
@@ -62,11 +62,11 @@ def test_an_example_fits_its_schema(seed: int) -> None:
         ({"type": "string", "minLength": 3}, "t.."),
     ],
 )
-def test_schemas_by_hand(schema: dict[str, Any], value: Any) -> None:
+def test_handwritten_schemas(schema: dict[str, Any], value: Any) -> None:
     assert make_example(schema, Random(1), "t") == value
 
 
-def test_a_schema_that_needs_itself_ends() -> None:
+def test_a_recursive_schema_ends() -> None:
     schema = {
         "$ref": "#/$defs/A",
         "$defs": {"A": {"properties": {"a": {"$ref": "#/$defs/A"}}, "required": ["a"]}},

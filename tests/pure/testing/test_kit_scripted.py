@@ -1,4 +1,4 @@
-"""ScriptedModel: what it plays, keeps and complains of."""
+"""ScriptedModel: what it plays, records and complains about."""
 
 import asyncio
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ class Shape(TypedDict):
 
 
 class Interrupted(KeyboardInterrupt):
-    """A BaseException of the test's own."""
+    """The test's own BaseException."""
 
 
 def test_it_plays_texts_messages_and_calls_in_order() -> None:
@@ -65,7 +65,7 @@ def test_it_plays_texts_messages_and_calls_in_order() -> None:
 
 
 @pytest.mark.parametrize("make", [list, tuple, iter])
-def test_one_iterable_is_the_script(make: Any) -> None:
+def test_a_single_iterable_is_the_script(make: Any) -> None:
     model = ScriptedModel(make(["a", "b"]))
     assert [str(model.invoke("go").text) for _ in range(2)] == ["a", "b"]
     with pytest.raises(ScriptError):
@@ -73,13 +73,13 @@ def test_one_iterable_is_the_script(make: Any) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), TimeoutError, KeyboardInterrupt, Interrupted()])
-def test_it_raises_scripted_exceptions_and_goes_on(error: Any) -> None:
+def test_it_raises_scripted_exceptions_and_continues(error: Any) -> None:
     kind = error if isinstance(error, type) else type(error)
     model = ScriptedModel(error, "after", error, "after")
     with pytest.raises(kind):
         model.invoke("go")
     assert model.invoke("go").content == "after"
-    with pytest.raises(kind):  # a KeyboardInterrupt leaves by way of the event loop
+    with pytest.raises(kind):  # a KeyboardInterrupt leaves through the event loop
         asyncio.run(model.ainvoke("go"))
     assert asyncio.run(model.ainvoke("go")).content == "after"
     assert len(model.requests) == 4
@@ -95,7 +95,7 @@ def test_an_exception_instance_is_raised_itself() -> None:
 def test_a_callable_reads_the_request_and_returns_any_step() -> None:
     def echo(request: list[BaseMessage]) -> str:
         said = str(request[-1].text)
-        request.clear()  # its own list: the record stays whole
+        request.clear()  # its own copy: the record stays whole
         return said
 
     model = ScriptedModel(
@@ -121,7 +121,7 @@ async def test_an_async_callable_is_awaited() -> None:
         ScriptedModel(slow).invoke("go")
 
 
-async def test_a_cancelled_request_is_kept_and_its_reply_is_spent() -> None:
+async def test_a_cancelled_request_is_recorded_and_its_reply_is_spent() -> None:
     asked = asyncio.Event()
 
     async def stuck(request: list[BaseMessage]) -> str:
@@ -140,7 +140,7 @@ async def test_a_cancelled_request_is_kept_and_its_reply_is_spent() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"name": "a"}, 3, None, HumanMessage("x"), malformed_call("a", "{")])
-def test_what_is_no_step_is_refused_when_the_model_is_made(bad: Any) -> None:
+def test_an_invalid_step_is_refused_when_the_model_is_created(bad: Any) -> None:
     with pytest.raises(TypeError, match="Reply 2 of the script must be a string, an AIMessage"):
         ScriptedModel("a", bad)
     with pytest.raises(TypeError, match="must be a string, an AIMessage"):
@@ -152,7 +152,7 @@ def test_a_dict_gets_a_hint() -> None:
         ScriptedModel([malformed_call("a", "{")])
 
 
-def test_what_is_no_step_in_an_iterator_or_from_a_callable_is_refused_when_played() -> None:
+def test_an_invalid_step_from_an_iterator_or_a_callable_is_refused_when_played() -> None:
     with pytest.raises(TypeError, match="Reply 1 of the script must be"):
         ScriptedModel(iter([3])).invoke("go")
     with pytest.raises(TypeError, match=r"What a scripted callable returns must be .* not int: 3"):
@@ -177,7 +177,7 @@ def test_a_chunk_in_the_script_is_played_as_a_message() -> None:
     assert (reply.content, reply.id) == ("x", "m")
 
 
-def test_requests_are_kept_as_they_were() -> None:
+def test_requests_are_recorded_as_they_were() -> None:
     history: list[BaseMessage] = [SystemMessage("s"), HumanMessage("one")]
     model = ScriptedModel("a", "b", "c")
     model.invoke(history)
@@ -205,7 +205,7 @@ def test_tools_and_options_of_every_request() -> None:
     assert model.options == [{}, {"tool_choice": "any", "strict": True, "stop": ["."]}, {}]
 
 
-def test_a_callable_that_is_no_tool_is_refused_by_bind_tools() -> None:
+def test_a_callable_that_is_not_a_tool_is_refused_by_bind_tools() -> None:
     with pytest.raises(ValueError, match="Unsupported function"):
         ScriptedModel("a").bind_tools([3])
 
@@ -217,7 +217,7 @@ def test_without_tool_support() -> None:
     assert model.invoke("go").content == "a"
 
 
-def test_a_call_too_many_names_itself_and_its_last_message() -> None:
+def test_one_call_too_many_names_itself_and_its_last_message() -> None:
     model = ScriptedModel("a", "b")
     model.invoke("one")
     model.invoke("two")
@@ -243,7 +243,7 @@ def test_the_complaint_is_an_assertion_error_and_is_not_forgotten() -> None:
         model.assert_done()
 
 
-def test_replies_left_over() -> None:
+def test_leftover_replies() -> None:
     model = ScriptedModel("a", calls(("search", {})), ValueError)
     model.invoke("go")
     for _ in range(2):
@@ -299,7 +299,7 @@ def test_two_models_share_nothing() -> None:
 
 
 @pytest.mark.parametrize("generated", [False, True])
-def test_threads_get_each_reply_once_matched_with_their_request(generated: bool) -> None:
+def test_each_thread_gets_its_replies_once_matched_with_their_requests(generated: bool) -> None:
     numbers = [str(number) for number in range(200)]
 
     def slowly() -> Iterator[str]:  # a generator that two threads enter at once raises
@@ -335,7 +335,7 @@ def test_a_global_cache_hides_no_request() -> None:
 
 
 @pytest.mark.parametrize("reply", ['{"number": 7}', calls(("Answer", {"number": 7}))], ids=["text", "call"])
-async def test_structured_output_of_every_schema(reply: Any) -> None:
+async def test_structured_output_for_every_kind_of_schema(reply: Any) -> None:
     for schema, expected in [
         (Answer, Answer(number=7)),
         (Shape, {"number": 7}),

@@ -1,4 +1,4 @@
-"""wire_faults: legal conversations have none, each mutation gives its own."""
+"""wire_faults: legal conversations have none, and each mutation causes its own."""
 
 import pytest
 from conversations import requests_of, threads
@@ -20,6 +20,11 @@ S, U, T = SystemMessage("rules"), HumanMessage("go"), says("fine")
 C = calls(("a", {}, "1"), ("b", {}, "2"))
 R1, R2 = ToolMessage("one", tool_call_id="1"), ToolMessage("two", tool_call_id="2")
 
+
+def stray(key: str) -> str:
+    return f"a stray tool result: {key!r} is no call of the assistant message directly before"
+
+
 CASES = [
     # legal
     ([], []),
@@ -28,9 +33,10 @@ CASES = [
     ([S, U, U], []),
     ([S, U, C, R1, R2], []),
     ([S, U, C, R2, R1, T, U], []),
-    ([U, calls(("a", {}, "1")), R1, calls(("a", {}, "1")), R1], [  # Anthropic's want them unique everywhere
+    # Anthropic's API wants them unique everywhere
+    ([U, calls(("a", {}, "1")), R1, calls(("a", {}, "1")), R1], [
         (3, "the call id '1' is repeated"),
-        (4, "a stray tool result: '1' is no call of the assistant message directly before"),
+        (4, stray("1")),
     ]),
     ([U, AIMessageChunk("x"), U], []),
     ([HumanMessage(""), HumanMessage(" ")], [(0, "an empty user message"), (1, "an empty user message")]),
@@ -60,23 +66,23 @@ CASES = [
     ([U, C, R1], [(1, "the call '2' of 'b' is not answered directly after its message")]),
     ([U, C, R1, T, U], [(1, "the call '2' of 'b' is not answered directly after its message")]),
     ([U, C, R1, R2, R1], [(4, "a second result for the call '1'")]),
-    ([U, R1], [(1, "a stray tool result: '1' is no call of the assistant message directly before")]),
+    ([U, R1], [(1, stray("1"))]),
     ([U, C, R1, R2, T, U, T, U, R1], [
-        (8, "a stray tool result: '1' is no call of the assistant message directly before"),
+        (8, stray("1")),
     ]),
     ([U, C, R1, R2, ToolMessage("x", tool_call_id="3")], [
-        (4, "a stray tool result: '3' is no call of the assistant message directly before"),
+        (4, stray("3")),
     ]),
     ([U, C, R1, T, R2, T, U], [
         (1, "the call '2' of 'b' is not answered directly after its message"),
-        (4, "a stray tool result: '2' is no call of the assistant message directly before"),
+        (4, stray("2")),
     ]),
     # user after tool
     ([U, C, R1, R2, U], [(4, "a user message directly after a tool result")]),
     ([U, C, R1, U, R2], [
         (1, "the call '2' of 'b' is not answered directly after its message"),
         (3, "a user message directly after a tool result"),
-        (4, "a stray tool result: '2' is no call of the assistant message directly before"),
+        (4, stray("2")),
     ]),
     ([U, C, U], [
         (1, "the call '1' of 'a' is not answered directly after its message"),
@@ -91,7 +97,7 @@ CASES = [
     ([U, says(" \n"), U], [(1, "an empty assistant message")]),
     ([U, AIMessage([]), U], [(1, "an empty assistant message")]),
     ([U, AIMessage([{"type": "text", "text": ""}]), U], [(1, "an empty assistant message")]),
-    # what no server knows
+    # messages that no server knows
     ([U, RemoveMessage(id="x"), U], [(1, "a message of the unknown role 'remove'")]),
 ]  # fmt: skip
 
@@ -130,7 +136,7 @@ def test_dicts_as_a_server_sees_them() -> None:
     ]
 
 
-def test_dicts_without_ids_and_with_arguments_that_are_no_object() -> None:
+def test_dicts_without_ids_or_with_arguments_that_are_not_an_object() -> None:
     listed = {"id": "1", "type": "function", "function": {"name": "a", "arguments": "[1]"}}
     nameless = {"type": "function", "function": {"name": "b", "arguments": "{}"}}
     request = [
@@ -151,7 +157,7 @@ def test_a_legal_thread_has_no_fault_in_any_request(thread: list[BaseMessage]) -
 
 
 @given(threads())
-def test_a_thread_that_ends_with_the_assistant_gives_its_fault(thread: list[BaseMessage]) -> None:
+def test_a_thread_that_ends_with_the_assistant_has_its_fault(thread: list[BaseMessage]) -> None:
     assert wire_faults([[*thread, T]]) == [
         f"request 0, message {len(thread)}: the last message is the assistant's"
     ]

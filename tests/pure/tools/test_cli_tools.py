@@ -54,7 +54,7 @@ def call(root, name, limits=None, hidden=(), **args):
     return tools[name].invoke(args)
 
 
-def test_the_tools_are_the_four_and_describe_their_arguments(root):
+def test_there_are_four_tools_and_their_arguments_are_described(root):
     tools = file_tools(root)
     assert [tool.name for tool in tools] == ["list_files", "read_file", "write_file", "search_files"]
     for tool in tools:
@@ -76,7 +76,7 @@ def test_list_takes_several_patterns_and_paths(root):
     assert call(root, "list_files", path="link-in") == "Files 1 to 1 of 1 in 'link-in':\ndocs/b.md"
 
 
-def test_list_says_that_it_is_cut_and_goes_on(root):
+def test_list_says_that_it_is_cut_and_continues(root):
     limits = FileLimits(entries=1)
     assert call(root, "list_files", limits) == (
         "Files 1 to 1 of 2 in '.':\na.py\n(Cut here: more files follow; continue with start=2.)"
@@ -95,11 +95,11 @@ def test_list_says_where_it_stopped_looking(tmp_path):
     )
 
 
-def test_list_hides_what_it_is_asked_to_hide(root):
+def test_list_hides_what_it_should_hide(root):
     assert call(root, "list_files", hidden=["a.py"]) == "Files 1 to 1 of 1 in '.':\ndocs/b.md"
 
 
-def test_list_quotes_names_that_are_not_one_line(root):
+def test_list_quotes_names_that_span_lines(root):
     (root / "two\nlines.py").touch()
     assert "'two\\nlines.py'" in call(root, "list_files").split("\n")
 
@@ -107,7 +107,7 @@ def test_list_quotes_names_that_are_not_one_line(root):
 # -- read_file
 
 
-def test_read_gives_the_lines_and_where_they_are(root):
+def test_read_gives_the_lines_and_their_numbers(root):
     assert call(root, "read_file", path="a.py") == "Lines 1 to 3 of 3 of 'a.py':\none\nTwo needle\nthree"
     assert call(root, "read_file", path="a.py", start=2, lines=1) == (
         "Lines 2 to 2 of 3 of 'a.py':\nTwo needle\n(Cut here: more lines follow; continue with start=3.)"
@@ -125,7 +125,7 @@ def test_read_cuts_at_the_limits(root):
     assert len(call(root, "read_file", FileLimits(lines=5), path="long.txt", lines=400).split("\n")) == 7
 
 
-def test_read_says_what_is_odd(root):
+def test_read_reports_oddities(root):
     (root / "empty").touch()
     (root / "latin.txt").write_bytes(b"caf\xe9\r\nx")
     (root / "bin").write_bytes(b"a\0b")
@@ -168,7 +168,7 @@ def test_refusals_are_one_sentence(root, path, sentence):
     assert str(refusal.value) == sentence
 
 
-def test_read_refuses_what_is_too_big_or_no_file(root):
+def test_read_refuses_what_is_too_big_or_not_a_file(root):
     os.mkfifo(root / "pipe")
     with pytest.raises(
         ToolException, match=r"^'pipe' is not a regular file \(a device, a pipe or a socket\)\.$"
@@ -286,7 +286,7 @@ def test_search_refuses_an_empty_query_and_paths_outside(root):
     )
 
 
-# -- no path leads out
+# -- no path leads outside
 
 PIECES = st.sampled_from(
     [
@@ -321,7 +321,7 @@ def shared():
 @pytest.mark.slow
 @examples(150, deadline=None)
 @given(path=PATHS)
-def test_no_path_is_read_or_listed_outside(shared, path):
+def test_nothing_outside_is_read_or_listed(shared, path):
     for name, args in (("read_file", {}), ("list_files", {}), ("search_files", {"query": "e"})):
         try:
             text = call(shared, name, path=path, **args)
@@ -335,7 +335,7 @@ def test_no_path_is_read_or_listed_outside(shared, path):
 @pytest.mark.slow
 @examples(150, deadline=None)
 @given(path=PATHS)
-def test_no_path_is_written_outside(path):
+def test_nothing_outside_is_written(path):
     with tempfile.TemporaryDirectory() as base:
         root = make_root(Path(base))
         try:
