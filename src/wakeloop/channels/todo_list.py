@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from operator import methodcaller
 from typing import Any, NamedTuple, Self
 
-from wakeloop.channels.indexed_list import IndexedList
 from wakeloop.errors import DamagedError
 from wakeloop.text.characters import shorten
 from wakeloop.todos.changes import (
@@ -16,9 +14,9 @@ from wakeloop.todos.changes import (
     find_changed_ids,
     keep_ours,
     merge_over,
-    stamp_item,
+    stamp_items,
 )
-from wakeloop.todos.items import STATUSES, OperationRefused, Todo, change_tally, read_list, unify_ids
+from wakeloop.todos.items import STATUSES, OperationRefused, Todo, read_list, unify_ids
 
 
 class Superstep(NamedTuple):
@@ -29,8 +27,8 @@ class Superstep(NamedTuple):
     written: frozenset[int | str]
 
 
-class Todos(IndexedList[Any]):
-    """The list, with an index by id.
+class Todos(list[Any]):
+    """The list, with notes on who wrote it.
 
     If somebody else than the graph's own nodes wrote it, `before` is the list before that, until a node takes
     the new one over; `by` names the tool, `overruled` the items for which a todo call beside it has won.
@@ -40,45 +38,26 @@ class Todos(IndexedList[Any]):
     somebody has asked for them.
     """
 
-    __slots__ = (
-        "before",
-        "began",
-        "by",
-        "fault",
-        "is_plain",
-        "loaded",
-        "overruled",
-        "stamp",
-        "superstep",
-        "tally",
-    )
-    before: "list[Todo] | None"
-    began: "list[Todo] | None"
-    by: str | None
-    fault: str | None
-    is_plain: bool
-    loaded: bool
-    overruled: list[int | str]
-    stamp: int | None
-    superstep: Superstep | None
-    tally: Mapping[str, int] | None
-    key = methodcaller("get", "id")  # None if an input has not set one
-
-    def __init__(self, items: Sequence[Any] = (), where: dict[Any, int] | None = None) -> None:
-        super().__init__(items, where)
-        self.before, self.began, self.by, self.fault, self.superstep = None, None, None, None, None
-        self.loaded, self.is_plain, self.stamp, self.tally, self.overruled = False, False, None, None, []
+    before: list[Todo] | None = None
+    began: list[Todo] | None = None
+    by: str | None = None
+    fault: str | None = None
+    is_plain = False
+    loaded = False
+    overruled: Sequence[int | str] = ()
+    stamp: int | None = None
+    superstep: Superstep | None = None
+    tally: Mapping[str, int] | None = None
 
     def __copy__(self) -> Self:
-        new = self.replaced_by(self, self.places)
-        new.stamp, new.tally = self.stamp, self.tally
+        new = type(self)(self)
+        vars(new).update(vars(self))
         return new
 
-    def replaced_by(self, items: Sequence[Any], where: dict[Any, int] | None = None) -> Self:
+    def replaced_by(self, items: Sequence[Any]) -> Self:
         """Return other items with the same notes."""
-        new = type(self)(items, where)
-        new.before, new.began, new.by, new.fault = self.before, self.began, self.by, self.fault
-        new.superstep, new.overruled, new.loaded = self.superstep, self.overruled, self.loaded
+        new = type(self)(items)
+        vars(new).update({**vars(self), "stamp": None, "tally": None})
         return new
 
 
@@ -88,8 +67,6 @@ class OwnList(Todos):
     As a write it is not taken for a list that somebody else wrote. A run that crashed before its superstep
     was stored reads it back as a plain list, which the ledger's `own` recognizes.
     """
-
-    __slots__ = ()
 
 
 def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
@@ -109,7 +86,7 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
             continue
         if isinstance(write, OwnList):
             began = getattr(merged, "began", None)
-            merged = Todos(write, write.places)
+            merged = Todos(write)
             merged.began, merged.stamp = began, write.stamp
             continue
         given = write
@@ -211,14 +188,14 @@ def _apply_difference(todos: Todos, difference: Changes) -> Todos:
     dropped = set(map(str, difference.get("drop", ())))
     if dropped:
         todos = todos.replaced_by([todo for todo in todos if str(todo.get("id", "")) not in dropped])
-    stamp, tally = todos.stamp, todos.tally
+    places = {todo.get("id"): place for place, todo in enumerate(todos)}
     for todo in difference.get("put", ()):
-        place = todos.find(todo["id"])
-        if stamp is not None:
-            stamp ^= stamp_item(todo) ^ (0 if place is None else stamp_item(todos[place]))
-        tally = None if tally is None or place is None else change_tally(tally, todos[place], todo)
-        todos.upsert(todo)
-    todos.stamp, todos.tally = stamp, tally
+        place = places.setdefault(todo["id"], len(todos))
+        old = todos[place : place + 1]
+        if todos.stamp is not None:
+            todos.stamp ^= stamp_items([*old, todo])
+        todos.tally = None
+        todos[place : place + 1] = [todo]
     if "order" in difference:
         ranks = {key: rank for rank, key in enumerate(difference["order"])}
         todos = todos.replaced_by(sorted(todos, key=lambda todo: ranks.get(todo.get("id"), len(ranks))))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -319,19 +320,16 @@ class Parley(Dialect):
 
 def find_next_open(board: Board, key: int | str) -> Todo | None:
     """Return the first open item within `SEARCH_SPAN` after another, unless any item is in progress."""
-    rows, found = board.rows, board.rows.locate(key)
-    if found is None or count_running(rows):
+    place = board.rows.locate(key)
+    if place is None or count_running(board.todos):
         return None
-    for following in range(found[0] + 1, min(found[0] + SEARCH_SPAN, rows.size)):
-        todo: Todo = rows[following]
-        if is_open(todo):
-            return todo
-    return None
+    following = islice(board.todos, place + 1, place + SEARCH_SPAN)
+    return next(filter(is_open, following), None)
 
 
 def _find_touched(outcome: Outcome) -> list[Todo]:
     """Return the items that a call wrote, in order."""
-    return list(filter(None, map(outcome.board.rows.find, outcome.touched)))
+    return list(filter(None, map(outcome.board.find, outcome.touched)))
 
 
 def _format_ids(keys: Iterable[int | str]) -> str:

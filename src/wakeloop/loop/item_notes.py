@@ -167,10 +167,10 @@ def _note_given_up(notes: Ledger, before: Board, outcome: Outcome) -> None:
     given_up: dict[str, GivenUp] = {}
     after = outcome.board
     for key in outcome.touched:
-        new = after.rows.find(key)
+        new = after.find(key)
         status = None if new is None else new["status"]
         if status == "blocked" or (status == "cancelled" and str(key) in after.refusals):
-            old = before.rows.find(key)
+            old = before.find(key)
             if old is None or old["status"] != status:
                 given_up[str(key)] = status
     if isinstance(outcome.operation, Replace):

@@ -54,7 +54,7 @@ class Draft:
         update = dict(self.written)
         if "todos" in update and getattr(self.first["todos"], "is_plain", False):
             now = self.now["todos"]
-            whole = OwnList(now, now.places)
+            whole = OwnList(now)
             whole.stamp = now.stamp
             update |= {"todos": whole, "todo_ledger": {**self.ledger, "own": stamp_item(whole)}}
         if not _have_ids(self.before):

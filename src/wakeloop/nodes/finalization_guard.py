@@ -161,12 +161,12 @@ class FinalizationGuard(Node):
         due = find_due(ledger, todos) if verifier.verify is not None else []
         if not due or not precedes_end(case, rule(case)):
             return self.follow_ruling(state, ledger, case)
-        before = board = Board(todos=todos, refusals=ledger.get("refusals", {}))
+        before = board = Board(todos=todos, refusals={**ledger.get("refusals", {})})
         outcomes: list[Outcome] = []
         for todo in due:
             ledger["looks"] = {**ledger["looks"], str(todo["id"]): "had"}
             look = ask_verifier(board, todo, 0, {}, fallback=with_status(todo, "pending"))
-            new, board, why = yield from ask_about_items(look, state)
+            new, why = yield from ask_about_items(look, state)
             if why is not None:
                 board, key = board.with_item(new), todo["id"]
                 outcomes.append(Outcome(Change(key, new["status"]), board, touched=(key,), denied={key: why}))

@@ -11,7 +11,6 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 
 from wakeloop.text.characters import shorten
 from wakeloop.todos.items import OperationRefused, Todo, is_id, read_list
-from wakeloop.todos.operations import Rows
 
 
 class Changes(TypedDict, total=False):
@@ -86,11 +85,10 @@ def diff_lists(old: Sequence[Todo], new: Sequence[Todo]) -> Changes:
 def _find_updates(old: Sequence[Todo], new: Sequence[Todo]) -> list[Todo] | None:
     """Return the changed items if both lists have the same ids in the same order, else None."""
     # Most rounds only update items. Comparing in pairs takes a tenth of the time of a search by id.
-    pairs = _pair_items(old, new)
-    if pairs is None:
+    if len(old) != len(new):
         return None
     updated: list[Todo] = []
-    for before, after in pairs:
+    for before, after in zip(old, new, strict=True):
         if before is after:
             continue
         if before["id"] != after["id"]:
@@ -100,19 +98,9 @@ def _find_updates(old: Sequence[Todo], new: Sequence[Todo]) -> list[Todo] | None
     return updated
 
 
-def _pair_items(old: Sequence[Todo], new: Sequence[Todo]) -> Sequence[tuple[Todo, Todo]] | None:
-    """Return the items at the same places, without those that rows share; None if the lengths differ."""
-    if isinstance(old, Rows) and isinstance(new, Rows):
-        return new.pair_changed(old)
-    return list(zip(old, new, strict=True)) if len(old) == len(new) else None
-
-
 def keeps_contents(old: Sequence[Todo], new: Sequence[Todo]) -> bool:
     """Tell whether two lists have the same texts at the same places."""
-    pairs = _pair_items(old, new)
-    if pairs is None:
-        return False
-    return all(before["content"] == after["content"] for before, after in pairs)
+    return [todo["content"] for todo in old] == [todo["content"] for todo in new]
 
 
 def check_changes(difference: Mapping[str, Any]) -> None:
@@ -164,13 +152,10 @@ def stamp_of(todos: Sequence[Any]) -> int:
 
 def stamp_after(before: Any, changes: Mapping[str, Any], after: Iterable[Any]) -> int:
     """Return the stamp of a list after changes: of the changed items alone, where no other has gone."""
-    if set(changes) - {"put", "step", "own"} or not hasattr(before, "find"):
+    if set(changes) - {"put", "step", "own"} or not hasattr(before, "stamp"):
         return stamp_items(after)
-    stamp = stamp_of(before)
-    for todo in changes["put"]:
-        place = before.find(todo["id"])
-        stamp ^= stamp_item(todo) ^ (0 if place is None else stamp_item(before[place]))
-    return stamp
+    new = {todo["id"]: todo for todo in changes["put"]}
+    return stamp_of(before) ^ stamp_items([*new.values(), *(todo for todo in before if todo["id"] in new)])
 
 
 Item = Any  # a `Todo` that may still lack an id

@@ -87,18 +87,18 @@ def _changes_progress(before: Board, outcome: Outcome, *, only_starts: bool) -> 
     """Return whether a call started an item or, unless `only_starts`, changed any status at all."""
     if outcome.error is not None:
         return False
-    old, new = before.rows, outcome.board.rows
     for key in outcome.touched:
-        status = _get_status(new.get(key))
-        if status != _get_status(old.get(key)) and (status == "in_progress" or not only_starts):
+        status = _find_status(outcome.board, key)
+        if status != _find_status(before, key) and (status == "in_progress" or not only_starts):
             return True
     if only_starts or not _replaces_list(outcome):
         return False
     # The item in progress may have been left out of the new list.
-    return any(new.get(todo["id"]) is None for todo in old)
+    return any(outcome.board.find(todo["id"]) is None for todo in before.todos)
 
 
-def _get_status(todo: Todo | None) -> str | None:
+def _find_status(board: Board, key: int | str) -> str | None:
+    todo = board.find(key)
     return None if todo is None else todo["status"]
 
 
@@ -123,7 +123,7 @@ def _find_second_start(boards: Sequence[Board], outcomes: Sequence[Outcome], bas
         if outcome.error is not None:
             continue
         for key in outcome.touched:
-            if _get_status(outcome.board.rows.get(key)) == "in_progress":
+            if _find_status(outcome.board, key) == "in_progress":
                 started.setdefault(key, place)
             else:
                 started.pop(key, None)

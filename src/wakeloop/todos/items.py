@@ -103,14 +103,6 @@ def tally_statuses(todos: Sequence[Todo]) -> Mapping[str, int]:
     return known
 
 
-def change_tally(tally: Mapping[str, int], old: Todo, new: Todo) -> Mapping[str, int]:
-    """Return a tally after one item was replaced by another."""
-    before, after = old["status"], new["status"]
-    if before == after:
-        return tally
-    return {**tally, before: tally[before] - 1, after: tally.get(after, 0) + 1}
-
-
 def is_closed(todo: Todo) -> bool:
     """Return whether an item is `completed` or `cancelled`. A blocked one is neither open nor closed."""
     return todo["status"] in CLOSED

@@ -106,13 +106,12 @@ def _play(
     limit: ProgressLimit | None,
 ) -> Generator[Question, str | None, tuple[Board, list[Outcome]]]:
     """Apply the calls in order, and add to `refused` what the limit refuses."""
+    board = replace(board, refusals={**board.refusals})
     outcomes: list[Outcome] = []
     for i, call in enumerate(calls):
-        if isinstance(call, str):
-            outcomes.append(Outcome(None, board, shorten(refused[i], MAX_REFUSAL_LENGTH)))
-            continue
-        if i in refused:
-            outcomes.append(Outcome(call, board, shorten(refused[i], MAX_REFUSAL_LENGTH)))
+        if i in refused or isinstance(call, str):
+            operation = None if isinstance(call, str) else call
+            outcomes.append(Outcome(operation, board, shorten(refused[i], MAX_REFUSAL_LENGTH)))
             continue
         try:
             outcome = yield from _apply_operation(board, call, rules, i, verdicts)
@@ -227,7 +226,7 @@ def _change_item(
     old, new = _apply_change(board, change)
     denied: dict[int | str, str] = {}
     if new["status"] == "completed" and old["status"] != "completed":
-        new, board, why = yield from ask_verifier(board, new, call, verdicts, fallback=old)
+        new, why = yield from ask_verifier(board, new, call, verdicts, fallback=old)
         if why is not None:
             denied[old["id"]] = why
     return Outcome(change, board.with_item(new), touched=(old["id"],), denied=denied)
@@ -243,9 +242,9 @@ def describe_ids(todos: Sequence[Todo]) -> str:
 
 def _apply_change(board: Board, change: Change) -> tuple[Todo, Todo]:
     """Return an item before and after a change. Raises `OperationRefused`."""
-    old = board.rows.find(change.id)
+    old = board.find(change.id)
     if old is None and change.as_shown:
-        old = board.rows.find(_strip_id_marks(change.id))
+        old = board.find(_strip_id_marks(change.id))
     if old is None:
         raise OperationRefused(f"there is no item {shorten(repr(change.id))}; {describe_ids(board.todos)}")
     reason = (change.reason or "").strip()
@@ -271,7 +270,6 @@ def replace_list(
     drafts = operation.items
     _check_drafts(drafts, rules)
     new, next_id = _match_ids(board, drafts)
-    after = replace(board, next_id=next_id)
     old = {todo["id"]: todo for todo in board.todos}
     running = count_running(new) > 0
     denied: dict[int | str, str] = {}
@@ -282,11 +280,11 @@ def replace_list(
         elif todo["status"] == "completed" and (was is None or was["status"] != "completed"):
             # If it is refused, the model has to continue with it, unless it has started another item.
             fallback = with_status(todo, "pending" if running else "in_progress")
-            new[i], after, why = yield from ask_verifier(after, todo, call, verdicts, fallback=fallback)
+            new[i], why = yield from ask_verifier(board, todo, call, verdicts, fallback=fallback)
             running = running or new[i]["status"] == "in_progress"
             if why is not None:
                 denied[todo["id"]] = why
-    after = replace(after, todos=tuple(new))
+    after = replace(board, todos=new, next_id=next_id)
     kept: set[int | str] = set()
     touched: list[int | str] = []
     for todo in new:

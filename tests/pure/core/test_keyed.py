@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from wakeloop.channels.conversation import Messages, merge_messages
-from wakeloop.channels.indexed_list import FORKED
+from wakeloop.channels.conversation import FORKED, Messages, merge_messages
 from wakeloop.model.legality import is_legal
 from wakeloop.model.wire_order import RepairTexts, make_legal
 from wakeloop.testing import calls, wire_faults
