@@ -10,8 +10,7 @@ from string import Template
 from wakeloop.bench import figures as of
 from wakeloop.bench.figures import Figures, group_names, group_rows
 from wakeloop.bench.journal import Row
-from wakeloop.bench.plots import draw_plots
-from wakeloop.bench.report import Result, render_details, render_legend, render_section
+from wakeloop.bench.report import Result, draw_plots, render_details, render_legend, render_section
 from wakeloop.bench.study import Study
 from wakeloop.bench.tables import format_multiple, markdown_table, tables_by_size
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from wakeloop.bench.statistics import Interval, wilson_interval
+from wakeloop.bench.figures import Interval, wilson_interval
 from wakeloop.bench.task import Call
 from wakeloop.errors import ArgumentError
 from wakeloop.testing.captured_requests import calls_of, is_blank, malformed_of

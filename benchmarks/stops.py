@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from wakeloop import create_todo_agent, preset
 from wakeloop.bench.families import FAMILIES
-from wakeloop.bench.statistics import wilson_interval
+from wakeloop.bench.figures import wilson_interval
 from wakeloop.bench.task import is_complete
 from wakeloop.testing.knobs import Knobs
 from wakeloop.testing.weak_model import WeakModel

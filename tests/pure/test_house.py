@@ -208,7 +208,7 @@ def test_langchain_is_imported_only_where_it_is_needed() -> None:
     """An extra: only the bench imports the middleware, and LangChain's own package only where it is used."""
     of_langchain = [file for file in FILES if "langchain" in {n.partition(".")[0] for n in imports_of(file)}]
     rest = [file for file in of_langchain if not file.startswith("middleware/")]
-    assert rest == ["bench/agents.py", "bench/peers.py", "model/chat_models.py"]
+    assert rest == ["bench/agents.py", "model/chat_models.py"]
     assert [file for file in FILES if "middleware" in places_of(file)] == ["bench/agents.py"]
 
 

@@ -1,6 +1,7 @@
 """The agents of a study: controls, peers, and this package."""
 
-from collections.abc import Callable, Collection, Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -8,10 +9,10 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from wakeloop.agent import create_todo_agent
-from wakeloop.bench.peers import MOST_RESTARTS, run_create_agent, run_deepagents
 from wakeloop.bench.study import require_known
 from wakeloop.bench.task import CONTINUE_PROMPT, Ending, Job
 from wakeloop.loop.gates import ExitCode, choose_exit_code
@@ -23,6 +24,100 @@ from wakeloop.text.characters import pluralize
 from wakeloop.thread.thread_status import answer_of
 from wakeloop.thread.verifier import Verify
 from wakeloop.todos.items import is_open
+
+# A looped peer may start again as often as the preset `wakeloop` may wake.
+MOST_RESTARTS = 25
+
+
+def run_create_agent(job: Job, *, listed: bool = False, restarts: int = 0) -> Ending:
+    """Play a job with LangChain's agent, which is started again while its list has open items."""
+    from langchain.agents import create_agent  # noqa: PLC0415 - of an extra
+    from langchain.agents.middleware import TodoListMiddleware  # noqa: PLC0415
+    from langgraph.checkpoint.memory import InMemorySaver  # noqa: PLC0415
+
+    agent = create_agent(
+        job.model,
+        _plain_tools(job),
+        middleware=[TodoListMiddleware()] if listed else [],
+        checkpointer=InMemorySaver(),
+    )
+    return _run_agent(agent, job, restarts)
+
+
+def run_deepagents(job: Job, *, listed: bool = False, graded: bool = False) -> Ending:
+    """Play a job with Deep Agents, with the job's tools in place of its own file tools."""
+    from deepagents import (  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - no extra of ours
+        FilesystemMiddleware,
+        RubricMiddleware,
+        create_deep_agent,
+    )
+    from langchain.agents.middleware import TodoListMiddleware  # noqa: PLC0415
+
+    verdicts: list[Any] = []
+    # It does not work without this tool; the job's tool of the same name replaces it.
+    middleware: list[Any] = [FilesystemMiddleware(tools=["read_file"])]
+    more: dict[str, Any] = {}
+    if listed:
+        middleware.append(TodoListMiddleware())
+    if graded:
+        with warnings.catch_warnings(action="ignore"):  # that it is in beta
+            middleware.append(RubricMiddleware(model=job.model, on_evaluation=verdicts.append))
+        more = {"rubric": f"Everything that was asked for is done, every part of it:\n{job.task.prompt}"}
+    agent = create_deep_agent(job.model, _plain_tools(job), middleware=middleware)
+    ended = _run_agent(agent, job, **more)
+    if not verdicts:
+        return ended
+    reason = verdicts[-1]["result"]
+    return Ending(
+        text=ended.text,
+        signal="done" if reason == "satisfied" else "open",
+        reason=reason,
+        listed=ended.listed,
+        wakes=len(verdicts) - 1,
+    )
+
+
+def _run_agent(agent: Any, job: Job, restarts: int = 0, **more: Any) -> Ending:
+    """Run an agent, and again while its list has open items, as often as it may restart."""
+    config = {**job.config, "configurable": {"thread_id": "1"}}
+    state = agent.invoke({"messages": [HumanMessage(job.task.prompt)], **more}, config)
+    wakes = 0
+    while _has_open_todos(state) and wakes < restarts:
+        wakes += 1
+        state = agent.invoke({"messages": [HumanMessage(CONTINUE_PROMPT)]}, config)
+    return Ending(
+        text=str(state["messages"][-1].text),
+        signal="open" if _has_open_todos(state) else "done",
+        listed=len(state.get("todos") or ()),
+        wakes=wakes,
+    )
+
+
+def _has_open_todos(state: Any) -> bool:
+    return any(todo["status"] != "completed" for todo in state.get("todos") or ())
+
+
+def _plain_tools(job: Job) -> list[BaseTool]:
+    """Return the job's tools, whose every error is a result that the model reads."""
+    return [*map(_plain_tool, job.tools)]
+
+
+def _plain_tool(tool: BaseTool) -> BaseTool:
+    def run(**args: Any) -> str:
+        try:
+            return str(tool.invoke(args))
+        except Exception as error:
+            raise ToolException(str(error)) from error
+
+    offered = convert_to_openai_tool(tool)["function"]
+    return StructuredTool(
+        name=tool.name,
+        description=offered["description"],
+        args_schema=offered["parameters"],
+        func=run,
+        handle_tool_error=True,
+    )
+
 
 MOST_NAMED = 5  # checks that the words about what is missing name
 
@@ -94,36 +189,28 @@ def answer_call(tools: Mapping[str, BaseTool], call: Any) -> ToolMessage:
 # -- this package -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Extras:
-    """What code adds to an agent of this package.
+def run_wakeloop(
+    settings: LoopSettings,
+    job: Job,
+    *,
+    given: bool = False,
+    goal: bool = False,
+    verified: bool = False,
+    **errs: Any,
+) -> Ending:
+    """Play a job with this package: the list is given, a goal is checked, or items are verified by code.
 
-    Attributes:
-        given: Passes it the list.
-        verified: Verifies items by the checks.
-        goal: Says at the end of a turn what is missing.
-        misjudges: The chance that a verdict on an item is wrong.
-        confirmations: How many verdicts in a row have to accept an item.
+    `errs` are the arguments of `make_verifier`.
     """
-
-    given: bool = False
-    verified: bool = False
-    goal: bool = False
-    misjudges: float = 0.0
-    confirmations: int = 1
-
-
-def run_wakeloop(settings: LoopSettings, job: Job, *, extras: Extras = Extras()) -> Ending:
-    """Play a job with this package."""
     agent = create_todo_agent(
         job.model,
         job.tools,
         settings=settings,
-        verify=make_verifier(job, extras) if extras.verified else None,
-        done_when=partial(find_missing, job) if extras.goal else None,
+        verify=make_verifier(job, **errs) if verified else None,
+        done_when=partial(find_missing, job) if goal else None,
     )
     asked: dict[str, Any] = {"messages": [HumanMessage(job.task.prompt)]}
-    if extras.given:
+    if given:
         asked["todos"] = [{"content": step.label} for step in job.task.steps if not step.found]
     return _read_ending(agent.invoke(asked, job.config))
 
@@ -155,14 +242,14 @@ def find_missing(job: Job, _state: Mapping[str, Any]) -> str | None:
     return f"{len(failing)} checks fail: {', '.join(failing[:MOST_NAMED])}" if failing else None
 
 
-def make_verifier(job: Job, extras: Extras) -> Verify:
-    """Return a verifier of items that errs as often as it is told to."""
+def make_verifier(job: Job, *, misjudges: float = 0.0, confirmations: int = 1) -> Verify:
+    """Return a verifier of items that is wrong by chance; `confirmations` in a row have to accept one."""
     dice = seeded_random(f"{job.task.family}/{job.task.seed}/verdicts")
 
     def verify(todo: Mapping[str, Any], state: Mapping[str, Any]) -> str | None:
         why = explain_refusal(job, todo, state)
-        for _ in range(extras.confirmations):
-            errs = dice.random() < extras.misjudges
+        for _ in range(confirmations):
+            errs = dice.random() < misjudges
             if errs != (why is not None):
                 return why or "this does not look done"
         return None
@@ -189,27 +276,15 @@ def explain_refusal(job: Job, todo: Mapping[str, Any], state: Mapping[str, Any])
 
 
 WAKELOOP = preset("wakeloop")
-SWITCHED_OFF = {"max_wake_cycles": 0, "nag_after": 0, "guard_retries": 0, "max_idle_rounds": 0}
-LADDER = {  # each row has one factor more than the row before it
-    "list only": ("our list, which never wakes the model", ()),
-    "+ wake": ("list only, and it wakes while items are open", ("max_wake_cycles",)),
-    "+ nag": ("+ wake, and reminders of the list", ("max_wake_cycles", "nag_after")),
-    "+ guard": (
-        "+ nag, and a correction before the end",
-        ("max_wake_cycles", "nag_after", "guard_retries"),
-    ),
-}
-
-
-def preset_without(kept: Collection[str]) -> LoopSettings:
-    """Return the default preset with all factors switched off but those `kept`."""
-    return _varied(**{name: value for name, value in SWITCHED_OFF.items() if name not in kept})
 
 
 def _varied(**changes: Any) -> LoopSettings:
     return WAKELOOP.model_copy(update=changes)
 
 
+LIST_ONLY = _varied(max_wake_cycles=0, nag_after=0, guard_retries=0, max_idle_rounds=0)
+WAKES = LIST_ONLY.model_copy(update={"max_wake_cycles": WAKELOOP.max_wake_cycles})
+NAGS = WAKES.model_copy(update={"nag_after": WAKELOOP.nag_after})
 BY_ROUND = _varied(verify_when="round")
 
 
@@ -221,7 +296,7 @@ def _asking_agent(asks: int) -> Agent:
 
 
 def _wakeloop_agent(about: str, settings: LoopSettings = WAKELOOP, **extras: Any) -> Agent:
-    return Agent(about, partial(run_wakeloop, settings, extras=Extras(**extras)))
+    return Agent(about, partial(run_wakeloop, settings, **extras))
 
 
 def _preset_agent(name: str) -> Agent:
@@ -257,7 +332,10 @@ AGENTS: Mapping[str, Agent] = MappingProxyType(
             "Deep Agents, graded by its model", partial(run_deepagents, graded=True), "deepagents"
         ),
         **{name: _preset_agent(name) for name in PRESETS},
-        **{name: _wakeloop_agent(about, preset_without(kept)) for name, (about, kept) in LADDER.items()},
+        "list only": _wakeloop_agent("our list, which never wakes the model", LIST_ONLY),
+        "+ wake": _wakeloop_agent("list only, and it wakes while items are open", WAKES),
+        "+ nag": _wakeloop_agent("+ wake, and reminders of the list", NAGS),
+        "+ guard": _wakeloop_agent("+ nag, and a correction before the end", _varied(max_idle_rounds=0)),
         "+ idle rounds": _wakeloop_agent("+ guard, and an end after rounds without anything new"),
         "never forced": _wakeloop_agent(
             "`wakeloop`, which never asks the client for a call", _varied(force_call="never")

@@ -1,24 +1,32 @@
-"""Plays one cell: an agent, a task, a model, a seed."""
+"""Plays one cell, or a sample of them as an estimate."""
 
 import re
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 from langgraph.errors import GraphRecursionError
 
 from wakeloop.bench.agents import agent_named
 from wakeloop.bench.journal import Row
-from wakeloop.bench.meter import CeilingError, OutageError, RequestMeter, ToolCounter
-from wakeloop.bench.models import make_model
-from wakeloop.bench.plan import Cell, family_kind, make_task
-from wakeloop.bench.study import Study
+from wakeloop.bench.meter import (
+    TIMEOUT,
+    CeilingError,
+    OutageError,
+    RequestMeter,
+    ToolCounter,
+    run_with_timeout,
+)
+from wakeloop.bench.models import WEAK, is_weak, make_model
+from wakeloop.bench.study import Cell, Study, family_kind, is_own_task, make_task
 from wakeloop.bench.task import Check, Ending, Job, Task, find_damage, is_complete, share_of
-from wakeloop.bench.time_limit import TIMEOUT, run_with_timeout
 from wakeloop.errors import BenchError, SettingsError, WakeloopError
 from wakeloop.model.redaction import collect_secrets
 from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN
@@ -137,3 +145,69 @@ def run_to_end(run: Callable[[Job], Ending], job: Job) -> tuple[str, Ending]:
     except Exception as error:  # noqa: BLE001 - whatever an agent raises is how it ended
         return "error", Ending("", "open", short(f"{type(error).__name__}: {error}"))
     return ending.signal, ending
+
+
+SAMPLE = 3  # cells played for each agent, length and size of results
+SECONDS_PER_REQUEST = 3.0  # of a real model
+PROGRAM_TOOL = "run_python"
+
+
+class Estimate(NamedTuple):
+    """The expected totals of some cells with a reliable model, and the most requests they can make."""
+
+    cells: int
+    requests: float
+    input: float
+    cached: float
+    output: float
+    cost: float
+    seconds: float
+    most_requests: int
+
+
+def estimate_run(
+    study: Study, ahead: Sequence[Cell], workers: int, a_request: float = SECONDS_PER_REQUEST
+) -> Estimate:
+    """Play a sample of the cells offline, with a reliable weak model, and multiply.
+
+    Nothing of a user's own task is run: its checks count as passed, its programs as silent.
+    """
+    groups: dict[tuple[str, int, int], list[Cell]] = defaultdict(list)
+    for cell in ahead:
+        groups[cell.agent, cell.parts, cell.results].append(cell)
+    total = dict.fromkeys(("requests", "input", "cached", "output", "cost", "seconds"), 0.0)
+    for some in groups.values():
+        rows = _play_sample(some, study)
+        for name in ("requests", "input", "cached", "output"):
+            total[name] += len(some) * _mean(rows, name)
+        total["cost"] += len(some) * sum(map(study.prices.cost, rows)) / max(1, len(rows))
+        real = sum(not is_weak(cell.model) for cell in some)
+        total["seconds"] += len(some) * _mean(rows, "seconds") + real * _mean(rows, "requests") * a_request
+    total["seconds"] /= workers
+    return Estimate(len(ahead), **total, most_requests=len(ahead) * study.max_requests)
+
+
+def _play_sample(some: Sequence[Cell], study: Study) -> list[Row]:
+    apart = max(1, len(some) // SAMPLE)
+    return [play_cell(cell._replace(model=WEAK), study, find=_inert_task) for cell in some[::apart][:SAMPLE]]
+
+
+def _inert_task(cell: Cell) -> Task:
+    """Return a cell's task; of a user's own task nothing is run."""
+    task = make_task(cell)
+    if not is_own_task(cell.family):
+        return task
+    return replace(
+        task, check=lambda _world: [], tools=lambda folder: [*map(_inert_tool, task.tools(folder))]
+    )
+
+
+def _inert_tool(tool: BaseTool) -> BaseTool:
+    """Return the same tool; the one for programs runs nothing and reports success."""
+    if tool.name != PROGRAM_TOOL:
+        return tool
+    return tool.model_copy(update={"func": lambda **_: "Exit code 0.\n"})
+
+
+def _mean(rows: Sequence[Row], name: str) -> float:
+    return sum(float(row[name]) for row in rows) / max(1, len(rows))

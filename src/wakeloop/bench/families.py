@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from wakeloop.bench import file_tasks, program_tasks, question_tasks, table_tasks, trap_tasks
+from wakeloop.bench import file_tasks, trap_tasks
 from wakeloop.bench.task import Family
 
-_MODULES = (file_tasks, table_tasks, program_tasks, trap_tasks, question_tasks)
-
 FAMILIES: Mapping[str, Family] = {
-    found.name: found for room in _MODULES for found in vars(room).values() if isinstance(found, Family)
+    found.name: found
+    for found in (*vars(file_tasks).values(), *vars(trap_tasks).values())
+    if isinstance(found, Family)
 }

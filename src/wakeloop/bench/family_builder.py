@@ -6,13 +6,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 from langchain_core.tools import BaseTool
 
-from wakeloop.bench.program_check import answers_match
-from wakeloop.bench.task import Call, Check, Family, Kind, Step, Task
-from wakeloop.bench.world import world_tools
+from wakeloop.bench.task import Call, Check, Family, Kind, Step, Task, answers_match, world_tools
 from wakeloop.testing.jobs import seeded_random
 
 LENGTHS = (1, 5, 20, 60)
@@ -110,26 +108,16 @@ def append_call(path: str, content: str) -> Call:
 
 
 def single_parts(
-    prompt: str,
-    label: str,
-    *,
-    kind: Kind = "work",
-    lengths: tuple[int, ...] = LENGTHS,
-    files: Mapping[str, str] | None = None,
-    tools: Callable[[Path], Sequence[BaseTool]] = world_tools,
+    prompt: str, label: str, **options: Any
 ) -> Callable[[Callable[[Random, str], Part]], Family]:
-    """Make a family whose parts are drawn one by one, by a function of a random generator and a name.
-
-    The function's docstring describes the family. `{}` in `label` is the part's name, `{list}` in `prompt`
-    all names; `files` are in every world.
-    """
+    """Make a family whose parts are drawn one by one, by a function of a random generator and a name."""
 
     def family(part: Callable[[Random, str], Part]) -> Family:
         def parts(rng: Random, names: Sequence[str]) -> list[Part]:
             return [part(rng, name) for name in names]
 
         parts.__name__, parts.__doc__ = part.__name__, part.__doc__
-        return connected_parts(prompt, label, kind=kind, lengths=lengths, files=files, tools=tools)(parts)
+        return connected_parts(prompt, label, **options)(parts)
 
     return family
 
@@ -146,7 +134,9 @@ def connected_parts(
 ) -> Callable[[Callable[[Random, Sequence[str]], list[Part]]], Family]:
     """Make a family whose parts depend on each other: a function of dice and all names draws them.
 
-    Nothing may be added to the folder `closed` that was not asked for; "." is the whole world.
+    The function's docstring describes the family. `{}` in `label` is the part's name, `{list}` in `prompt`
+    all names; `files` are in every world. Nothing may be added to the folder `closed` that was not asked for;
+    "." is the whole world.
     """
 
     def family(draw: Callable[[Random, Sequence[str]], list[Part]]) -> Family:

@@ -1,19 +1,22 @@
-"""Families of tasks on whole files and what is in them."""
+"""Families of tasks on files, tables and programs."""
 
+import csv
+import io
 import json
+from collections.abc import Sequence
 from random import Random
 
 from wakeloop.bench.family_builder import (
     Expected,
     Part,
     append_call,
+    connected_parts,
     move_call,
     read_call,
     single_parts,
     write_call,
 )
-from wakeloop.bench.task import Call
-from wakeloop.bench.world import lamp_tools
+from wakeloop.bench.task import Call, lamp_tools, program_tools
 
 NOUNS = [
     *("anchor", "basket", "candle", "drum", "engine", "fence", "garden"),
@@ -197,3 +200,198 @@ def last_speaker(rng: Random, name: str) -> Part:
     return Part(
         {source: join_lines(*spoken)}, {target: Expected(last)}, (read_call(source), write_call(target, last))
     )
+
+
+def csv_text(rows: Sequence[Sequence[object]]) -> str:
+    """Return rows as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def random_sales(rng: Random, size: int = 5) -> list[tuple[str, int]]:
+    """Return random things with their amounts."""
+    return [(noun, rng.randint(2, 90)) for noun in rng.sample(NOUNS, size)]
+
+
+@single_parts(
+    "Convert every tables/NAME.csv to json/NAME.json: a list of objects, one a row, all values as strings.",
+    "convert {}",
+)
+def csv_to_json(rng: Random, name: str) -> Part:
+    """Convert tables to JSON."""
+    rows = random_sales(rng, 3)
+    objects = []
+    for thing, amount in rows:
+        objects.append({"thing": thing, "amount": str(amount)})
+    return Part(
+        {f"tables/{name}.csv": csv_text([("thing", "amount"), *rows])},
+        {f"json/{name}.json": Expected(json.dumps(objects), "json")},
+    )
+
+
+@single_parts(
+    "Write every tables/NAME.csv as a Markdown table into pages/NAME.md, nothing else in it.", "table of {}"
+)
+def markdown_table(rng: Random, name: str) -> Part:
+    """Write tables as Markdown."""
+    head, *rows = [("thing", "amount"), *random_sales(rng, 4)]
+    made = ""
+    for left, right in (head, ("---", "---"), *rows):
+        made += f"| {left} | {right} |\n"
+    return Part(
+        {f"tables/{name}.csv": csv_text([head, *rows])}, {f"pages/{name}.md": Expected(made, "table")}
+    )
+
+
+@single_parts(
+    "For every orders/NAME.csv write totals/NAME.csv with the header customer,total: one row a customer, "
+    "the sum of the amounts; rows in any order.",
+    "totals of {}",
+)
+def group_totals(rng: Random, name: str) -> Part:
+    """Sum by group in each table."""
+    rows = []
+    sums: dict[str, int] = {}
+    for _ in range(6):
+        who, amount = rng.choice(PEOPLE[:3]), rng.randint(1, 50)
+        rows.append((who, amount))
+        sums[who] = sums.get(who, 0) + amount
+    made = Expected(csv_text([("customer", "total"), *sums.items()]), "rows")
+    return Part(
+        {f"orders/{name}.csv": csv_text([("customer", "amount"), *rows])}, {f"totals/{name}.csv": made}
+    )
+
+
+@single_parts(
+    "Replace the customers' numbers by their names from customers.csv: for every orders/NAME.csv write "
+    "named/NAME.csv with the header name,amount, rows in the same order.",
+    "join {}",
+    files={"customers.csv": csv_text([("number", "name"), *enumerate(PEOPLE, 1)])},
+)
+def join_tables(rng: Random, name: str) -> Part:
+    """Join two tables."""
+    rows: list[tuple[object, ...]] = [("number", "amount")]
+    named: list[tuple[object, ...]] = [("name", "amount")]
+    for _ in range(4):
+        number, amount = rng.randint(1, len(PEOPLE)), rng.randint(1, 50)
+        rows.append((number, amount))
+        named.append((PEOPLE[number - 1], amount))
+    return Part({f"orders/{name}.csv": csv_text(rows)}, {f"named/{name}.csv": Expected(csv_text(named))})
+
+
+@connected_parts(
+    "Enter every receipts/NAME.txt into ledger.csv: append one row NAME,amount for each, in any order, "
+    "none twice.",
+    "enter {}",
+)
+def keep_ledger(rng: Random, names: Sequence[str]) -> list[Part]:
+    """Append a row for each receipt to one table; doing it again spoils the table."""
+    amounts = {name: rng.randint(1, 500) for name in names}
+    made = Expected(csv_text([("name", "amount"), *amounts.items()]), "rows")
+    parts = []
+    for name, amount in amounts.items():
+        files = {f"receipts/{name}.txt": f"Paid: {amount}\n", "ledger.csv": "name,amount\n"}
+        call = append_call("ledger.csv", f"{name},{amount}\n")
+        parts.append(Part(files, {"ledger.csv": made}, (call,)))
+    return parts
+
+
+FUNCTIONS = (  # a right body, a wrong one, calls with their answers
+    ("return sum(n for n in xs if n % 2 < 1)", "return sum(xs)", ("([1, 2, 4])", "6"), ("([])", "0")),
+    ("return max(xs) - min(xs) if xs else 0", "return max(xs)", ("([3, 1, 9])", "8"), ("([])", "0")),
+    ("return xs[::-1]", "return xs[:-1]", ("([1, 2, 3])", "[3, 2, 1]"), ("([])", "[]")),
+    ("return len(set(xs))", "return len(xs)", ("([1, 1, 2])", "2"), ("([])", "0")),
+    ("return [n * n for n in xs]", "return [n * 2 for n in xs]", ("([1, 3])", "[1, 9]"), ("([2])", "[4]")),
+    ("return xs[1:] + xs[:1]", "return xs[1:]", ("([1, 2, 3])", "[2, 3, 1]"), ("([])", "[]")),
+    ("return sorted(xs)[:2]", "return sorted(xs)[:1]", ("([3, 1, 2])", "[1, 2]"), ("([5])", "[5]")),
+    ("return sum(xs) // (len(xs) or 1)", "return sum(xs) // len(xs)", ("([2, 4])", "3"), ("([])", "0")),
+)
+HIDDEN_CASES = (  # one call for each function that the model never sees
+    *(("([3, 8])", "8"), ("([-2, 5])", "7"), ("([4, 4, 7])", "[7, 4, 4]"), ("([5, 6, 7, 5])", "3")),
+    *(("([5, 0])", "[25, 0]"), ("([8, 9])", "[9, 8]"), ("([9, 7, 8, 9])", "[7, 8]"), ("([1, 2, 6, 6])", "3")),
+)
+DESCRIPTIONS = (
+    "the sum of the even numbers in the list xs",
+    "the greatest number of the list xs less the least, 0 for an empty list",
+    "the list xs backwards",
+    "how many different numbers the list xs holds",
+    "the squares of the numbers in the list xs",
+    "the list xs with its first number moved to the end",
+    "the two least numbers of the list xs in order, or as many as there are",
+    "the mean of the list xs rounded down, 0 for an empty list",
+)
+
+
+def draw_program(rng: Random, name: str) -> tuple[str, str, str, Expected]:
+    """Return a function's description, a wrong version, visible tests and the expected file."""
+    which = rng.randrange(len(FUNCTIONS))
+    right, wrong, *asked = FUNCTIONS[which]
+    tests = f"import sys; sys.path.insert(0, 'src')\nfrom {module_name(name)} import solve\n"
+    cases = []
+    for args, answer in asked:
+        tests += f"assert solve{args} == {answer}\n"
+        cases.append((f"solve{args}", answer))
+    tests += "print('ok')\n"
+    args, answer = HIDDEN_CASES[which]
+    cases.append((f"solve{args}", answer))
+    head = "def solve(xs):\n    "
+    want = Expected(f"{head}{right}\n", "program", tuple(cases))
+    return DESCRIPTIONS[which], f"{head}{wrong}\n", tests, want
+
+
+def module_name(name: str) -> str:
+    """Return the module name of a part."""
+    return name.replace("-", "_")
+
+
+@single_parts(
+    "Every test in tests/ fails because of a fault in the program src/ that it imports. Mend the "
+    "programs, leave the tests as they are. run_python runs a test.",
+    "mend {}",
+    tools=program_tools,
+)
+def mend_program(rng: Random, name: str) -> Part:
+    """Fix programs whose tests fail."""
+    _, wrong, tests, want = draw_program(rng, name)
+    path = f"src/{module_name(name)}.py"
+    return Part({path: wrong, f"tests/test_{module_name(name)}.py": tests}, {path: want})
+
+
+@single_parts(
+    "Write a Python program src/NAME.py for every specs/NAME.txt, with _ for - in its name: a function "
+    "solve(xs) that returns what the text says.",
+    "write {}",
+    tools=program_tools,
+)
+def write_program(rng: Random, name: str) -> Part:
+    """Write a function from its description."""
+    told, _, _, want = draw_program(rng, name)
+    return Part({f"specs/{name}.txt": f"Return {told}.\n"}, {f"src/{module_name(name)}.py": want})
+
+
+@single_parts(
+    "The function `solve` is to be called `answer` in every program in src/: rename it, and change "
+    "nothing else.",
+    "rename in {}",
+    tools=program_tools,
+)
+def rename_function(rng: Random, name: str) -> Part:
+    """Rename a function in each program."""
+    _, _, _, want = draw_program(rng, name)
+    path = f"src/{module_name(name)}.py"
+    return Part({path: want.text}, {path: Expected(want.text.replace("solve", "answer"))})
+
+
+@single_parts(
+    "Make every program in src/ take an empty list: `solve([])` is to return None, everything else stays.",
+    "guard {}",
+    tools=program_tools,
+)
+def guard_program(rng: Random, name: str) -> Part:
+    """Add a case to each program."""
+    factor, path = rng.randint(2, 9), f"src/{module_name(name)}.py"
+    body = f"    return xs[0] * {factor}\n"
+    right = f"def solve(xs):\n    if not xs:\n        return None\n{body}"
+    cases = (("solve([])", "None"), ("solve([3])", str(3 * factor)), ("solve([2, 7])", str(2 * factor)))
+    return Part({path: f"def solve(xs):\n{body}"}, {path: Expected(right, "program", cases)})

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from wakeloop.bench.plan import Cell
+from wakeloop.bench.study import Cell
 from wakeloop.errors import BenchError
 
 Row = dict[str, Any]

@@ -19,12 +19,11 @@ from pathlib import Path
 from wakeloop.bench.agents import agent_named
 from wakeloop.bench.cell import play_cell
 from wakeloop.bench.journal import Journal, Row
+from wakeloop.bench.meter import TIMEOUT
 from wakeloop.bench.models import check_model, is_weak
-from wakeloop.bench.plan import Cell, check_own_tasks, is_folder, plan_cells
 from wakeloop.bench.report import JOURNAL
-from wakeloop.bench.study import Study
+from wakeloop.bench.study import Cell, Study, check_own_tasks, is_folder, plan_cells
 from wakeloop.bench.task_folders import digest_tasks
-from wakeloop.bench.time_limit import TIMEOUT
 from wakeloop.errors import BenchError
 
 MOST_OUTAGES = 3  # in a row; then the run ends, because the server is gone

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from wakeloop.bench import figures as of
 from wakeloop.bench.agents import AGENTS
-from wakeloop.bench.figures import group_names, group_rows
+from wakeloop.bench.figures import MIN_RUNS, Interval, group_names, group_rows
 from wakeloop.bench.journal import Row
-from wakeloop.bench.statistics import MIN_RUNS, Interval
 from wakeloop.bench.study import Study
 
 

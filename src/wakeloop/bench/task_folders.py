@@ -14,9 +14,17 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from wakeloop.bench.study import HASH
-from wakeloop.bench.task import Call, Check, Step, Task, is_complete, write_files
-from wakeloop.bench.world import program_tools, world_tools
+from wakeloop.bench.task import (
+    HASH,
+    Call,
+    Check,
+    Step,
+    Task,
+    is_complete,
+    program_tools,
+    world_tools,
+    write_files,
+)
 from wakeloop.config.files import read_yaml
 from wakeloop.errors import SettingsError
 from wakeloop.platform.computed_once import computed_once

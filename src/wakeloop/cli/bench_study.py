@@ -11,15 +11,21 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from wakeloop.bench.estimate import Estimate, estimate_run
+from wakeloop.bench.cell import Estimate, estimate_run
 from wakeloop.bench.journal import read_journal
 from wakeloop.bench.models import is_weak, split_address
-from wakeloop.bench.plan import Cell, is_own_task, make_task
-from wakeloop.bench.profile import OFF, ON, make_profile, write_profile
 from wakeloop.bench.report import JOURNAL, Result, render_page
 from wakeloop.bench.runner import Progress, plan_study, play_study
-from wakeloop.bench.study import Prices, Study, load_study
-from wakeloop.bench.verdict import describe_partial_verdict, describe_verdict, format_cost
+from wakeloop.bench.study import Cell, Prices, Study, is_own_task, load_study, make_task
+from wakeloop.bench.verdict import (
+    OFF,
+    ON,
+    describe_partial_verdict,
+    describe_verdict,
+    format_cost,
+    make_profile,
+    write_profile,
+)
 from wakeloop.cli.execution import STOP_NOTES, handle_signals
 from wakeloop.cli.failures import FAILED, SETTLED, TERMINATED, usage_error
 from wakeloop.display.terminal_output import find_width, wrap_text
@@ -174,7 +180,7 @@ def build_report(folders: Sequence[Path], file: Path | None, plots: Path | None)
     results = [Result.load(folder) for folder in folders]
     shown = {}
     if plots:
-        from wakeloop.bench.plots import draw_plots
+        from wakeloop.bench.report import draw_plots
 
         for result in results:
             name = result.study.name

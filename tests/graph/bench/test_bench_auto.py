@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wakeloop import LoopSettings, create_todo_agent
-from wakeloop.bench.profile import SETTINGS, write_profile
+from wakeloop.bench.verdict import SETTINGS, write_profile
 from wakeloop.errors import SettingsError
 from wakeloop.testing import ScriptedModel, calls, says
 

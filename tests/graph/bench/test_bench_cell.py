@@ -20,11 +20,9 @@ from rows import STUDY
 from wakeloop.bench.agents import AGENTS
 from wakeloop.bench.cell import play_cell
 from wakeloop.bench.journal import Row
-from wakeloop.bench.meter import RequestMeter
-from wakeloop.bench.plan import Cell
-from wakeloop.bench.study import Study
+from wakeloop.bench.meter import THREAD_NAME, RequestMeter
+from wakeloop.bench.study import Cell, Study
 from wakeloop.bench.task import Task
-from wakeloop.bench.time_limit import THREAD_NAME
 from wakeloop.errors import BenchError
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.tools.folder import ConfinedFolder

@@ -15,12 +15,11 @@ import pytest
 from rows import STUDY
 
 from wakeloop.bench import agents, runner
-from wakeloop.bench.estimate import estimate_run
+from wakeloop.bench.cell import estimate_run
 from wakeloop.bench.journal import Row
-from wakeloop.bench.plan import Cell
 from wakeloop.bench.report import Result, render_page
 from wakeloop.bench.runner import Progress, plan_study, play_study
-from wakeloop.bench.study import Study
+from wakeloop.bench.study import Cell, Study
 from wakeloop.errors import BenchError
 
 SMALL = STUDY.with_changes(

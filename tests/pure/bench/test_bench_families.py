@@ -13,8 +13,7 @@ from levels import Level
 
 from wakeloop.bench.families import FAMILIES
 from wakeloop.bench.family_builder import Expected, append_call, write_call
-from wakeloop.bench.task import Call, Task, is_complete
-from wakeloop.bench.world import program_tools
+from wakeloop.bench.task import Call, Task, is_complete, program_tools
 
 SEEDS = (0, 1, 2)
 PROGRAMS = [name for name, family in FAMILIES.items() if family.make(0, 1).tools is program_tools]

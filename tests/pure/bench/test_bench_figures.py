@@ -23,8 +23,8 @@ from wakeloop.bench.figures import (
     judge_difference,
     primary_outcome,
 )
-from wakeloop.bench.profile import make_profile, write_profile
 from wakeloop.bench.study import Prices
+from wakeloop.bench.verdict import make_profile, write_profile
 from wakeloop.errors import SettingsError
 from wakeloop.settings import LoopSettings
 

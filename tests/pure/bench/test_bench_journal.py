@@ -9,7 +9,7 @@ import pytest
 from rows import row
 
 from wakeloop.bench.journal import Journal, read_journal
-from wakeloop.bench.plan import Cell
+from wakeloop.bench.study import Cell
 from wakeloop.errors import BenchError
 
 HEAD = {"study": {"name": "one"}, "hash": "a1", "cells": 3}

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from wakeloop.bench.statistics import bootstrap_mean, correct_by_holm, flip_test, wilson_interval
+from wakeloop.bench.figures import bootstrap_mean, correct_by_holm, flip_test, wilson_interval
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,8 @@ from wakeloop.bench.agents import AGENTS
 from wakeloop.bench.cell import claims_completion
 from wakeloop.bench.families import FAMILIES
 from wakeloop.bench.models import check_model, parse_knobs, profile_key
-from wakeloop.bench.plan import expand_tasks, plan_cells
 from wakeloop.bench.runner import plan_study
-from wakeloop.bench.study import BUILT_IN, load_study, parse_study
+from wakeloop.bench.study import BUILT_IN, expand_tasks, load_study, parse_study, plan_cells
 from wakeloop.errors import BenchError, ModelSetupError
 
 

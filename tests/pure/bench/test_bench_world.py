@@ -9,7 +9,7 @@ import pytest
 from langchain_core.tools import ToolException
 
 from wakeloop.bench.meter import ToolCounter
-from wakeloop.bench.world import world_tools
+from wakeloop.bench.task import world_tools
 
 
 @pytest.fixture

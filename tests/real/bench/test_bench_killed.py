@@ -16,8 +16,8 @@ from processes import Shell, is_gone, until, wakeloop
 from rows import STUDY
 
 from wakeloop.bench.journal import Row, read_journal
-from wakeloop.bench.plan import plan_cells
 from wakeloop.bench.runner import play_study
+from wakeloop.bench.study import plan_cells
 
 pytestmark = pytest.mark.slow
 

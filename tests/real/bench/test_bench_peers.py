@@ -8,10 +8,10 @@ import pytest
 from langchain_core.messages import AIMessage
 from rows import STUDY
 
+from wakeloop.bench.agents import MOST_RESTARTS
 from wakeloop.bench.cell import play_cell
 from wakeloop.bench.journal import Row
-from wakeloop.bench.peers import MOST_RESTARTS
-from wakeloop.bench.plan import Cell
+from wakeloop.bench.study import Cell
 from wakeloop.bench.task import Task
 from wakeloop.errors import BenchError
 from wakeloop.testing import ScriptedModel, calls, says

@@ -13,9 +13,7 @@ from processes import is_gone
 
 from wakeloop.bench.families import FAMILIES
 from wakeloop.bench.family_builder import read_text, write_call
-from wakeloop.bench.program_check import answers_match
-from wakeloop.bench.task import Call, is_complete
-from wakeloop.bench.world import program_tools
+from wakeloop.bench.task import Call, answers_match, is_complete, program_tools
 
 PROGRAMS = [name for name, family in FAMILIES.items() if family.make(0, 1).tools is program_tools]
 
