@@ -1,4 +1,4 @@
-"""The table of answers in words, by what they do to the calls that a person is asked about."""
+"""A table of answers in words, by what they do to the calls that a person is asked about."""
 
 YES = [
     *("yes", "y", "ok", "okay", "sure", "approve", "approved", "accept", "true", "Yes", "YES", "OK"),

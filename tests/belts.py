@@ -1,14 +1,14 @@
-"""The belts: what a test may touch follows from its folder, how many ways it goes from `--paths`.
+"""The belts: a test's folder decides what it may touch, and `--paths` how many paths it takes.
 
-`pure` compiles and runs no graph; `graph` opens no socket, no process and no database but one in memory;
-`real` may do all of it. Where a test goes through combinations, of doors and savers above all, `--paths`
-says how many:
+`pure` compiles and runs no graph; `graph` opens no socket, no process and no database except in memory;
+`real` may do all of it. For tests that run through combinations, mostly of doors and savers, `--paths` says
+how many are made:
 
-- `one`: one of them, another for each test and each row of its table
-- `four`: as few as let it meet every door and every saver (four of twelve), other ones for each test; the
+- `one`: one, a different one for each test and each row of its table
+- `four`: just enough to meet every door and every saver (four of twelve), different ones for each test; the
   rows of a table share them
 - `all`: all of them, with the bounds (rounds, threads, examples) at their largest
-- `rest`: what `all` has and `four` has not, so that the two together run nothing twice
+- `rest`: what `all` has and `four` lacks, so that the two together run nothing twice
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from levels import LEVELS, Level
 
 HERE = Path(__file__).parent
 BELTS = ("pure", "graph", "real")
-PATHS = {"rig", "kept", "bare", "quick", "way", "door", "streaming"}  # what is thinned wherever it stands
-GROUPS = {"engine": {"sync", "async"}}  # of these one, and one of the others
-BOUND = "bound"  # an argument of two values: the one that is enough, and the large one
+PATHS = {"rig", "kept", "bare", "quick", "way", "door", "streaming"}  # always thinned out
+GROUPS = {"engine": {"sync", "async"}}  # one of these, and one of the others
+BOUND = "bound"  # an argument with two values: a sufficient one and a large one
 SHELLS = {"shell", "world", "shared"}  # fixtures that start the command
-STARTS = {"Shell", "World", "run_python", "start_python"}  # and what else does, in a test or its helper
-ENOUGH = 16  # combinations of which the smallest covers are searched for
+STARTS = {"Shell", "World", "run_python", "start_python"}  # other ways to start it, in a test or its helper
+ENOUGH = 16  # the most combinations that are searched for the smallest covers
 
 
-# -- how many ways ---------------------------------------------------------------------------------------
+# -- how many paths --------------------------------------------------------------------------------------
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """More than cores, by half and one at least, where tests of the belt `real` run: they wait a lot."""
+    """Use half as many workers again as cores, at least one more, for tests of `real`: they wait a lot."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores if config.getoption("--paths") == "one" else cores + max(1, cores // 2)
 
@@ -76,7 +76,7 @@ REST: dict[int, Any] = {}
 
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
-    """Thin what a test is parametrized with, before there is an item of it."""
+    """Thin out a test's parameters before its items are made."""
     yield
     calls: list[Any] = metafunc._calls
     given = calls[0].params if calls else {}
@@ -90,7 +90,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
 
 
 def chosen(calls: Sequence[Any], axes: Sequence[str], turn: int, *, one: bool) -> set[int]:
-    """A few of the calls of a test: one of each row of its table, and more where the rows are few."""
+    """Choose a few of a test's calls: one per row of its table, or more if it has few rows."""
     groups: dict[Any, dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for call in calls:
         group = tuple(call.params[name] in GROUPS[name] for name in axes if name in GROUPS)
@@ -108,13 +108,13 @@ def chosen(calls: Sequence[Any], axes: Sequence[str], turn: int, *, one: bool) -
 
 
 def share(row: Sequence[Any], axes: Sequence[str], turn: int, number: int, rows: int) -> Sequence[int]:
-    """What a row of a table takes of a cover: those that stand next to each other make a whole one."""
+    """Return a row's part of a cover; adjacent rows make up a whole one."""
     size = len(cover(row, axes, turn))
     return cover(row, axes, turn + number // size)[number % size :: rows]
 
 
 def goes(call: Any, calls: Sequence[Any], few: set[int]) -> bool:
-    """Whether this call is made; at the level `rest` all are, and what is left out is no item for long."""
+    """Return whether this call is made; `rest` first makes all of them and then deselects some."""
     small, large = (calls[place].params.get(BOUND) for place in (0, -1))
     within = call.params.get(BOUND)
     if Level.whole() and within == large and (id(call) not in few or small != large):
@@ -126,7 +126,7 @@ def goes(call: Any, calls: Sequence[Any], few: set[int]) -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is for the full matrix alone, or what is not in the rest of it."""
+    """Leave out what is for the full matrix only, or not part of the rest."""
     out = [item for item in items if not stays(item)]
     if out:
         config.hook.pytest_deselected(items=out)
@@ -136,7 +136,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def patience(item: pytest.Item) -> float:
-    """The time that a test has where it asks for its own: the longest begin first, and none ends alone."""
+    """Return the time limit that a test asks for:
+
+    the longest start first, so that none ends up running alone.
+    """
     asked = item.get_closest_marker("timeout")
     return float(asked.args[0]) if asked and asked.args else 0.0
 
@@ -151,7 +154,10 @@ def stays(item: pytest.Item) -> bool:
 
 
 def is_forked(item: Any) -> bool:
-    """Whether it starts Python, in new interpreters in the full matrix: one row of a test will do."""
+    """Return whether the test starts Python, which uses new interpreters in the full matrix:
+
+    one row is enough.
+    """
     function = getattr(item, "function", None)
     used = names_in(function)
     helpers = getattr(function, "__globals__", {})
@@ -160,7 +166,7 @@ def is_forked(item: Any) -> bool:
 
 
 def names_in(function: Any) -> set[str]:
-    """What the code of a function names, with the functions and comprehensions in it."""
+    """Return the names that a function's code uses, including its inner functions and comprehensions."""
     if not inspect.isfunction(function):
         return set()
     names, codes = set[str](), [inspect.unwrap(function).__code__]
@@ -172,7 +178,7 @@ def names_in(function: Any) -> set[str]:
 
 
 def cover(row: Sequence[Any], axes: Sequence[str], number: int) -> Sequence[int]:
-    """The places of a few calls which have every value of every axis: another choice for each number."""
+    """Return the positions of a few calls that cover every value of every axis; `number` varies them."""
     values = tuple(tuple(part for name in axes for part in parts(name, call)) for call in row)
     if len(values) <= ENOUGH:
         found = covers(values)
@@ -192,7 +198,7 @@ def cover(row: Sequence[Any], axes: Sequence[str], number: int) -> Sequence[int]
 
 
 def parts(name: str, call: Any) -> Sequence[tuple[str, str]]:
-    """What a value is made of: a pair of a door and a saver has to meet both, in any pair."""
+    """Return the parts of a value: a door-saver pair must meet both, in any pair."""
     value = call.params[name]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.astuple(value)
@@ -202,7 +208,7 @@ def parts(name: str, call: Any) -> Sequence[tuple[str, str]]:
 
 @cache
 def covers(values: tuple[Combination, ...]) -> list[tuple[int, ...]]:
-    """All choices, as small as can be, in which every part of every value occurs."""
+    """Return all smallest choices in which every part of every value occurs."""
     everything = {part for value in values for part in value}
     for size in range(1, len(values) + 1):
         found = [
@@ -215,11 +221,11 @@ def covers(values: tuple[Combination, ...]) -> list[tuple[int, ...]]:
     raise AssertionError("the whole is a cover")
 
 
-# -- what a belt holds -----------------------------------------------------------------------------------
+# -- what a belt allows ----------------------------------------------------------------------------------
 
 
 def belt_of(path: Path) -> str:
-    """The belt of a file of tests, by its folder."""
+    """Return the belt of a test file, by its folder."""
     first = path.relative_to(HERE).parts[0] if path.is_relative_to(HERE) else ""
     return first if first in BELTS else "real"
 
@@ -229,7 +235,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 class Guard:
-    """What the test of this moment did although its belt does not hold it."""
+    """Records what the current test did that its belt does not allow."""
 
     breaches: list[str] = []  # noqa: RUF012 - one for the process
 
@@ -246,7 +252,7 @@ REAL = {
 
 
 class BeltError(AssertionError):
-    """A test does what its belt does not hold."""
+    """A test did something that its belt does not allow."""
 
 
 def breach(what: str) -> None:
@@ -255,7 +261,7 @@ def breach(what: str) -> None:
 
 
 def watch(event: str, given: tuple[Any, ...], level: type[Level] = Level) -> None:
-    """Hear of what the interpreter does; a hook of this kind outlives its module."""
+    """Audit what the interpreter does; such a hook cannot be removed."""
     if level.belt == "real":
         return
     if event in REAL:
@@ -265,7 +271,7 @@ def watch(event: str, given: tuple[Any, ...], level: type[Level] = Level) -> Non
 
 
 def watched(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The same method, which no test of the belt `pure` may call."""
+    """Wrap a method that no test of the belt `pure` may call."""
 
     def call(*args: Any, **more: Any) -> Any:
         if Level.belt == "pure":
@@ -277,7 +283,7 @@ def watched(method: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def guarding(belt: str) -> Iterator[None]:
-    """For as long as the block runs, what the belt does not hold fails."""
+    """Make anything that the belt does not allow fail while the block runs."""
     before, Level.belt = Level.belt, belt
     try:
         yield
@@ -291,21 +297,21 @@ def pytest_sessionstart() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """The fixtures as well, those of a session too."""
+    """Guard fixtures as well, including those of a session."""
     with guarding(belt_of(item.path)):
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """After its last test a worker ends the fixtures of the session, whatever belt that test was in."""
+    """A worker's last test also tears down the session's fixtures, whatever belt that test was in."""
     with guarding("real" if nextitem is None else belt_of(item.path)):
         return (yield)
 
 
 @pytest.fixture(autouse=True)
 def belt(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The belt of a test: a breach fails it, also where somebody has caught the error."""
+    """Set the belt of a test: a breach fails it, even if somebody has caught the error."""
     if Level.belt == "pure":
         from langgraph.graph.state import StateGraph
         from langgraph.pregel import Pregel

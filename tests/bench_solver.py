@@ -28,7 +28,7 @@ def play(tools: dict[str, Any], calls: tuple[Call, ...]) -> list[str]:
 
 
 def hold_to_account(family: Family, task: Task, folder: Path) -> None:
-    """Check that an idle agent scores 0, a solver 1, and that each spoiling call counts as damage."""
+    """Check that an idle agent scores 0, a solver 1, and that each harmful call counts as damage."""
     tools = laid_out(task, folder)
     asleep = task.checks(folder, "")
     assert [check.name for check in asleep if check.passed != check.kept] == []

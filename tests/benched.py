@@ -21,7 +21,7 @@ GO_ON = "Go on if anything is left."
 
 @dataclass
 class Run:
-    """What came of a run."""
+    """The result of a run."""
 
     model: WeakModel
     checks: list[Check]
@@ -31,7 +31,7 @@ class Run:
 
     @property
     def facts(self) -> tuple[bool, int, str]:
-        """Whether the job is done, the requests, the end."""
+        """Return whether the job is done, the number of requests, and the ending."""
         return is_complete(self.checks), len(self.model.requests), self.reason
 
     @property
@@ -53,7 +53,7 @@ def ours(
     settings: str | LoopSettings = "wakeloop",
     verify: Any = None,
 ) -> Run:
-    """A run of this package's agent."""
+    """Run this package's agent."""
     task = task_of(family, parts, seed)
     task.lay_out(folder)
     model = WeakModel(task, seed, knobs)
@@ -66,7 +66,7 @@ def ours(
 def plain(
     folder: Path, knobs: Knobs | None = None, *, parts: int = 5, family: str = "make-files", asks: int = 0
 ) -> Run:
-    """A loop without a list that is asked this often to continue."""
+    """Run a loop without a list that is asked this often to continue."""
     task = task_of(family, parts)
     task.lay_out(folder)
     model = WeakModel(task, 0, knobs)

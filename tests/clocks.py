@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Clock:
-    """A clock that advances only by `goes_on`, separately in each thread."""
+    """A clock that advances only when told to, separately in each thread."""
 
     def __init__(self) -> None:
         self.local = threading.local()
@@ -24,7 +24,7 @@ def timeless(events: Iterable[Any]) -> list[Any]:
 
 
 def by(clock: Clock, graph: Any) -> Clock:
-    """Make the nodes of an agent, compiled or not, read this clock."""
+    """Let the nodes of an agent, compiled or not, read this clock."""
     for name in ("call_model", "run_tools"):
         object.__setattr__(getattr(graph, "builder", graph).nodes[name].runnable, "clock", clock)
     return clock

@@ -30,9 +30,9 @@ class Summarised(TodoState):
 
 
 def job() -> Iterator[AIMessage]:
-    """Plan; then close one item a turn, and end each turn too early, with many words.
+    """Plan, then close one item per turn, ending each turn too early and with many words.
 
-    Its calls have ids of one length in any process: tokens are counted with them.
+    Its calls have ids of equal length in any process, because tokens are counted with them.
     """
     yield calls(("todo_write", {"items": PLAN}, "call_00"))
     for number in range(1, ITEMS + 1):
@@ -63,7 +63,7 @@ def started() -> dict[str, Any]:
 
 
 def kept(state: Any) -> dict[str, Any]:
-    """What must be the same with and without compaction."""
+    """Return what must be the same with and without compaction."""
     ledger = state.get("todo_ledger") or {}
     return {
         "session": {**state["todo_session"], "spent": None},
@@ -73,12 +73,12 @@ def kept(state: Any) -> dict[str, Any]:
 
 
 def sent(request: list[BaseMessage]) -> str:
-    """The request behind its system prompt, as text."""
+    """Return the request after its system prompt, as a string."""
     return "\n".join(f"{message.type}: {message.content}" for message in request[1:])
 
 
 def play(hook: Any) -> tuple[ScriptedModel, dict[str, Any]]:
-    """The whole job; the state that it ends in."""
+    """Play the whole job, and return its final state."""
     model = ScriptedModel(job())
     state = agent(model, hook).invoke(started(), THREAD)
     model.assert_done()
@@ -86,7 +86,7 @@ def play(hook: Any) -> tuple[ScriptedModel, dict[str, Any]]:
 
 
 def uncompacted() -> dict[str, Any]:
-    """What the same job ends in where nothing is compacted."""
+    """Return the final state of the same job without compaction."""
     model, state = play(None)
     assert len(model.requests) == REQUESTS
     assert state["todo_session"]["wakes"] == ITEMS - 1

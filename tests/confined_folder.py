@@ -20,7 +20,7 @@ def confining(tmp_path: Path) -> Path:
 
 
 def call(root: Path, name: str, **args: object) -> str:
-    """Call one of the tools; return its result or the sentence of its refusal."""
+    """Call one of the tools, and return its result or the sentence of its refusal."""
     (tool,) = [tool for tool in file_tools(root) if tool.name == name]
     try:
         return str(tool.invoke(args))

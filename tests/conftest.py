@@ -21,7 +21,7 @@ LOOPBACK = ["127.0.0.1", "::1"]
 settings.register_profile(
     "ci",
     deadline=None,  # a shared machine stalls now and then
-    derandomize=True,  # the same examples every time: a red run can be repeated
+    derandomize=True,  # the same examples every time, so that a failure can be repeated
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("explore", deadline=None, max_examples=2_000)
@@ -31,23 +31,23 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # Jupyter's schemas install it; jsonschema, and so mcp, would spend 1.5 s of CPU on its grammar.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
-# A client of an HTTP API reads all the authorities that the world trusts, 0.1 s of CPU for each context, and
-# no test meets one of them: an address is on loopback.
+# A client of an HTTP API reads all trusted authorities, 0.1 s of CPU per context, but no test connects to any
+# of them: all addresses are on loopback.
 os.environ["SSL_CERT_DIR"] = os.path.dirname(__file__)  # noqa: PTH120 - a folder that holds none
 
 
 def interrupt(number: int, frame: Any) -> None:
     """Do what Python does at Ctrl-C, without being its handler.
 
-    In the place of that one `asyncio.run` puts its own, and spells out what it returns when it takes it away.
+    `asyncio.run` replaces Python's own handler with its own, and prints the result when it removes it.
     """
     signal.default_int_handler(number, frame)
 
 
 def pytest_configure() -> None:
-    """Hear Ctrl-C and a hangup, also where a script's background or `nohup` ignores them.
+    """Handle Ctrl-C and a hangup, even if a script's background or `nohup` ignores them.
 
-    Processes inherit what is ignored; handlers they do not.
+    Processes inherit ignored signals, but not handlers.
     """
     signal.signal(signal.SIGINT, interrupt)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -90,7 +90,7 @@ def every_request(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(autouse=True)
 def no_handler_stays() -> Iterator[None]:
-    """Restore signal handlers: later tests' processes would inherit an ignored Ctrl-C."""
+    """Restore signal handlers; otherwise processes of later tests would inherit an ignored Ctrl-C."""
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     yield
     after = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
@@ -110,9 +110,9 @@ def own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.T
         if name.startswith(("OPENAI_", "LANGCHAIN_", "LANGSMITH_", "LANGGRAPH_", "WAKELOOP_", "COLUMNS")):
             monkeypatch.delenv(name)
     home = tmp_path_factory.getbasetemp() / "homes" / str(next(HOMES))
-    if Level.belt == "real":  # no other writes to a folder
+    if Level.belt == "real":  # the other belts write to no folder
         home.mkdir(parents=True)
-    monkeypatch.setenv("PYTHONWARNINGS", "error,ignore::ResourceWarning")  # clients are open to the end
+    monkeypatch.setenv("PYTHONWARNINGS", "error,ignore::ResourceWarning")  # clients stay open to the end
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))

@@ -1,7 +1,7 @@
 """Databases whose n-th statement fails once: each statement of an operation, with each class of error.
 
 `faults` counts the statements of the thread that armed it, on every connection made here, and raises an error
-in place of one of them (or right after it, as a connection does that is cut before the answer arrives).
+instead of one of them (or right after it, like a connection that is cut before the answer arrives).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from wakeloop.thread.strict_saver import strict_saver
 
 SQLITE_NAMES = ("BUSY", "LOCKED", "FULL", "IOERR", "IOERR_WRITE", "CANTOPEN", "READONLY")
 POSTGRES_STATES = ("53100", "53200", "53300", "25006", "57P01", "57P02", "57P03", "08006", "40001", "40P01")
-CUT, CUT_AFTER = "cut before", "cut after"  # the statement took effect, or not
+CUT, CUT_AFTER = "cut before", "cut after"  # before or after the statement took effect
 CLASSES = {"sqlite": SQLITE_NAMES, "postgres": (*POSTGRES_STATES, CUT, CUT_AFTER)}
 
 
 @dataclass
 class Faults:
-    """What the statements of one thread meet."""
+    """The faults that one thread's statements meet."""
 
     thread: int = 0
     at: int | None = None
@@ -54,7 +54,7 @@ class Faults:
 
     @contextmanager
     def armed(self, at: int | None = None, kind: str = "") -> Iterator[list[str]]:
-        """Count this thread's statements, and let number `at` fail."""
+        """Count this thread's statements, and let statement number `at` fail."""
         self.thread, self.at, self.kind, self.statements = threading.get_ident(), at, kind, []
         try:
             yield self.statements
@@ -62,9 +62,10 @@ class Faults:
             self.thread = 0
 
     def meet(self, statement: Any, connection: Any, run: Callable[[], Any]) -> Any:
-        """Run a statement, unless its turn has come to fail."""
+        """Run a statement, unless it is its turn to fail."""
         words = " ".join(str(statement).split())
-        if threading.get_ident() != self.thread or not words:  # a pool's check of a connection is empty
+        # a pool checks a connection with an empty statement
+        if threading.get_ident() != self.thread or not words:
             return run()
         self.statements.append(words)
         if len(self.statements) - 1 != self.at:
@@ -74,7 +75,7 @@ class Faults:
         raise self.make_error(connection)
 
     def make_error(self, connection: Any) -> Exception:
-        """Make the error as the driver does, with words that nobody should read."""
+        """Create the error as the driver does, with words that nobody should see."""
         words = "in INSERT INTO secret_table"
         if self.kind in (CUT, CUT_AFTER):
             connection.close()
@@ -93,7 +94,7 @@ faults = Faults()
 
 
 def failing_sqlite(module: Any) -> Any:
-    """The connection of a SQLite module, with faults."""
+    """Return the connection class of a SQLite module, with faults."""
 
     class FailingCursor(module.Cursor):  # type: ignore[misc]
         def execute(self, statement: Any, *given: Any) -> Any:
@@ -167,11 +168,11 @@ class World:
 
     @property
     def box(self) -> Any:
-        """The mailbox."""
+        """Return the mailbox."""
         return self.client.mailbox
 
     def queued_runs(self, thread: str) -> int:
-        """How many runs are queued for a thread."""
+        """Return how many runs are queued for a thread."""
         with self.box.engine.connect() as c:
             schema = "" if self.box.engine.dialect.name == "sqlite" else "wakeloop."
             query = f"SELECT count(*) FROM {schema}workflow_status WHERE workflow_uuid LIKE :name"
@@ -180,7 +181,7 @@ class World:
 
 @contextmanager
 def open_world(kind: str, url: str, folder: Path) -> Iterator[World]:
-    """Open a world on a database, whose tables exist already."""
+    """Open a world on a database whose tables already exist."""
     with ExitStack() as stack:
         saver: Any
         if kind == "sqlite":
@@ -196,7 +197,7 @@ def open_world(kind: str, url: str, folder: Path) -> Iterator[World]:
             )
             saver = strict_saver(PostgresSaver, stack.enter_context(pool))
         saver.setup()
-        with DbosHost(url, {}):  # makes the engine's tables
+        with DbosHost(url, {}):  # creates the engine's tables
             pass
         agent = create_todo_agent(ScriptedModel([]), checkpointer=saver)
         stack.enter_context(failing_engines())
@@ -209,14 +210,14 @@ Step = Callable[[World, str], Any]
 
 @dataclass(frozen=True)
 class Operation:
-    """What is done to a thread: `act` meets the faults, `prepare` comes before, `read` shows its effect."""
+    """An operation on a thread: `act` meets the faults, `prepare` comes before, `read` shows its effect."""
 
     act: Step
     prepare: Step = lambda _w, _t: None
     read: Step | None = None
 
     def run(self, world: World, thread: str, at: int | None, kind: str) -> tuple[list[str], Any]:
-        """Do it with a fault; return its statements, and what it left, which may not depend on the fault."""
+        """Run it with a fault; return its statements and its result, which must not depend on the fault."""
         self.prepare(world, thread)
         with faults.armed(at, kind) as statements:
             found = self.act(world, thread)
@@ -334,7 +335,7 @@ SAVER: Mapping[str, Operation] = {
 
 
 def call_tool(name: str, **arguments: Any) -> Step:
-    """Call a session tool as a thread's agent does."""
+    """Call a session tool as a thread's agent would."""
 
     def act(world: World, thread: str) -> str:
         calls: Any = [{"id": "call", "name": name, "args": {}}]
@@ -359,7 +360,7 @@ def call_tool(name: str, **arguments: Any) -> Step:
 
 
 def sent(world: World, thread: str) -> Any:
-    """Tell what has arrived, at whichever thread, and whether a run was queued for it."""
+    """Return what has arrived, in any thread, and whether a run was queued for it."""
     rows = [row for row, *_ in world.box.list_sessions() if thread in row or row.startswith("main:sub")]
     found = [(len(world.box.list_waiting(row)), world.queued_runs(row)) for row in rows]
     for row in rows:
@@ -390,7 +391,9 @@ GROUPS = {"saver": SAVER, "mailbox": MAILBOX, "session tools and client": TOOLS}
 
 @dataclass(frozen=True)
 class Case:
-    """One statement of an operation, and the class of error that it met; `wrong` is "" for the right end."""
+    """One statement of an operation, and the class of error that it met; `wrong` is "" if the result was
+    right.
+    """
 
     operation: str
     statement: str
@@ -401,7 +404,7 @@ class Case:
 def try_all(
     world: World, kind: str, operations: Mapping[str, Operation], *, rotate: bool = False
 ) -> Iterator[Case]:
-    """Let each statement of each operation meet each class of error; with `rotate` one each, in turn."""
+    """Let each statement of each operation meet each class of error; with `rotate`, one class each."""
     turns = cycle(CLASSES[kind])
     for name, operation in operations.items():
         slug = "".join(filter(str.isalnum, name))

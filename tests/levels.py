@@ -1,4 +1,4 @@
-"""What `--paths` says, for the tests and their helpers: see belts.py."""
+"""The meaning of `--paths` for the tests and their helpers: see belts.py."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ SHARE = {
     "four": 3,
     "all": 1,
     "rest": 1,
-}  # one example in so many, of a property
+}  # a property runs one example in this many
 
 
 class Level:
-    """How many ways tests go; all, where none are run."""
+    """How many paths tests take; all of them outside a test run."""
 
     name = "all"
-    belt = "real"  # of the test of this moment
+    belt = "real"  # of the current test
 
     @classmethod
     def whole(cls) -> bool:
-        """Whether bounds are at their largest, and databases files."""
+        """Return whether bounds are at their largest and databases are files."""
         return cls.name in ("all", "rest")
 
     @classmethod
     def share(cls, number: int) -> int:
-        """So many of these examples."""
+        """Return this level's share of the examples."""
         return max(number // SHARE[cls.name], 1)
 
 
 def every_third(values: range) -> range:
-    """All of them with the largest bounds, otherwise one of three: odd and even ones alike."""
+    """Return all of them with the largest bounds, otherwise every third: odd and even ones alike."""
     return values if Level.whole() else values[::3]
 
 
 def examples(number: int, **more: Any) -> settings:
-    """Settings of a property that is tried on so many examples, or on a share of them."""
+    """Return the settings of a property with this many examples, or this level's share of them."""
     from hypothesis import settings
 
     return settings(max_examples=Level.share(number), **more)
 
 
 def database(path: Path) -> str:
-    """A database of SQLite: in memory where the belt holds no file and the bounds are not the largest."""
+    """Return a SQLite database: in memory if the belt allows no file and the bounds are not the largest."""
     return str(path) if Level.whole() or Level.belt == "real" else ":memory:"

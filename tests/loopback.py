@@ -7,17 +7,17 @@ from typing import Any
 
 
 class Loopback(ThreadingHTTPServer):
-    """Serves from its making until `close`; a client that went away is no error.
+    """Serves from its creation until `close`; a client that disconnects is not an error.
 
-    Such a client shows when its connection is dropped, often in a later test of the same process: a traceback
-    would be in that test's error output.
+    A disconnect is noticed when the connection is dropped, often during a later test of the same process, and
+    a traceback would appear in that test's error output.
     """
 
     daemon_threads = True
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(("127.0.0.1", 0), handler)
-        at_once = 0.02  # seconds between two looks whether it is to end; half a second is the default
+        at_once = 0.02  # seconds between two checks for its end; the default is half a second
         threading.Thread(target=self.serve_forever, args=(at_once,), daemon=True).start()
 
     @property

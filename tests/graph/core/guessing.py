@@ -1,4 +1,4 @@
-"""An agent to guess at, by names that no type checker looks behind."""
+"""An agent whose attributes tests guess, under names that no type checker resolves."""
 
 from typing import Any
 

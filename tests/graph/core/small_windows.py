@@ -16,12 +16,12 @@ RESULT = 8_000  # characters: 2,000 tokens
 
 
 def count_tokens(tools: Any, request: list[BaseMessage]) -> int:
-    """The tokens of a request, as the models of this file count them."""
+    """Count the tokens of a request as the models of this file do."""
     return (len(str(tools)) + sum(len(render_message(one)) for one in request)) // CHARACTERS_PER_TOKEN
 
 
 class SmallModel(RecordingModel):
-    """Refuses requests above its limit in these words, which may name the limit and what was asked."""
+    """Refuses requests above its limit in these words, which may name the limit and the request's length."""
 
     limit: int = WINDOW
     words: str = "prompt is too long: {asked} tokens > {limit} maximum"
@@ -40,11 +40,11 @@ class SmallModel(RecordingModel):
 
 
 class SmallWeakModel(SmallModel, WeakModel):
-    """A weak model that works from the request alone: it has never seen a cleared result."""
+    """A weak model that works only from the request: a cleared result is as if never seen."""
 
 
 class SmallScriptedModel(SmallModel, ScriptedModel):
-    """A script of which a refused request takes nothing."""
+    """A script that a refused request does not advance."""
 
 
 @tool
@@ -60,7 +60,7 @@ def read(path: str, offset: int = 0, limit: int = 100) -> str:
 
 
 def job(items: int) -> PlainJob:
-    """So many items, each with one call."""
+    """Ask for this many items, each with one call."""
     return PlainJob([Step(f"item {n}", (Call("look", {"path": f"f{n}.md"}),)) for n in range(1, items + 1)])
 
 

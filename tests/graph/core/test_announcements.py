@@ -29,7 +29,7 @@ class Answer(BaseModel):
 
 
 def told(model: ScriptedModel) -> list[str]:
-    """What the graph itself said in the last request, in the user's place."""
+    """Return what the graph itself said in the last request, in user messages."""
     return [m.text for m in model.requests[-1] if m.type == "human" and kind_of(m)]
 
 
@@ -55,7 +55,7 @@ def test_so_do_retries_kicks_and_the_request_for_a_format(thread: Make) -> None:
     assert all(message.text.startswith(AUTOMATIC) for message in told)
 
 
-def test_the_agent_of_langchain_hears_the_same() -> None:
+def test_the_agent_of_langchain_gets_the_same() -> None:
     model = ScriptedModel(calls(PLANS["write_todos"]), says("One."), says("Two."))
     rules = {"max_wake_cycles": 1, "guard_retries": 0, "earn_wakes": 0}
     create_agent(model, middleware=[WakeLoopMiddleware(settings=rules)]).invoke(
@@ -70,14 +70,14 @@ def test_the_agent_of_langchain_hears_the_same() -> None:
     [{"prompts": {"nudge": "Mine: $list"}}, {"continuation_prompt": "Mine:"}],
     ids=["prompt", "continuation prompt"],
 )
-def test_words_that_a_user_put_in_their_place_are_sent_as_they_are(replaced: Any) -> None:
+def test_a_users_own_words_in_their_place_are_sent_unchanged(replaced: Any) -> None:
     rules = preset("wakeloop").model_copy(update={"max_wake_cycles": 1, "guard_retries": 0, **replaced})
     model = ScriptedModel(write("a"), says("One."), says("Two."))
     create_todo_agent(model, settings=rules).invoke({"messages": [("user", "Go.")]})
     assert told(model)[0].startswith("Mine:")
 
 
-def test_own_instructions_stay_as_they_are() -> None:
+def test_own_instructions_stay_unchanged() -> None:
     rules = preset("wakeloop").model_copy(update={"prompts": {"instructions": "Keep a list."}})
     model = ScriptedModel(says("Hi."))
     create_todo_agent(model, settings=rules).invoke({"messages": [("user", "Go.")]})

@@ -1,4 +1,4 @@
-"""The setting `approve_plan`: the list is put to the person before the work."""
+"""The setting `approve_plan`: the list is shown to the person before the work."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def reject(words: str) -> Any:
 
 
 def asked(*todos: Any, text: str) -> dict[str, Any]:
-    """What the person is asked."""
+    """Return what the person is asked."""
     return {
         "action_requests": [
             {
@@ -53,11 +53,11 @@ def questions(agent: Any) -> list[Any]:
 
 
 def beside(*items: str, path: str = "x") -> Any:
-    """A list, and a call beside it."""
+    """Return a list with a call next to it."""
     return calls(("look", {"path": path}), ("todo_write", {"items": list(items)}))
 
 
-def test_the_first_list_waits_for_the_person_and_the_calls_beside_it_wait_with_it(thread: Make) -> None:
+def test_the_first_list_and_the_calls_next_to_it_wait_for_the_person(thread: Make) -> None:
     ran: list[str] = []
 
     def look(path: str) -> str:
@@ -70,7 +70,7 @@ def test_the_first_list_waits_for_the_person_and_the_calls_beside_it_wait_with_i
     assert questions(agent) == [asked(todo(1, "a"), todo(2, "b"), text="[1] a\n[2] b")]
     assert (ran, agent.todos, agent.asked) == ([], [], 1)
     assert agent.session == {**session("waiting", "interrupted", writes=1), "on": "approval"}
-    # the answer begins the node anew, then what has waited runs; a further write is not put
+    # the answer restarts the node, then the waiting calls run; a further write asks nobody
     assert agent.walk(ACCEPT) == [*JUDGE, *WORK, *TODO, *TODO, *END]
     assert (ran, agent.asked) == (["x"], 4)
     assert agent.results()[:2] == [
@@ -92,7 +92,7 @@ def test_each_activation_has_a_first_list(thread: Make) -> None:
     assert agent.walk(ACCEPT) == [*TODO, *TODO, *END]
 
 
-def test_changes_are_put_whenever_items_come_or_go_and_statuses_never(thread: Make) -> None:
+def test_changes_are_put_to_the_person_when_items_come_or_go_but_not_for_statuses(thread: Make) -> None:
     whole = [
         calls(("write_todos", {"todos": [{"content": c, "status": s} for c, s in items]}))
         for items in (
@@ -118,8 +118,8 @@ def test_a_list_given_in_the_input_is_the_callers_own(thread: Make) -> None:
     assert agent.walk(ACCEPT) == [*TODO, *TODO, *END]
 
 
-def test_the_verifier_is_asked_once_an_item_whatever_the_person_says(door: str, thread: Make) -> None:
-    """It is asked before the person is; what it said is stored a superstep before the question."""
+def test_the_verifier_is_asked_once_per_item_whatever_the_person_says(door: str, thread: Make) -> None:
+    """It is asked before the person is; its answer is stored a superstep before the question."""
     judge = Judge(None, "no proof", None)
     round_ = calls(change(1, "done"), change(2, "done"), ("todo_write", {"items": ["c"]}))
     agent = thread(write("a", "b"), round_, done(2, 3), "bye", verify=judged(door, judge), change=CHANGES)
@@ -138,7 +138,7 @@ def test_the_verifier_is_asked_once_an_item_whatever_the_person_says(door: str, 
     assert judge.asked == [(1, "completed"), (2, "completed"), (2, "completed")]
     assert agent.ledger["refusals"] == {"2": 1}
     said = agent.results()
-    assert said[1][0] == "success"  # what the verifier accepted stands
+    assert said[1][0] == "success"  # what the verifier accepted stays accepted
     assert said[2][0] == "error"
     assert "no proof" in said[2][1]
     assert said[3] == (
@@ -151,7 +151,7 @@ def test_the_verifier_is_asked_once_an_item_whatever_the_person_says(door: str, 
     assert agent.todos == [todo(1, "a", "completed"), todo(2, "b", "completed")]
 
 
-def test_an_edit_is_the_persons_list_and_the_model_is_told_once(door: str, thread: Make) -> None:
+def test_an_edit_is_the_persons_list_and_the_model_is_informed_once(door: str, thread: Make) -> None:
     judge = Judge()
     agent = thread(
         beside("a", "b"), done(2, 3), "bye", tools=[look], verify=judged(door, judge), change=FIRST
@@ -210,8 +210,8 @@ def test_a_rejected_list_is_as_if_it_had_not_been_sent(thread: Make) -> None:
     assert agent.results()[-2] == ("success", "saw y")
 
 
-def test_a_first_list_of_work_that_is_done_is_put_too(thread: Make) -> None:
-    """Else a rejected plan came back as work that nobody was asked about."""
+def test_a_first_list_of_finished_work_is_put_to_the_person_too(thread: Make) -> None:
+    """Otherwise a rejected plan would come back as work that nobody was asked about."""
     varied = preset("cubepi").model_copy(update={**FIRST, "in_progress": "any"})
     whole = [
         calls(("write_todos", {"todos": [{"content": "a", "status": s}]})) for s in ("pending", "completed")
@@ -305,14 +305,14 @@ def test_c65_new_input_does_not_take_the_place_of_the_answer(thread: Make) -> No
     assert agent.todos == []
 
 
-def test_a_call_that_was_not_run_brings_nothing(thread: Make) -> None:
+def test_a_call_that_was_not_run_achieves_nothing(thread: Make) -> None:
     agent = thread(beside("a"), "As you like.", tools=[look], change=FIRST)
     agent.run("go")
     agent.run(edit())
     assert (agent.todos, agent.ledger["idle_rounds"]) == ([], 1)
 
 
-def test_who_edits_overrules_the_verifier(door: str, thread: Make) -> None:
+def test_a_person_who_edits_overrules_the_verifier(door: str, thread: Make) -> None:
     judge = Judge("no", "no", "no", None)
     more = calls(change(1, "done"), change(2, "done"), ("todo_write", {"items": ["c"]}))
     agent = thread(
@@ -329,7 +329,7 @@ def test_who_edits_overrules_the_verifier(door: str, thread: Make) -> None:
 
 
 @pytest.mark.parametrize(("setting", "asks"), [(FIRST, []), (CHANGES, JUDGE)])
-def test_an_empty_list_is_no_first_one(thread: Make, setting: Any, asks: list[str]) -> None:
+def test_an_empty_list_is_not_a_first_list(thread: Make, setting: Any, asks: list[str]) -> None:
     varied = preset("loki").model_copy(update={**setting, "auto_continue": True})
     agent = thread(calls(("todo__clear", {})), "bye", settings=varied, left=bool(asks))
     given = {"messages": [("user", "go")], "todos": [{"content": "a", "status": "completed"}]}
@@ -373,8 +373,8 @@ def test_a_round_is_one_question_in_every_dialect(thread: Make, name: str, repli
 
 
 @pytest.mark.parametrize("limit", range(7, 26))
-def test_near_the_limit_of_steps_the_run_parks_and_never_raises(thread: Make, limit: int) -> None:
-    """A round whose calls wait takes three supersteps, of whichever kind the ones before it were."""
+def test_near_the_step_limit_the_run_parks_and_never_raises(thread: Make, limit: int) -> None:
+    """A round with waiting calls takes three supersteps, whatever the ones before it were."""
     held = [calls(change(n, "in_progress"), ("look", {"path": f"{n}"})) for n in range(1, 9)]
     given = {
         "messages": [("user", "go")],
@@ -388,7 +388,7 @@ def test_near_the_limit_of_steps_the_run_parks_and_never_raises(thread: Make, li
 
 
 @pytest.mark.parametrize("limit", range(7, 16))
-def test_near_the_limit_of_steps_the_verifier_is_asked_once_too(thread: Make, door: str, limit: int) -> None:
+def test_near_the_step_limit_the_verifier_is_asked_once_too(thread: Make, door: str, limit: int) -> None:
     judge = Judge()
     more = [calls(change(n, "done"), ("todo_write", {"items": [f"{n + 1}"]})) for n in range(1, 9)]
     agent = thread(write("1"), *more, verify=judged(door, judge), change=CHANGES, left=True)
@@ -401,7 +401,7 @@ def test_near_the_limit_of_steps_the_verifier_is_asked_once_too(thread: Make, do
     assert judge.asked == [(n, "completed") for n in range(1, len(judge.asked) + 1)]
 
 
-def test_an_unknown_value_is_a_sentence() -> None:
+def test_an_unknown_value_is_refused_in_one_sentence() -> None:
     with pytest.raises(
         WakeloopError, match="'approve_plan' must be 'off', 'first' or 'changes', got 'always'"
     ):

@@ -66,7 +66,7 @@ def test_tools_alone_and_none() -> None:
     assert hi(tools=None).invoke(GO, AT)["todo_session"]["reason"] == "answered"
 
 
-async def test_tools_that_are_still_awaited() -> None:
+async def test_tools_that_must_be_awaited() -> None:
     async def get_tools() -> list[Any]:
         return []
 
@@ -84,7 +84,7 @@ def test_a_format_in_a_strategy() -> None:
 # -- a run's input and config ----------------------------------------------------------------------------
 
 
-def test_what_others_send_beside_ours_is_left_alone() -> None:
+def test_keys_that_others_send_next_to_ours_are_left_alone() -> None:
     out = hi().invoke({**GO, "copilotkit": {}, "tools": [], "context": []}, AT)
     assert out["todo_session"]["reason"] == "answered"
 
@@ -101,7 +101,7 @@ def test_what_others_send_beside_ours_is_left_alone() -> None:
 # -- edits by hand ---------------------------------------------------------------------------------------
 
 
-def test_one_text_is_one_item_and_one_id_is_one() -> None:
+def test_one_string_is_one_item_and_one_id_is_one() -> None:
     agent = hi()
     assert [one["content"] for one in update_todos(agent, AT, add="buymilk")] == ["buymilk"]
     todos = update_todos(agent, AT, add=["b", "c"])
@@ -171,7 +171,7 @@ def test_an_edit_on_a_subgraph_that_keeps_its_thread() -> None:
         UPDATE(parent, {"configurable": {"thread_id": "1", "checkpoint_ns": "agnt"}}, add="b")
 
 
-def test_the_truth_of_an_agent_in_a_parents_snapshot() -> None:
+def test_the_session_of_an_agent_in_a_parents_snapshot() -> None:
     class Talk(BaseModel):
         messages: list[Any] = []
 
@@ -184,12 +184,12 @@ def test_the_truth_of_an_agent_in_a_parents_snapshot() -> None:
     }  # fmt: skip
     assert session_of(parent.get_state(AT, subgraphs=True)) == truth
     assert answer_of(parent.get_state(AT, subgraphs=True)) == "thinking"
-    mere = session_of(parent.get_state(AT))  # which does not hold it: no numbers that are none
+    mere = session_of(parent.get_state(AT))  # it does not contain the session, so no made-up numbers
     assert mere == {"state": "waiting", "reason": "interrupted", "on": "human"}
     assert session_of(result) == mere
     ended = parent_of(create_todo_agent(ScriptedModel(write("a"), *["said"] * 8)), Talk)
     told = ended.invoke(GO, AT)
-    for given in (told, ended.get_state(AT)):  # one item is open there, and nothing here tells of it
+    for given in (told, ended.get_state(AT)):  # one item is open there, and nothing here says so
         assert session_of(given) == {"state": "dormant", "reason": None}
         assert answer_of(given) == "said"
 
@@ -215,7 +215,7 @@ def test_readings_of_a_result_a_state_a_snapshot_and_the_sdks_dict() -> None:
                 read(wrong)
 
 
-def test_a_run_that_ends_at_an_interrupt_says_nothing_that_misleads() -> None:
+def test_a_run_that_ends_at_an_interrupt_says_nothing_misleading() -> None:
     agent = hi(write("a"), calls(("ask", {})), tools=[ask])
     result = agent.invoke(GO, AT)
     assert result["todo_session"] == {"state": "running", "reason": None}
@@ -232,7 +232,7 @@ def test_a_run_that_ends_at_an_interrupt_says_nothing_that_misleads() -> None:
 # -- a thread that is not named ---------------------------------------------------------------------------
 
 
-def test_the_thread_of_whoever_calls_is_one() -> None:
+def test_the_callers_thread_is_used() -> None:
     agent = create_todo_agent(ScriptedModel([says("hi")]), checkpointer=InMemorySaver())
     caller = RunnableLambda(agent.invoke)  # without a config of its own
     assert answer_of(caller.invoke(GO, AT)) == "hi"
@@ -247,7 +247,7 @@ def test_tools_by_name() -> None:
 
 
 @pytest.mark.parametrize("returned", ["x", [AIMessage("a")], 5])
-def test_a_hook_that_returns_no_mapping(returned: Any) -> None:
+def test_a_hook_that_does_not_return_a_mapping(returned: Any) -> None:
     agent = hi(pre_model_hook=lambda _state: returned)
     with pytest.raises(
         SettingsError, match=r"pre_model_hook must return a mapping, got .+ llm_input_messages"
@@ -274,8 +274,8 @@ NO_MESSAGES = {
 
 @pytest.mark.parametrize(("given", "right"), NO_MESSAGES.values(), ids=NO_MESSAGES)
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
-async def test_messages_that_are_none_leave_the_thread_as_it_was(given: Any, right: str, door: str) -> None:
-    """LangGraph commits an input before its reducer has seen it: state and run would raise from then on."""
+async def test_invalid_messages_leave_the_thread_as_it_was(given: Any, right: str, door: str) -> None:
+    """LangGraph commits an input before its reducer sees it: state and run would raise from then on."""
     agent = hi("Hello.", "Again.")
     agent.invoke(GO, AT)
     before = agent.get_state(AT)
@@ -288,7 +288,7 @@ async def test_messages_that_are_none_leave_the_thread_as_it_was(given: Any, rig
     assert answer_of(agent.invoke(GO, AT)) == "Again."
 
 
-def test_messages_past_the_reducer_take_the_place_of_the_history() -> None:
+def test_messages_that_bypass_the_reducer_replace_the_history() -> None:
     agent = hi("Hello.", "Again.", "Bye.")
     agent.invoke(GO, AT)
     agent.invoke({"messages": Overwrite([HumanMessage("anew")])}, AT)
@@ -296,7 +296,7 @@ def test_messages_past_the_reducer_take_the_place_of_the_history() -> None:
     assert [message.text for message in out["messages"]] == ["anew", "Again.", "more", "Bye."]
 
 
-def test_keys_of_ones_own_in_a_config_are_left_alone() -> None:
+def test_the_callers_own_keys_in_a_config_are_left_alone() -> None:
     config: Any = {"configurable": {"session_id": "s", "user": "u", **AT["configurable"]}}
     assert answer_of(hi().invoke(GO, config)) == "Hello."
     bound = hi().with_config(AT)
@@ -304,7 +304,7 @@ def test_keys_of_ones_own_in_a_config_are_left_alone() -> None:
     assert answer_of(BUILD(ScriptedModel("Hi.")).invoke(GO, {"configurable": {"session_id": "s"}})) == "Hi."
 
 
-def test_readings_of_what_is_none() -> None:
+def test_reading_anything_else_is_refused() -> None:
     agent = hi()
     result = agent.invoke(GO, AT)
     history = list(agent.get_state_history(AT))
@@ -314,7 +314,7 @@ def test_readings_of_what_is_none() -> None:
                 read(wrong)
     assert session_of(result["todo_session"]) == result["todo_session"]
     with pytest.raises(ArgumentError, match=r"agent.get_state\(config\)"):
-        session_of(result["messages"])  # which say nothing of it
+        session_of(result["messages"])  # messages say nothing about the session
     assert answer_of([{"type": "human", "content": "go"}, {"type": "ai", "content": "Hello."}]) == "Hello."
     assert session_of({})["state"] == "dormant"
     assert answer_of({}) == answer_of([]) == ""

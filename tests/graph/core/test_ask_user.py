@@ -13,7 +13,7 @@ QUESTION = "Which files shall I delete?"
 
 
 def asked(thread: Make, answer: Any, **arguments: Any) -> Any:
-    """A thread that has asked and got the answer."""
+    """Return a thread that has asked and got the answer."""
     agent = thread(calls(("ask_user", {"question": QUESTION, **arguments})), says("Done."), tools=[ask_user])
     agent.run("Go.")
     assert (agent.session["state"], agent.session["on"]) == ("waiting", "human")
@@ -37,7 +37,7 @@ def test_any_words_are_the_answer(thread: Make, answer: Any, read: str) -> None:
     ("answer", "read"),
     [("2", "all"), (" 1 ", "old"), ("3", "3"), ("0", "0"), ("old", "old"), ("Both.", "Both.")],
 )
-def test_a_choice_may_be_named_by_its_number(thread: Make, answer: str, read: str) -> None:
+def test_a_choice_may_be_given_by_its_number(thread: Make, answer: str, read: str) -> None:
     assert asked(thread, answer, choices=["old", "all"]).results() == [("success", read)]
 
 
@@ -59,7 +59,7 @@ def test_what_the_person_sees(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("mode", ["batched", "per_call"])
-def test_a_question_without_words_is_asked_of_nobody(thread: Make, mode: Any) -> None:
+def test_an_empty_question_is_not_asked(thread: Make, mode: Any) -> None:
     both = calls(("ask_user", {"question": " "}), ("ask_user", {"question": QUESTION}))
     agent = thread(both, says("Done."), tools=[ask_user], interrupt_mode=mode)
     agent.run("Go.")

@@ -1,4 +1,4 @@
-"""What the graph injects is bounded, however long the list and its texts are."""
+"""What the graph injects is bounded, however long the list and its contents are."""
 
 from itertools import product
 from pathlib import Path
@@ -24,7 +24,8 @@ from wakeloop.todos.items import STATUSES, Todo
 
 PRESETS = ("wakeloop", "agentparley", "loki", "lesson", "cubepi", "cubepi-strict")
 DIALECTS = {"parley": "wakeloop", "loki": "loki", "checklist": "lesson", "write_todos": "cubepi"}
-LINE, REST, NAME = 525, 1_000, 62  # what docs/dialects.md promises: a line, all around the lines, a peer
+# what docs/dialects.md promises: a line, everything around the lines, a peer
+LINE, REST, NAME = 525, 1_000, 62
 LONG = "read the whole log and note each failure, " * 250
 CUT = f"{LONG[:268].rstrip()}… (+{len(LONG.strip()) - len(LONG[:268].rstrip()):,} characters)"
 
@@ -41,7 +42,7 @@ def bound(items: int) -> int:
     return REST + LINE * items
 
 
-# -- every text, for any list ----------------------------------------------------------------------------
+# -- every injected message, for any list ----------------------------------------------------------------
 
 TEXTS = st.builds(
     lambda piece, times: piece * times,
@@ -62,7 +63,7 @@ LISTS = st.lists(ITEMS, min_size=1, max_size=8).flatmap(
 
 @budget(150)
 @given(st.sampled_from(PRESETS), LISTS, TEXTS | st.just(""), st.integers(1, 40))
-def test_no_list_makes_an_injected_text_longer_than_the_bound(
+def test_no_list_makes_an_injected_message_longer_than_the_bound(
     name: str, todos: list[Todo], goal: str, most: int
 ) -> None:
     now = settings(name, nudge_items=most)
@@ -85,7 +86,7 @@ def test_no_list_makes_an_injected_text_longer_than_the_bound(
 @given(
     st.sampled_from(tuple(DIALECTS.values())), st.lists(TEXTS, min_size=1, max_size=60), st.integers(1, 40)
 )
-def test_peers_that_wait_are_bounded_too(name: str, peers: list[str], most: int) -> None:
+def test_waiting_peers_are_bounded_too(name: str, peers: list[str], most: int) -> None:
     now = settings(name, nudge_items=most)
     text, reasons = build_nudge(dialect_of(now), now, [], "", [{"sender": peer} for peer in peers])
     assert reasons == ["reply"]
@@ -124,18 +125,18 @@ def test_a_reminder_is_short(name: str) -> None:
     assert len(fill_prompt("nag", settings(name).dialect, {}, rounds=2**53, open=2**53)) < 200
 
 
-# -- the cut ---------------------------------------------------------------------------------------------
+# -- shortening ------------------------------------------------------------------------------------------
 
 
 @given(st.integers() | st.text(), st.integers(2, 60))
-def test_an_id_is_shown_in_its_room(key: int | str, limit: int) -> None:
+def test_an_id_is_shown_within_its_limit(key: int | str, limit: int) -> None:
     short = shorten_id(key, limit)
     assert len(format_id(short)) <= limit
     assert short == key or len(format_id(key)) > limit
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_long_text_is_cut_in_the_nudge_and_whole_in_the_list(dialect: str, thread: Make) -> None:
+def test_long_content_is_cut_in_the_nudge_and_whole_in_the_list(dialect: str, thread: Make) -> None:
     key: Any = "1" if dialect == "checklist" else 1
     changed = settings(DIALECTS[dialect], max_wake_cycles=1, max_idle_wakes=0, guard_retries=1, nag_after=0)
     agent = thread(".", ".", ".", settings=changed)
@@ -152,7 +153,7 @@ def test_a_long_text_is_cut_in_the_nudge_and_whole_in_the_list(dialect: str, thr
     assert state["todos"] == [{"id": key, "content": LONG, "status": "pending"}]
 
 
-def test_short_texts_need_no_word_of_cutting() -> None:
+def test_short_contents_need_no_note_about_cutting() -> None:
     for name, content in product(PRESETS, ("a", "a" * 300, "a\n" * 150)):
         now = settings(name)
         todos: list[Any] = [{"id": 1, "content": content, "status": "pending"}]
@@ -177,7 +178,7 @@ def test_a_listing_says_how_to_see_all(dialect: str) -> None:
 @pytest.mark.covering("name", "items")
 @pytest.mark.parametrize("items", [1, 1_000])
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_whole_run_over_the_longest_texts_stays_within_the_bound(name: str, items: int) -> None:
+def test_a_whole_run_over_the_longest_contents_stays_within_the_bound(name: str, items: int) -> None:
     changed = settings(
         name,
         max_items=None,

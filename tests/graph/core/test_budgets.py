@@ -1,4 +1,4 @@
-"""Rule 19: what an activation may spend, as exact walks and counts, over a clock of the test's own."""
+"""Rule 19: what an activation may spend, as exact walks and counts, on the test's own clock."""
 
 import json
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ PRICES = {"default": {"input": 1000, "cached": 100, "output": 2000}}
 
 
 def used(reply: AIMessage, given_: int = 100, out: int = 10, cached: int = 0) -> AIMessage:
-    """A reply that reports its tokens."""
+    """Return a reply that reports its tokens."""
     told: Any = {"input_tokens": given_, "output_tokens": out, "total_tokens": given_ + out}
     told["input_token_details"] = {"cache_read": cached}
     return reply.model_copy(update={"usage_metadata": told})
 
 
 def new_calls() -> Iterator[AIMessage]:
-    """Endless calls, each a new one."""
+    """Return endless calls, each a new one."""
     return (used(looks(str(number))) for number in range(10_000))
 
 
@@ -64,7 +64,7 @@ def test_endless_new_calls_are_twenty_requests_and_the_closing_one(thread: Make)
     [
         ({"max_tokens": 330}, "token_budget", 3),
         ({"max_tokens": 331}, "token_budget", 4),
-        ({"max_cost": 0.36, "prices": PRICES}, "cost_budget", 3),  # 0.12 a request
+        ({"max_cost": 0.36, "prices": PRICES}, "cost_budget", 3),  # 0.12 per request
         ({"max_cost": 0.361, "prices": PRICES}, "cost_budget", 4),
         ({"max_tokens": 330, "max_requests": 3}, "request_budget", 3),
         ({"max_tokens": 330, "max_cost": 0.36, "max_seconds": 0.001, "prices": PRICES}, "token_budget", 3),
@@ -83,7 +83,7 @@ def test_tokens_and_cost_are_bounded(change: Any, reason: str, rounds: int, thre
 
 @pytest.mark.parametrize(("most", "rounds"), [(8, 1), (8.001, 2), (18, 2), (18.001, 3)])
 def test_seconds_are_the_models_and_the_longest_call_of_each_round(most: float, rounds: int) -> None:
-    """3 seconds a request; of each round's calls the longest takes 5, 7 and 9."""
+    """3 seconds per request; in each round the longest call takes 5, 7 and 9."""
     clock = Clock()
 
     def work(seconds: int) -> str:
@@ -107,11 +107,11 @@ def test_seconds_are_the_models_and_the_longest_call_of_each_round(most: float, 
     result = agent.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "1"}})
     assert len(model.requests) == rounds
     assert result["todo_session"]["reason"] == "time_budget"
-    assert result["todo_session"]["state"] == "dormant"  # nothing is open, and no closing request
+    assert result["todo_session"]["state"] == "dormant"  # nothing is open, and there is no closing request
     assert result["todo_session"]["spent"]["seconds"] == sum([8, 10, 12][:rounds])
 
 
-def test_time_that_a_person_takes_and_a_failed_attempt_are_not_counted(thread: Make) -> None:
+def test_a_persons_time_and_a_failed_attempt_are_not_counted(thread: Make) -> None:
     clock = Clock()
 
     def ask(seconds: int) -> str:
@@ -143,10 +143,10 @@ def test_time_that_a_person_takes_and_a_failed_attempt_are_not_counted(thread: M
     assert (took["requests"], took["failed_calls"]) == (2, 0)
 
 
-# -- what has a say, and what does not follow ------------------------------------------------------------
+# -- which gate decides, and what does not follow --------------------------------------------------------
 
 
-def test_with_nothing_open_a_budget_ends_it_dormant_and_nothing_more_is_asked(thread: Make) -> None:
+def test_with_nothing_open_a_spent_budget_ends_it_dormant_and_nothing_more_is_asked(thread: Make) -> None:
     agent = thread(new_calls(), left=True, tools=[look], change={"max_requests": 5})
     assert agent.walk("go") == [*START, *WORK * 5, *END]
     assert (agent.asked, len(agent.results())) == (5, 5)
@@ -167,7 +167,7 @@ def test_whether_the_closing_request_is_made_in_mid_turn(change: Any, asked: int
 @pytest.mark.parametrize(
     ("replies", "change", "walked", "reason"),
     [
-        # a turn that ended with nothing open, or where an earlier gate answers
+        # a turn that ended with nothing open, or where an earlier gate stops the run
         (["hi"], {"max_requests": 1}, [*START, *END], "answered"),
         ([write("a"), done(1), "hi"], {"max_requests": 3}, [*START, *TODO * 2, *END], "settled"),
         ([write("a"), "x"], {"max_requests": 2, "auto_continue": False}, [*START, *TODO, *END], "disabled"),
@@ -185,7 +185,7 @@ def test_whether_the_closing_request_is_made_in_mid_turn(change: Any, asked: int
             [*START, *TODO, *AGAIN, *END],
             "request_budget",
         ),
-        # behind a correction: no second one, no explanation
+        # after a correction: no second one, no explanation
         (
             [write("a"), "x", "y", "z"],
             {"max_requests": 3, "max_wake_cycles": 0, "guard_retries": 2},
@@ -205,7 +205,7 @@ def test_whether_the_closing_request_is_made_in_mid_turn(change: Any, asked: int
             [*START, *TODO, *AGAIN, *AGAIN, *END],
             "guard_blocked",
         ),
-        # no retry: of a cut reply with and without open items, of an empty one
+        # no retry after a cut reply with or without open items, or after an empty one
         ([says("x", finish_reason="length")], {"max_requests": 1}, [*START, *END], "request_budget"),
         (
             [write("a"), says("x", finish_reason="length"), "y"],
@@ -215,7 +215,7 @@ def test_whether_the_closing_request_is_made_in_mid_turn(change: Any, asked: int
         ),
         ([""], {"max_requests": 1}, [*START, *END], "request_budget"),
         (["", ""], {"max_requests": 2}, [*START, *AGAIN, *END], "request_budget"),
-        # what has ended the run already
+        # the run has ended already for another reason
         (
             [says("x", finish_reason="length")],
             {"max_requests": 1, "reply_retries": 0},
@@ -264,8 +264,8 @@ def test_a_closing_request_needs_three_steps(limit: int, walked: Any, thread: Ma
     assert agent.session == session("idle", "request_budget", 1)
 
 
-def test_a_drain_lets_no_closing_request_follow() -> None:
-    """It is asked for while the guard is at work, behind a cut reply that spent the budget."""
+def test_a_drain_prevents_the_closing_request() -> None:
+    """The drain is requested while the guard is at work, after a cut reply that spent the budget."""
     control, model = RunControl(), ScriptedModel(write("a"), says("x", finish_reason="length"))
     agent = create_todo_agent(model, settings=LoopSettings(max_requests=2), checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
@@ -276,8 +276,8 @@ def test_a_drain_lets_no_closing_request_follow() -> None:
     model.assert_done()
 
 
-def test_the_first_gate_has_a_say_and_the_report_comes_with_the_last_result(thread: Make) -> None:
-    """A subagent's result is not answered; what was not reported while it was waited for, is then."""
+def test_the_first_gate_decides_and_the_report_comes_with_the_last_result(thread: Make) -> None:
+    """A subagent's result is not answered; what was not reported during the wait is reported then."""
 
     @tool
     def send(key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
@@ -301,7 +301,7 @@ def test_the_first_gate_has_a_say_and_the_report_comes_with_the_last_result(thre
 # -- the closing request ---------------------------------------------------------------------------------
 
 
-def test_the_closing_request_is_the_answer_and_its_calls_are_taken_out(thread: Make) -> None:
+def test_the_closing_request_is_the_answer_and_its_calls_are_removed(thread: Make) -> None:
     last = calls(("look", {"path": "z"}), ("todo_update", {"id": 1, "status": "done"}), text="Half is done.")
     agent = thread(write("a"), looks("x"), last, tools=[look], change={"max_requests": 2})
     result = agent.run("go")
@@ -328,8 +328,8 @@ def test_the_closing_request_is_never_asked_again(last: Any, reason: str, text: 
     assert (agent.session["reason"], agent.messages[-1].text, agent.kinds[-1]) == (reason, text, "ai")
 
 
-def test_the_reason_is_the_one_that_called_for_it(thread: Make) -> None:
-    """The closing request reaches the bound that would come first in the order."""
+def test_the_reason_is_the_one_that_caused_it(thread: Make) -> None:
+    """The closing request reaches the limit that would come first in order."""
     replies = [used(write("a")), used(says("x")), used(says("report"))]
     agent = thread(*replies, change={"max_requests": 3, "max_tokens": 220})
     agent.run("go")
@@ -360,13 +360,13 @@ def test_a_threads_budget_is_raised_with_the_next_input(thread: Make) -> None:
 # -- prices ----------------------------------------------------------------------------------------------
 
 
-def test_a_bound_on_the_cost_is_refused_without_a_price() -> None:
+def test_a_cost_limit_is_refused_without_a_price() -> None:
     sentence = "max_cost needs a price, and prices has none for a model whose client does not give its name"
     with pytest.raises(SettingsError, match=sentence):
         create_todo_agent(ScriptedModel("x"), settings=LoopSettings(max_cost=1))
 
 
-def test_a_thread_may_bound_the_cost_only_with_a_price(thread: Make) -> None:
+def test_a_thread_may_limit_the_cost_only_with_a_price(thread: Make) -> None:
     agent = thread("x")
     bad = {"messages": [("user", "go")], "todo_settings": {"max_cost": 1}}
     with pytest.raises(Exception, match="max_cost needs a price"):
@@ -396,10 +396,10 @@ def test_a_reply_under_a_name_without_a_price_costs_what_the_configured_model_do
     assert spent(agent)["cost"] == 0.88  # one at 0.55, and three at 0.11
 
 
-# -- what is told ----------------------------------------------------------------------------------------
+# -- what is reported ------------------------------------------------------------------------------------
 
 
-def test_every_end_tells_what_was_spent_and_an_event_follows_each_request(thread: Make) -> None:
+def test_every_ending_reports_the_spending_and_an_event_follows_each_request(thread: Make) -> None:
     fails = calls(("look", {"wrong": 1}), ("nothing", {}))
     agent = thread(
         *[used(write("a"), cached=64), used(fails), used(done(1)), used(says("x"))],
@@ -420,15 +420,15 @@ def test_every_end_tells_what_was_spent_and_an_event_follows_each_request(thread
     }  # fmt: skip
 
 
-def test_an_ended_round_is_counted_too(thread: Make) -> None:
-    """The limit of steps ends the run behind a round: its calls have run, and one has failed."""
+def test_an_unfinished_round_is_counted_too(thread: Make) -> None:
+    """The step limit ends the run after a round: its calls have run, and one has failed."""
     agent = thread(write("a"), calls(("look", {"wrong": 1})), tools=[look])
     agent.walk("go", limit=9)
     assert agent.session == session("idle", "step_limit", 1)
     assert (spent(agent)["requests"], spent(agent)["failed_calls"]) == (2, 1)
 
 
-def test_a_running_thread_tells_no_numbers_and_a_parked_one_does(thread: Make) -> None:
+def test_a_running_thread_shows_no_numbers_and_a_parked_one_does(thread: Make) -> None:
     seen: list[Any] = []
 
     def ask() -> str:
@@ -444,7 +444,7 @@ def test_a_running_thread_tells_no_numbers_and_a_parked_one_does(thread: Make) -
     assert spent(agent)["input"] == 200
 
 
-def test_a_bound_that_comes_with_a_resume_holds_for_what_had_no_price() -> None:
+def test_a_limit_set_at_a_resume_covers_what_had_no_price() -> None:
     def ask() -> str:
         """Ask a person."""
         return str(interrupt("which?"))
@@ -452,7 +452,7 @@ def test_a_bound_that_comes_with_a_resume_holds_for_what_had_no_price() -> None:
     saver, config = InMemorySaver(), {"configurable": {"thread_id": "a"}}
     first = ScriptedModel([used(calls(("ask", {})))])
     create_todo_agent(first, [ask], checkpointer=saver).invoke({"messages": [("user", "go")]}, config)
-    second = ScriptedModel([used(looks("a"))])  # 0.12 a request
+    second = ScriptedModel([used(looks("a"))])  # 0.12 per request
     bounded = LoopSettings(max_cost=0.24, prices=PRICES)
     agent = create_todo_agent(second, [ask, look], settings=bounded, checkpointer=saver)
     ended = agent.invoke(Command(resume="this"), config)["todo_session"]
@@ -461,7 +461,7 @@ def test_a_bound_that_comes_with_a_resume_holds_for_what_had_no_price() -> None:
 
 
 class Streaming(GenericFakeChatModel):
-    """A model that streams, and reports its tokens with the last piece, as OpenAI's client does."""
+    """A model that streams, and reports its tokens with the last chunk, as OpenAI's client does."""
 
     def bind_tools(self, tools: Any, **_: Any) -> Any:
         return self
@@ -487,7 +487,7 @@ def test_tokens_of_a_stream_are_counted_once(mode: str) -> None:
     assert (told["requests"], told["input"], told["cached"], told["output"]) == (1, 90, 64, 7)
 
 
-def test_what_a_hook_asks_is_counted_where_it_is_reported(thread: Make) -> None:
+def test_a_hooks_request_is_counted_if_it_is_reported(thread: Make) -> None:
     summariser = GenericFakeChatModel(messages=iter([used(says("so far"), 1000, 50), says("unreported")]))
 
     def hook(state: Any) -> dict[str, Any]:
@@ -515,7 +515,7 @@ STORY = [
 
 
 def told_by_history(request: Any) -> AIMessage:
-    """The reply that a history comes to, so that a run may be taken up anywhere."""
+    """Return the reply that follows a history, so that a run can be resumed anywhere."""
     return STORY[sum(message.type == "ai" for message in request)]
 
 
@@ -527,7 +527,7 @@ def storied(thread: Make) -> Any:
     return agent
 
 
-def test_a_run_that_is_taken_up_after_any_superstep_counts_the_same(thread: Make) -> None:
+def test_a_run_that_is_resumed_after_any_superstep_counts_the_same(thread: Make) -> None:
     agent = storied(thread)
     agent.run("go")
     whole = agent.session
@@ -545,7 +545,7 @@ def test_a_run_that_is_taken_up_after_any_superstep_counts_the_same(thread: Make
 
 
 @pytest.mark.parametrize("at", range(5))
-def test_a_run_whose_model_breaks_counts_only_what_was_stored(at: int, thread: Make) -> None:
+def test_a_run_whose_model_fails_counts_only_what_was_stored(at: int, thread: Make) -> None:
     replies: list[Any] = [*STORY]
     replies.insert(at, ConnectionError)
     agent = thread(*replies, tools=[look], change={"max_requests": 4})
@@ -574,7 +574,7 @@ CHANCES = st.floats(0, 1)
     st.sampled_from([{}, {"max_wake_cycles": 0, "on_guard_exhausted": "block"}, {"on_budget": "stop"}]),
     st.tuples(CHANCES, CHANCES, CHANCES, CHANCES, CHANCES),
 )
-def test_an_activation_makes_one_request_more_than_its_bound_at_most(
+def test_an_activation_makes_at_most_one_request_more_than_its_limit(
     seed: int, most: int, change: Any, chances: Any
 ) -> None:
     habits = dict(zip(("stop", "forget", "malformed", "double", "echo"), chances, strict=True))

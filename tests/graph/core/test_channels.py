@@ -78,7 +78,7 @@ def test_messages_deterministic_and_without_side_effects(first: Any, second: Any
 
 
 @given(WRITES)
-def test_messages_as_a_plain_list_would_have_them(writes: Any) -> None:
+def test_messages_as_in_a_plain_list(writes: Any) -> None:
     plain: list[Any] = []
     for items in writes:
         for item in items:
@@ -98,7 +98,7 @@ def test_messages_as_a_plain_list_would_have_them(writes: Any) -> None:
 
 
 def as_dict(item: Any) -> Any:
-    """The same item as a server sends it."""
+    """Return the same item as a server sends it."""
     return {"type": item.type, **item.model_dump()} if isinstance(item, BaseMessage) else item
 
 
@@ -158,7 +158,7 @@ def test_a_result_that_was_replaced_in_place_is_still_found_by_its_call() -> Non
     assert start.has_result("1")
 
 
-def test_a_deep_copy_of_messages_is_one_of_its_own() -> None:
+def test_a_deep_copy_of_messages_is_independent() -> None:
     start = merge_messages([], [[HumanMessage("x", id="a")]])
     twin = copy.deepcopy(start)
     assert shown(twin) == shown(start)
@@ -245,7 +245,7 @@ def test_bad_changes_from_outside_are_set_aside(bad: dict[str, Any]) -> None:
     assert agent.invoke({"messages": [("user", "go on")]}, THREAD)["todos"] == before
 
 
-def test_what_a_list_was_before_is_what_it_was_before_the_first_write() -> None:
+def test_the_list_before_is_that_before_the_first_write() -> None:
     merged: Any = merge_todos([todo(1, "a")], [[{"content": "b"}], [{"content": "c"}]])
     assert [item["content"] for item in merged] == ["c"]
     assert merged.before == [todo(1, "a")]
@@ -272,7 +272,7 @@ def test_entries_are_added_once_dropped_by_id_and_cleared() -> None:
     assert merge_entries(entries, ["2", {"id": "3"}]) == [{"id": "1"}, "2", {"id": "3"}]
     assert merge_entries(["1", {"id": "2"}], {"drop": ["2", "9"]}) == ["1"]
     two = [{"id": "1", "sender": "a"}, {"id": "1", "sender": "b"}]
-    assert merge_entries(two[:1], two) == two  # two that ask may have one id
+    assert merge_entries(two[:1], two) == two  # two peers who ask may have the same id
     assert merge_entries(two, {"drop": [{"id": "1", "sender": "a"}]}) == two[1:]
     assert merge_entries(two, {"drop": ["1"]}) == []
     assert merge_entries(["1"], {"clear": True}) == []
@@ -305,7 +305,7 @@ def test_two_different_items_under_one_number_are_both_kept() -> None:
 
 
 def test_a_parents_items_get_their_ids_where_they_are_joined() -> None:
-    """As those of an agent's input do; one of the same content is the same item."""
+    """As in an agent's input; an item with the same content is the same item."""
     given_ = [{"content": "a"}, {"content": "b", "status": "completed"}]
     assert join_todos(None, given_) == [todo(1, "a"), todo(2, "b", "completed")]
     assert join_todos([todo(4, "b")], given_) == [todo(4, "b", "completed"), todo(5, "a")]
@@ -322,11 +322,11 @@ def test_joined_goals_and_sessions() -> None:
     assert join_session({"state": "idle"}, None) == {"state": "idle"}
 
 
-# -- what comes in, what goes out ------------------------------------------------------------------------
+# -- input and output ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["owed_replies", "waiting_on", "todo_ledger", "structured_response"])
-def test_what_may_not_come_in_is_ignored(name: str, thread: Make) -> None:
+def test_forbidden_input_is_ignored(name: str, thread: Make) -> None:
     agent = thread("hi")
     output = agent.run({"messages": [("user", "go")], name: [{"id": "x"}]})
     assert output["todo_session"] == {
@@ -370,7 +370,7 @@ def test_none_as_a_list_changes_nothing(thread: Make) -> None:
     assert agent.todos == [todo(1, "a", "completed")]
 
 
-def test_texts_of_numbers_as_ids_do_not_clash(thread: Make) -> None:
+def test_numbers_as_strings_do_not_clash_as_ids(thread: Make) -> None:
     agent = thread(write("b"), done("1", "2"), "bye")
     agent.run({"messages": [("user", "go")], "todos": [{"id": "1", "content": "a"}]})
     assert agent.todos == [todo("1", "a", "completed"), todo(2, "b", "completed")]
@@ -381,7 +381,7 @@ def test_texts_of_numbers_as_ids_do_not_clash(thread: Make) -> None:
 def test_a_long_thread_reads_back_whole(durability: str, thread: Make) -> None:
     items = [f"item {number}" for number in range(1, 61)]
     agent = thread(write(*items), *(done(number) for number in range(1, 61)), "bye", "hi")
-    output = agent.run("go", durability=durability)  # past the snapshots of the list
+    output = agent.run("go", durability=durability)  # beyond the snapshots of the list
     closed = [todo(number, f"item {number}", "completed") for number in range(1, 61)]
     assert output["todos"] == agent.todos == closed
     assert [m.id for m in agent.messages] == [m.id for m in output["messages"]]

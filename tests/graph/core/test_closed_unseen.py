@@ -1,4 +1,4 @@
-"""Rule 25: who is a suspect, and when the model is asked about it."""
+"""Rule 25: which items are suspects, and when the model is asked about them."""
 
 import re
 from typing import Any
@@ -17,17 +17,17 @@ def fail(path: str) -> str:
 
 
 def both(*made: Any) -> Any:
-    """One reply with the calls of several."""
+    """Combine the calls of several replies in one."""
     return calls(*((call["name"], call["args"]) for reply in made for call in reply.tool_calls))
 
 
 def asked_about(agent: Thread) -> list[str]:
-    """The items that the model was asked to check, one text each time."""
+    """Return the items that the model was asked to check, one string per request."""
     return [m.text for m in agent.messages if m.text.startswith("(automatic) These items were closed")]
 
 
 UNSEEN: dict[str, tuple[list[Any], str]] = {
-    # replies before the text: the numbers of the suspects
+    # replies before the text, and the numbers of the suspects
     "nothing was done": ([write("a", "b"), done(1, 2)], "12"),
     "one call for two items": ([write("a", "b"), looks("x"), done(1, 2)], "12"),
     "a call for each": ([write("a", "b"), looks("x", "y"), done(1, 2)], ""),
@@ -54,7 +54,7 @@ UNSEEN: dict[str, tuple[list[Any], str]] = {
 
 
 @pytest.mark.parametrize(("replies", "suspects"), UNSEEN.values(), ids=UNSEEN)
-def test_who_is_a_suspect(thread: Make, replies: list[Any], suspects: str) -> None:
+def test_which_items_are_suspects(thread: Make, replies: list[Any], suspects: str) -> None:
     last = ["Checked."] if suspects else []
     agent = thread(*replies, "bye", *last, tools=[look, fail], change=ON)
     agent.run("go")
@@ -73,7 +73,7 @@ def test_it_is_off_and_stores_nothing(thread: Make) -> None:
     assert not {"suspects", "unclaimed", "audited"} & agent.ledger.keys()
 
 
-def test_what_is_reopened_wakes_and_no_cycle_is_spent(thread: Make) -> None:
+def test_a_reopened_item_wakes_the_model_and_spends_no_cycle(thread: Make) -> None:
     agent = thread(
         write("a"), done(1), "bye", update(1, "pending"), looks("x"), done(1), "now", change=ON, tools=[look]
     )
@@ -105,7 +105,7 @@ def test_before_the_format_and_after_a_correction(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("change", [{"auto_continue": False}, {"max_requests": 3}])
-def test_where_nothing_more_is_asked(thread: Make, change: Any) -> None:
+def test_when_nothing_more_is_asked(thread: Make, change: Any) -> None:
     agent = thread(write("a"), done(1), "bye", change={**ON, **change})
     agent.run("go")
     assert agent.asked == 3

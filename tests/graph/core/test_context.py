@@ -59,15 +59,16 @@ def test_a_run_completes_under_a_small_window(
     assert (out["todo_session"]["reason"], out["todo_session"]["completed"]) == ("settled", items)
     assert (len(model.requests), model.refused) == (requests, [])
     assert wire_faults(model.requests) == []
-    assert len(prompt_faults(model.requests)) == clearings  # the prefix changes only where it is cleared
+    # the prefix changes only where something is cleared
+    assert len(prompt_faults(model.requests)) == clearings
     assert all(count_tokens(model.bound[0], request) <= WINDOW for request in model.requests)
     left = [one for one in model.requests[-1] if isinstance(one, AIMessage)]
-    assert (len(left) < requests - 1) == (items == 200)  # whole rounds have left
+    assert (len(left) < requests - 1) == (items == 200)  # whole rounds were left out
     whole = [one for one in out["messages"] if isinstance(one, ToolMessage) and one.name == "look"]
     assert [len(str(one.content)) >= RESULT for one in whole] == [True] * items  # the thread keeps everything
 
 
-def test_a_window_of_its_own_accord_is_the_profiles(thread: Make) -> None:
+def test_by_default_the_window_is_the_profiles(thread: Make) -> None:
     model = weak_model(12, profile={"max_input_tokens": WINDOW})
     made = thread(model=model, tools=TOOLS, checked=False)
     assert run(made)["todo_session"]["completed"] == 12
@@ -75,7 +76,7 @@ def test_a_window_of_its_own_accord_is_the_profiles(thread: Make) -> None:
     assert cleared_in(model.requests[-1]) > 0
 
 
-def test_nothing_is_noted_where_no_window_is_known(thread: Make) -> None:
+def test_nothing_is_noted_if_no_window_is_known(thread: Make) -> None:
     made = thread(write("a"), looks("x"), done(1), "Done.", tools=TOOLS)
     run(made)
     assert not {"cleared", "counted", "window"} & made.values["todo_ledger"].keys()
@@ -94,7 +95,7 @@ def test_four_rounds_then_two_then_one(thread: Make) -> None:
 
 @pytest.mark.parametrize("close_by", [1, 2])
 @pytest.mark.parametrize("window", [11_000, 9_000])
-def test_what_is_finished_and_still_open_is_not_done_again(thread: Make, window: int, close_by: int) -> None:
+def test_finished_and_still_open_work_is_not_done_again(thread: Make, window: int, close_by: int) -> None:
     knobs = Knobs(forgets_cleared="cleared:", close_by=close_by)
     model = SmallWeakModel(job(12), seed=1, knobs=knobs, limit=window)
     made = thread(model=model, tools=TOOLS, checked=False, change={"max_context": window})
@@ -110,7 +111,7 @@ def test_the_line_says_what_was_there(thread: Make) -> None:
     assert results_in(model.requests[-1])[0] == line
 
 
-def test_a_short_result_stays_and_so_does_a_persons_answer(thread: Make) -> None:
+def test_a_short_result_is_kept_and_so_is_a_persons_answer(thread: Make) -> None:
     short = ToolMessage("yes", name="look", tool_call_id="1", id="m1")
     answer = ToolMessage("y" * RESULT, name="ask_user", tool_call_id="2", id="m2")
     first = calls(("look", {"path": "a"}, "1"), ("ask_user", {"question": "b"}, "2"))
@@ -136,7 +137,7 @@ def test_one_large_result_is_cut_to_its_head(thread: Make) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rotating("door")
-def test_the_whole_list_is_shown_where_rounds_leave(thread: Make) -> None:
+def test_the_whole_list_is_shown_when_rounds_are_left_out(thread: Make) -> None:
     model = weak_model(200)
     run(thread(model=model, tools=TOOLS, checked=False, change={"max_context": WINDOW}))
     shown = next(
@@ -148,7 +149,7 @@ def test_the_whole_list_is_shown_where_rounds_leave(thread: Make) -> None:
 
 
 def test_the_list_is_shown_in_a_message_that_is_sent(thread: Make) -> None:
-    """A result whose call a hook has hidden is not sent, so no list is put into it when rounds leave."""
+    """A result whose call a hook has hidden is not sent, so it gets no list when rounds are left out."""
 
     def hide(state: dict[str, Any]) -> dict[str, Any]:
         hidden = [
@@ -171,7 +172,7 @@ def test_the_list_is_shown_in_a_message_that_is_sent(thread: Make) -> None:
 # -- calling again ---------------------------------------------------------------------------------------
 
 
-def test_calling_again_for_what_was_cleared_is_no_idle_round(thread: Make) -> None:
+def test_repeating_a_cleared_call_is_no_idle_round(thread: Make) -> None:
     again = [looks(f"f{n % 8}") for n in range(40)]
     model = ScriptedModel(*again, "Done.")
     out = run(thread(model=model, tools=TOOLS, checked=False, change={"max_context": WINDOW}))
@@ -181,13 +182,13 @@ def test_calling_again_for_what_was_cleared_is_no_idle_round(thread: Make) -> No
     assert (out["todo_session"]["reason"], len(plain.requests)) == ("looping", 18)
 
 
-def test_the_same_call_over_and_over_is_still_a_circle(thread: Make) -> None:
+def test_the_same_call_over_and_over_is_still_looping(thread: Make) -> None:
     model = ScriptedModel(*[looks("f")] * 30)
     out = run(thread(model=model, tools=TOOLS, checked=False, change={"max_context": WINDOW}))
     assert (out["todo_session"]["reason"], len(model.requests)) == ("looping", 11)
 
 
-def test_calling_again_is_progress_of_a_wake(thread: Make) -> None:
+def test_repeating_a_cleared_call_is_progress_of_a_wake(thread: Make) -> None:
     script: list[Any] = [write("a")]
     for number in range(24):
         script += [looks(f"f{number % 8}"), "Later."]
@@ -217,7 +218,7 @@ def test_a_refusal_teaches_the_window(thread: Make, words: str) -> None:
     assert made.values["todo_ledger"]["window"][1] <= max(WINDOW, model.refused[0])
 
 
-def test_the_class_of_langchain_counts_without_words(thread: Make) -> None:
+def test_langchains_error_class_counts_without_words(thread: Make) -> None:
     model = ScriptedModel(looks("a"), looks("b"), ContextOverflowError("No."), "Done.")
     out = run(thread(model=model, tools=TOOLS, checked=False))
     assert (out["todo_session"]["reason"], len(model.requests)) == ("answered", 4)
@@ -237,7 +238,7 @@ def test_three_refusals_in_a_row_end_the_run_and_the_next_message_is_asked(threa
     assert wire_faults(model.requests) == []
 
 
-def test_full_without_a_list_is_a_failure(thread: Make) -> None:
+def test_a_full_context_without_a_list_is_a_failure(thread: Make) -> None:
     model = ScriptedModel(*[ContextOverflowError("No.")] * 3)
     session = run(thread(model=model, tools=TOOLS, checked=False))["todo_session"]
     assert (session["state"], session["reason"], choose_exit_code(session)) == ("dormant", "context_full", 1)
@@ -283,8 +284,8 @@ def test_other_errors_are_raised(thread: Make) -> None:
         run(thread(model=model, tools=TOOLS, checked=False))
 
 
-def test_reported_tokens_count_and_not_four_characters(thread: Make) -> None:
-    """Of a server that needs a token for each character, which the first usage tells."""
+def test_reported_tokens_count_rather_than_four_characters(thread: Make) -> None:
+    """For a server that needs a token per character, which the first usage shows."""
     script: list[Any] = []
     for number in range(4):
         sent = 1_000 + number * RESULT
@@ -297,7 +298,7 @@ def test_reported_tokens_count_and_not_four_characters(thread: Make) -> None:
     assert made.ledger["counted"][1:] == [25_000, 100, 40_000]
 
 
-def test_an_event_says_where_it_was_cleared(thread: Make) -> None:
+def test_an_event_says_where_something_was_cleared(thread: Make) -> None:
     model = ScriptedModel(*(looks(f"f{n}") for n in range(6)), "Done.")
     made = thread(model=model, tools=TOOLS, checked=False, change={"max_context": WINDOW})
     events = [e for e in made.graph.stream(ASK, made.at(), stream_mode="custom") if e["type"] == "cleared"]
@@ -306,7 +307,7 @@ def test_an_event_says_where_it_was_cleared(thread: Make) -> None:
     ]
 
 
-def test_nothing_is_said_to_be_cleared_where_nothing_left(thread: Make) -> None:
+def test_nothing_is_reported_as_cleared_if_nothing_was(thread: Make) -> None:
     """The person's words alone are above 0.8 of the window."""
     model = ScriptedModel(looks("f"), *["On it."] * 3)
     made = thread(model=model, tools=TOOLS, checked=False, change={"max_context": WINDOW})
@@ -318,7 +319,7 @@ def test_nothing_is_said_to_be_cleared_where_nothing_left(thread: Make) -> None:
     assert cleared == [[], [True], [True]]
 
 
-def test_the_share_of_the_window_goes_with_each_request(thread: Make) -> None:
+def test_the_share_of_the_window_is_sent_with_each_request(thread: Make) -> None:
     model = weak_model(3)
     made = thread(model=model, tools=TOOLS, checked=False, change={"max_context": WINDOW})
     shares = [event["context"] for event in made.events("Do it.", spent=True) if event["type"] == "spent"]

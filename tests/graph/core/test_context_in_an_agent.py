@@ -37,7 +37,7 @@ def run(model: Any, door: str, others: list[Any], **settings: Any) -> dict[str, 
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_a_refusal_is_learned_next_to_others(door: str, other: str) -> None:
+def test_a_refusal_teaches_the_window_next_to_other_middleware(door: str, other: str) -> None:
     model = weak_model(20)
     out = run(model, door, OTHERS[other])
     session = out["todo_session"]
@@ -59,7 +59,7 @@ def test_three_refusals_end_the_run(door: str) -> None:
     assert (session["reason"], len(model.requests)) == ("context_full", 4)
 
 
-def test_a_summary_in_the_thread_is_not_fought(door: str) -> None:
+def test_a_summary_in_the_thread_is_left_alone(door: str) -> None:
     words = ScriptedModel(*["The first files were looked at."] * 50)
     summary = SummarizationMiddleware(words, trigger=("tokens", 6_000), keep=("messages", 6))
     model = ScriptedModel(*(calls(("look", {"path": f"f{n}"})) for n in range(12)), "Done.")

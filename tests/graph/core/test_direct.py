@@ -1,4 +1,4 @@
-"""A plain tool's function is called as LangChain would call it, without its way around."""
+"""A plain tool's function is called as LangChain would call it, but directly."""
 
 import asyncio
 import threading
@@ -58,7 +58,7 @@ def returning(value: Any) -> StructuredTool:
     ],
     ids=repr,
 )
-def test_what_a_function_returns_reads_as_langchain_renders_it(value: Any) -> None:
+def test_a_functions_return_value_reads_as_langchain_renders_it(value: Any) -> None:
     made = returning(value)
     way = DirectTool.from_tool(made)
     assert way is not None
@@ -81,7 +81,7 @@ def test_arguments_are_checked_and_defaults_filled(args: dict[str, Any]) -> None
     assert way(call("give", **args)).content == give.invoke(call("give", **args)).content
 
 
-def test_unfit_arguments_raise_as_they_do_there() -> None:
+def test_invalid_arguments_raise_as_in_langchain() -> None:
     way = DirectTool.from_tool(give)
     assert way is not None
     for attempt in (way, give.invoke):
@@ -164,7 +164,7 @@ SPECIAL = [
 
 
 @pytest.mark.parametrize("special", SPECIAL, ids=lambda t: t.name)
-def test_a_tool_that_langchain_has_something_to_add_to_has_no_direct_way(special: StructuredTool) -> None:
+def test_a_tool_that_langchain_adds_something_to_is_not_called_directly(special: StructuredTool) -> None:
     assert DirectTool.from_tool(special) is None
 
 
@@ -184,7 +184,7 @@ class Heard(BaseCallbackHandler):
 
 
 @pytest.mark.parametrize("listens", [False, True])
-def test_under_ainvoke_a_function_runs_beside_the_loop(
+def test_under_ainvoke_a_function_runs_off_the_event_loop(
     listens: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[threading.Thread] = []
@@ -197,7 +197,7 @@ def test_under_ainvoke_a_function_runs_beside_the_loop(
 
     @tool
     def where() -> str:
-        """Tell the thread."""
+        """Return the thread's name."""
         ran.append(threading.current_thread())
         return "there"
 
@@ -215,7 +215,7 @@ def test_under_ainvoke_a_function_runs_beside_the_loop(
 def test_a_function_may_raise_what_no_future_can_hold(door: str, name: str) -> None:
     @tool
     def exhausted() -> str:
-        """Ask an iterator that has nothing."""
+        """Advance an exhausted iterator."""
         return next(iter(()))
 
     agent = create_todo_agent(ScriptedModel([calls(("exhausted", {})), says("ok")]), [exhausted])

@@ -22,7 +22,7 @@ def edit(agent: Any, **changes: Any) -> None:
 
 
 def sent_back(output: Any, text: str) -> dict[str, Any]:
-    """What a client sends that keeps the state: all of it, and one message more."""
+    """Return what a client sends that keeps the state: all of it, plus one message."""
     state = {key: output[key] for key in SHARED}
     return {**state, "messages": [*state["messages"], ("user", text)]}
 
@@ -70,7 +70,7 @@ def test_a_person_reopens_an_item_without_a_number_or_with_the_newest(thread: Ma
     assert output["todo_session"]["list"] == 2
 
 
-def test_a_session_of_mid_run_is_older_than_anything_written(thread: Make) -> None:
+def test_a_session_from_mid_run_is_older_than_anything_written(thread: Make) -> None:
     def ask() -> str:
         """Ask."""
         return str(interrupt("?"))
@@ -84,7 +84,7 @@ def test_a_session_of_mid_run_is_older_than_anything_written(thread: Make) -> No
     assert agent.values["todos"] == [todo(1, "a", "completed")]
 
 
-def test_an_echo_with_a_list_that_is_none_is_still_an_echo(thread: Make) -> None:
+def test_an_echo_with_an_invalid_list_is_still_an_echo(thread: Make) -> None:
     agent = thread(write("a"), done(1), "bye", "hi")
     agent.run("go")
     told = agent.events({"messages": [("user", "x")], "todos": "old", "todo_session": {"list": 1}})
@@ -93,7 +93,7 @@ def test_an_echo_with_a_list_that_is_none_is_still_an_echo(thread: Make) -> None
 
 
 @pytest.mark.parametrize("given", [5, [{"list": 1}], {"list": "1"}, {"list": True}, {"list": -1}])
-def test_a_session_that_is_none_is_refused_and_nothing_changes(given: Any, thread: Make) -> None:
+def test_an_invalid_session_is_refused_and_nothing_changes(given: Any, thread: Make) -> None:
     agent = thread(write("a"), done(1), "bye", "hi")
     agent.run("go")
     before = {key: agent.values[key] for key in SHARED[1:]}
@@ -137,7 +137,7 @@ def test_an_old_thread_without_a_number_reads_as_0(thread: Make) -> None:
 # -- two agents on one list ------------------------------------------------------------------------------
 
 
-def test_agents_that_share_a_list_take_each_others_writes() -> None:
+def test_agents_that_share_a_list_accept_each_others_writes() -> None:
     """Each keeps its thread; neither takes the other's newer list for an echo."""
     one = ScriptedModel(write("a", "b"), done(1), ".", ".", done(2), "bye")
     two = ScriptedModel(".", ".", ".")
@@ -155,7 +155,7 @@ def test_agents_that_share_a_list_take_each_others_writes() -> None:
     assert [item["content"] for item in second["todos"]] == ["a", "b", "c"]
 
 
-def test_side_by_side_the_newest_number_is_kept() -> None:
+def test_in_parallel_the_newest_number_is_kept() -> None:
     left: Any = {"state": "idle", "list": 7}
     right: Any = {"state": "dormant", "list": 6}
     assert join_session(left, right) == {"state": "dormant", "list": 7}

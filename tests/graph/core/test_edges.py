@@ -1,4 +1,4 @@
-"""Edges that no other test comes by: wrong names, late changes, refusals in each dialect's words."""
+"""Edges that no other test reaches: wrong names, late changes, refusals in each dialect's words."""
 
 import json
 import sys
@@ -29,7 +29,7 @@ class Context:
 
 
 @pytest.mark.parametrize("given", [7, "x", [1]])
-def test_a_context_with_settings_that_are_no_mapping_is_refused(given: Any) -> None:
+def test_a_context_whose_settings_are_not_a_mapping_is_refused(given: Any) -> None:
     model = ScriptedModel("never")
     agent = create_todo_agent(model, context_schema=Context)
     with pytest.raises(InputError, match=r"The context's todo_settings must map settings to values, got "):
@@ -43,7 +43,7 @@ def test_a_context_without_settings_changes_nothing() -> None:
     assert output["todo_session"] == session("dormant", "answered", 0)
 
 
-def test_a_word_that_the_dialect_has_not_is_refused_when_the_agent_is_built() -> None:
+def test_a_word_that_the_dialect_lacks_is_refused_when_the_agent_is_built() -> None:
     with pytest.raises(
         SettingsError, match="The dialect 'parley' has no status 'finished'; it has in_progress"
     ):
@@ -76,7 +76,7 @@ def test_an_address_without_its_scheme_is_named(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("given", [["http://h/v1"], 8000, b"http://h/v1", "http://h:x/v1", "http://[h/v1"])
-def test_what_is_no_address_is_one_sentence(given: Any) -> None:
+def test_anything_but_an_address_is_refused_in_one_sentence(given: Any) -> None:
     with pytest.raises(ModelSetupError, match="base_url must be an address"):
         create_openai_model("some-model", base_url=given)
 
@@ -101,7 +101,7 @@ NEEDS = "needs langchain and its provider's package: pip install langchain langc
         ("bedrock_converse:m", f"The model 'bedrock_converse:m' {NEEDS}aws."),
     ],
 )
-def test_no_package_is_made_up_for_a_provider(
+def test_no_package_is_invented_for_a_provider(
     monkeypatch: pytest.MonkeyPatch, name: str, sentence: str
 ) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
@@ -133,7 +133,7 @@ def test_lokis_verifier_refuses_in_json(thread: Make) -> None:
     assert agent.session == session("idle", "disabled", 1, 0, 0, verified=False)
 
 
-def test_no_reminder_where_the_round_has_emptied_the_list(thread: Make) -> None:
+def test_no_reminder_if_the_round_has_emptied_the_list(thread: Make) -> None:
     def drop(call_id: str) -> Command[Any]:
         """Drop the list."""
         return Command(update={"todos": [], "messages": [ToolMessage("gone", tool_call_id=call_id)]})
@@ -145,7 +145,7 @@ def test_no_reminder_where_the_round_has_emptied_the_list(thread: Make) -> None:
         tools=[drop],
         change={"nag_after": 1},
     )
-    assert agent.walk("go").count("nag") == 1  # it was due when the reply was stored
+    assert agent.walk("go").count("nag") == 1  # it was pending when the reply was stored
     assert [m.content for m in agent.values["messages"] if m.type == "tool"][-1] == (
         "gone\n\n(automatic) The todo list was changed, and not by you. Go by what it says now.\n"
         "Removed by drop:\n  [1] a"
@@ -206,7 +206,7 @@ WRITTEN: dict[str, tuple[Any, Any, list[str], list[str]]] = {
 
 @pytest.mark.parametrize("door", ["graph", "middleware"])
 @pytest.mark.parametrize("name", WRITTEN)
-def test_what_is_written_in_the_models_place_ends_no_turn(name: str, door: str) -> None:
+def test_a_fork_written_in_the_models_place_ends_no_turn(name: str, door: str) -> None:
     """A fork that edits the result of a call, or the calls of a reply, continues with them."""
     written, node, way, end = WRITTEN[name]
     quiet = {"preset": "wakeloop", "max_wake_cycles": 0, "guard_retries": 0}
@@ -231,7 +231,7 @@ def test_what_is_written_in_the_models_place_ends_no_turn(name: str, door: str) 
     assert session_of(agent.get_state(config))["open"] == (name == "calls")
 
 
-def test_a_call_that_is_written_in_the_models_place_is_approved_like_the_models() -> None:
+def test_a_call_written_in_the_models_place_is_approved_like_the_models() -> None:
     def remove(path: str) -> str:
         """Remove."""
         return f"removed {path}"

@@ -26,7 +26,7 @@ def always(item: Any, state: Any) -> None:
 
 
 def ending(agent: Any) -> tuple[Any, ...]:
-    """Reason, the counts of the kinds of items, and the exit code."""
+    """Return the reason, the counts of each kind of item, and the exit code."""
     end = agent.session
     counts = (end["completed"], end["cancelled"], end["blocked"])
     return end["state"], end["reason"], counts, int(choose_exit_code(end))
@@ -56,7 +56,7 @@ def test_a_settled_thread_that_is_asked_a_question_has_answered_it(thread: Make)
         ([write("a"), update(1, "blocked", "no key"), "No."], "blocked", 3),
     ],
 )
-def test_a_kick_that_asks_nothing_leaves_the_ending_as_it_was(
+def test_a_kick_with_nothing_to_do_leaves_the_ending_as_it_was(
     thread: Make, replies: list[Any], reason: str, code: int
 ) -> None:
     agent = thread(*replies)
@@ -67,7 +67,7 @@ def test_a_kick_that_asks_nothing_leaves_the_ending_as_it_was(
     assert (ending(agent), agent.asked) == (before, 3)
 
 
-def test_a_refused_write_and_a_look_at_the_list_are_no_writes(thread: Make) -> None:
+def test_a_refused_write_and_a_look_at_the_list_are_not_writes(thread: Make) -> None:
     agent = thread(done(7), calls(("todo_list", {})), "Nothing to do.")
     agent.run("go")
     assert ending(agent) == ("dormant", "answered", (0, 0, 0), 0)
@@ -89,7 +89,7 @@ def test_c69_all_refused_three_times_is_blocked(thread: Make) -> None:
     assert agent.session["verified"] is False
 
 
-def test_the_same_and_the_model_then_cancels_them_is_blocked(thread: Make) -> None:
+def test_if_the_model_then_cancels_them_it_is_still_blocked(thread: Make) -> None:
     cancelled = calls(change(1, "cancelled"), change(2, "cancelled"))
     agent = thread(write("a", "b"), *(done(1, 2) for _ in range(3)), cancelled, "I cannot.", verify=never)
     agent.run("go")
@@ -127,7 +127,7 @@ def test_an_item_that_was_refused_once_and_is_dropped(preset: str) -> None:
     assert (end["reason"], end["completed"], end["items"], end["verified"]) == ("blocked", 1, 1, True)
 
 
-def test_what_is_taken_up_again_is_not_given_up(thread: Make) -> None:
+def test_an_item_that_is_resumed_is_not_given_up(thread: Make) -> None:
     answers = iter(["no", None])
     replies = [update(1, "cancelled"), update(1, "pending"), done(1)]
     agent = thread(write("a"), done(1), *replies, "Done.", verify=lambda *_: next(answers))
@@ -183,7 +183,7 @@ def test_what_was_done_by_hand_is_no_proof(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("edit", [{"reopen": 1}, {"clear": True, "add": "b"}], ids=["reopened", "cleared"])
-def test_an_item_that_a_person_takes_up_again_is_no_proof_any_more(thread: Make, edit: Any) -> None:
+def test_an_item_that_a_person_reopens_is_no_longer_a_proof(thread: Make, edit: Any) -> None:
     agent = thread(write("a"), done(1), "Done.", "Fine.", verify=always)
     agent.run("go")
     assert agent.session["verified"] is True
@@ -194,7 +194,7 @@ def test_an_item_that_a_person_takes_up_again_is_no_proof_any_more(thread: Make,
     assert ending(agent) == ("dormant", "answered", (1, 0, 0), 3)
 
 
-def test_an_ordinary_thread_has_one_note_of_it(thread: Make) -> None:
+def test_an_ordinary_thread_has_one_note_about_it(thread: Make) -> None:
     agent = thread(write("a"), done(1), "Done.")
     agent.run("go")
     assert {"wrote", "given_up", "passed"} & agent.ledger.keys() == {"wrote"}
@@ -243,10 +243,10 @@ def test_a_run_that_raised_and_that_a_host_ended_stays_failed(thread: Make) -> N
 
 @pytest.mark.parametrize("failure", ["OSError: no network", None])
 @pytest.mark.parametrize("script", [[], [write("a"), done(1)]])
-def test_a_kick_answers_what_a_run_that_broke_off_had_read(
+def test_a_kick_answers_what_an_interrupted_run_had_read(
     thread: Make, script: list[Any], failure: str | None
 ) -> None:
-    """Nothing is open, but the last words, or the last results, are still without an answer."""
+    """Nothing is open, but the last words, or the last results, still need an answer."""
     agent = thread(*script, OSError("no network"), "Paris.")
     with pytest.raises(OSError, match="no network"):
         agent.run("What is the capital of France?")

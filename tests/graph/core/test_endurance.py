@@ -28,12 +28,12 @@ def look(path: str) -> str:
 
 
 def size(ledger: dict[str, Any]) -> int:
-    """The bytes of a ledger, without what grows by a digit, or by a slow machine."""
+    """Return the bytes of a ledger, without what grows by a digit or on a slow machine."""
     return len(json.dumps({k: v for k, v in ledger.items() if k not in ("next_id", "wake_cycles", "spent")}))
 
 
 @pytest.mark.parametrize("bound", [8, REMEMBERED_EVENTS])
-def test_the_ledger_of_an_ended_thread_has_one_size(bound: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ledger_of_an_ended_thread_has_a_fixed_size(bound: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wakeloop.thread.inputs.REMEMBERED_EVENTS", bound)
     number = count(1)
     turns = 2 * bound
@@ -53,7 +53,7 @@ def test_the_ledger_of_an_ended_thread_has_one_size(bound: int, monkeypatch: pyt
     assert len(set(sizes[bound:])) == 1
 
 
-def test_one_run_remembers_so_many_calls_and_no_more() -> None:
+def test_a_run_remembers_a_fixed_number_of_calls() -> None:
     rounds = 3 * REMEMBERED
     kept: list[int] = []
 
@@ -75,8 +75,8 @@ def test_one_run_remembers_so_many_calls_and_no_more() -> None:
     assert max(kept) == max(kept[:12])  # ids of messages and of the calls that they answer
 
 
-def test_an_index_holds_what_is_in_the_conversation() -> None:
-    """Replaced, removed, added again, forked: no id of a message that is gone is left in it."""
+def test_an_index_holds_only_what_is_in_the_conversation() -> None:
+    """Replaced, removed, added again, forked: no id of a removed message is left in it."""
     messages = merge_messages([], [[("user", "go")]])
     for i in range(500):
         one, other = merge_messages(messages, [AIMessage(f"a{i}", id="a")]), merge_messages(messages, [[]])
@@ -88,8 +88,8 @@ def test_an_index_holds_what_is_in_the_conversation() -> None:
     assert len(messages.places) == 3
 
 
-def test_refusals_of_items_that_are_gone_are_forgotten() -> None:
-    """A list that is replaced for ever, whose items a verifier refuses: only the last ones are remembered."""
+def test_refusals_of_removed_items_are_forgotten() -> None:
+    """A list is replaced forever, and a verifier refuses its items: only the last ones are remembered."""
     rounds = 3 * KEPT_REFUSALS
 
     def wrote(i: int) -> AIMessage:
@@ -111,7 +111,7 @@ def test_refusals_of_items_that_are_gone_are_forgotten() -> None:
 
 @pytest.mark.slow
 def test_nothing_is_kept_across_threads() -> None:
-    """One agent, many threads, each with a system message of its own: its prompts are bounded."""
+    """One agent, many threads, each with its own system message: its prompts are bounded."""
     threads = 2 * REMEMBERED_PROMPTS
     agent = create_todo_agent(ScriptedModel([says("ok")] * threads), [look], checkpointer=InMemorySaver())
     systems: dict[Any, Any] = agent.nodes["call_model"].bound.systems  # type: ignore[union-attr]

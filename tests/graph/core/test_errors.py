@@ -70,7 +70,7 @@ def test_what_is_refused_at_build() -> None:
     fails(SettingsError, "TodoState", state_schema=dict)
 
 
-def test_a_clash_is_with_the_dialect_in_use_only() -> None:
+def test_only_a_clash_with_the_dialect_in_use_counts() -> None:
     build_todo_graph(ScriptedModel([]), [todo_write], settings="cubepi")
     fails(ToolNameError, "'todo_write'", tools=[todo_write], settings="agentparley")
 
@@ -155,7 +155,7 @@ def test_a_tool_may_return_a_command_that_updates(thread: Make) -> None:
 
 
 class Parent(TypedDict):
-    """What a parent shares with its agent."""
+    """The state that a parent shares with its agent."""
 
     messages: Annotated[list[Any], lambda left, right: list(merge_messages(left or [], [right]))]
     todos: Annotated[list[Any], join_todos]
@@ -246,7 +246,7 @@ def readings(agent: Any) -> dict[str, Any]:
 
 
 def refused(before: dict[str, Any], sentence: str) -> dict[str, Any]:
-    """The same with why the last input was refused, where a client reads it."""
+    """Add the reason why the last input was refused, where a client reads it."""
     return {**before, "session_of": {**before["session_of"], "error": sentence}}
 
 
@@ -316,7 +316,7 @@ def test_a_bad_context_is_refused_too(thread: Make) -> None:
     assert agent.walk("good") == [*START, *END]
 
 
-def test_after_a_refused_input_a_subagents_result_goes_on(thread: Make) -> None:
+def test_after_a_refused_input_a_subagents_result_continues(thread: Make) -> None:
     agent = thread(write("a"), ".", ".", done(1), "bye", change={"max_idle_wakes": 1, "guard_retries": 0})
     agent.run("go")
     with pytest.raises(InputError):
@@ -325,7 +325,7 @@ def test_after_a_refused_input_a_subagents_result_goes_on(thread: Make) -> None:
     assert agent.session == session("dormant", "settled", 0, 2, 26)
 
 
-def test_a_refused_input_on_a_thread_that_broke_off(thread: Make) -> None:
+def test_a_refused_input_on_an_interrupted_thread(thread: Make) -> None:
     agent = thread(write("a"), looks("x"), OSError("no network"), done(1), "bye", tools=[look])
     with pytest.raises(OSError, match="no network"):
         agent.run("go")
@@ -336,18 +336,18 @@ def test_a_refused_input_on_a_thread_that_broke_off(thread: Make) -> None:
     assert agent.walk("good") == [*START, *TODO, *END]
 
 
-# -- a tool that adds a user message behind its result ----------------------------------------------------
+# -- a tool that adds a user message after its result -----------------------------------------------------
 
 
 @tool
 def show(path: str, key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
-    """Show a picture: its result, and a user message behind it."""
+    """Show a picture: its result, and a user message after it."""
     shown = [ToolMessage(f"shown {path}", tool_call_id=key), HumanMessage(f"picture of {path}")]
     return Command(update={"messages": shown})
 
 
 def shows(path: str) -> Any:
-    """A reply that shows."""
+    """Return a reply that calls `show`."""
     return calls(("show", {"path": path}))
 
 
@@ -358,7 +358,7 @@ def test_its_work_is_progress_too(thread: Make) -> None:
     assert agent.session == session("idle", "stalled", 1, 3)
 
 
-def test_a_reminder_goes_into_the_last_result_before_it(thread: Make) -> None:
+def test_a_reminder_is_put_into_the_last_result_before_it(thread: Make) -> None:
     agent = thread(write("a"), shows("x"), done(1), "bye", tools=[show], change={"nag_after": 1})
     assert agent.walk("go") == [*START, *TODO, "run_tools", "nag", "call_model", *TODO, *END]
     assert agent.kinds[:6] == ["human", "ai", "tool", "ai", "nag", "human"]

@@ -1,4 +1,4 @@
-"""What finishes more: rules 2, 8 and 14 as the settings have them, and a list that was never written."""
+"""What helps to finish more: rules 2, 8 and 14 as set by the settings, and a list that was never written."""
 
 from itertools import chain, count, repeat
 from typing import Any
@@ -26,7 +26,7 @@ from pydantic import BaseModel
 from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, says
 
-ALONE: dict[str, Any] = {  # each rule by itself: the others are off
+ALONE: dict[str, Any] = {  # each rule by itself, with the others off
     "max_idle_wakes": 3,
     "earn_wakes": 0,
     "guard_rearms": False,
@@ -39,7 +39,7 @@ CUT = {"finish_reason": "length"}
 BLOCK = {"on_guard_exhausted": "block"}
 
 
-# -- a correction that brings progress (rule 8) ----------------------------------------------------------
+# -- a correction that leads to progress (rule 8) --------------------------------------------------------
 
 CORRECTED: dict[str, tuple[Any, dict[str, Any], list[str], dict[str, Any]]] = {
     # what follows the plan and four texts: replies, settings, the walk from the correction on, the session
@@ -86,7 +86,7 @@ CORRECTED: dict[str, tuple[Any, dict[str, Any], list[str], dict[str, Any]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CORRECTED)
-def test_a_correction_that_brings_progress_is_followed_by_wakes(name: str, thread: Make) -> None:
+def test_a_correction_that_leads_to_progress_is_followed_by_wakes(name: str, thread: Make) -> None:
     replies, change, walked, ended = CORRECTED[name]
     agent = thread(*STALLED, *replies, tools=[look], change=change)
     assert agent.walk("go") == [*START, *TODO, *WAKE * 3, *walked]
@@ -94,14 +94,14 @@ def test_a_correction_that_brings_progress_is_followed_by_wakes(name: str, threa
 
 
 def test_progress_is_measured_from_the_correction_on(thread: Make) -> None:
-    """What was new before the correction is none: the same call, the item that was closed and opened."""
+    """What was new before the correction no longer is: the same call, the item that was closed and opened."""
     script = [write("a", "b"), looks("x"), *"....", looks("x"), "."]
     agent = thread(*script, tools=[look], change=REARMS)
     assert agent.walk("go") == [*START, *TODO, *WORK, *WAKE * 3, *AGAIN, *WORK, *END]
     assert agent.session == session("idle", "stalled", 2, 3)
 
 
-def test_rounds_that_brought_nothing_and_then_something(thread: Make) -> None:
+def test_rounds_without_progress_and_then_one_with_it(thread: Make) -> None:
     script = [write("a"), *[looks("x")] * 11, looks("y"), *"...."]
     agent = thread(*script, tools=[look], change={**REARMS, "nag_after": 0})
     rounds = [*START, *TODO, *WORK * 11]
@@ -112,7 +112,7 @@ def test_rounds_that_brought_nothing_and_then_something(thread: Make) -> None:
     assert agent.session == session("idle", "looping", 1)
 
 
-# -- wakes that are earned (rule 2) ----------------------------------------------------------------------
+# -- earned wakes (rule 2) -------------------------------------------------------------------------------
 
 EARNS = {**ALONE, "earn_wakes": 100, "max_idle_wakes": 0, "guard_retries": 0}
 
@@ -124,7 +124,7 @@ def adding(first: int = 3) -> Any:
 
 
 def busy() -> Any:
-    """One item stays open; each turn brings a new result."""
+    """One item stays open; each turn has a new result."""
     return chain([write("a"), "."], chain.from_iterable([looks(str(n)), "."] for n in count()))
 
 
@@ -141,7 +141,7 @@ def busy() -> Any:
         (adding, {**EARNS, "max_wake_cycles": 0}, 3, 0, 0),
     ],
 )
-def test_a_wake_for_each_item_that_is_settled_and_none_for_being_busy(
+def test_a_wake_for_each_settled_item_and_none_for_being_busy(
     replies: Any, change: dict[str, Any], requests: int, wakes: int, most: int, thread: Make
 ) -> None:
     agent = thread(replies(), tools=[look], left=True, change=change)
@@ -159,7 +159,7 @@ def test_the_budget_is_shown_as_it_is(thread: Make) -> None:
     assert agent.ledger["settled"] == [0, 2]
 
 
-def test_what_was_settled_before_earns_nothing(thread: Make) -> None:
+def test_items_settled_before_earn_nothing(thread: Make) -> None:
     """Neither before the activation, nor a second time after it was opened again."""
     change = {**EARNS, "max_wake_cycles": 1}
     again = [update(1, "open"), done(1), "."]
@@ -170,8 +170,11 @@ def test_what_was_settled_before_earns_nothing(thread: Make) -> None:
     assert agent.session == session("idle", "wake_budget", 1, 1, 1)
 
 
-def test_the_most_at_once_counts_also_where_the_list_is_emptied(thread: Make) -> None:
-    """Two items are done, then the list starts again: earned wakes stay, the same items earn none again."""
+def test_the_maximum_counts_even_if_the_list_is_emptied(thread: Make) -> None:
+    """Two items are done, then the list starts again:
+
+    earned wakes are kept, and the same items earn none again.
+    """
     plan = calls(*(("todo__add", {"task": task}) for task in "abc"))
     closed = calls(("todo__done", {"id": 1}), ("todo__done", {"id": 2}))
     script = [plan, closed, calls(("todo__clear", {})), plan, closed, *"....."]
@@ -181,7 +184,7 @@ def test_the_most_at_once_counts_also_where_the_list_is_emptied(thread: Make) ->
     assert agent.session == session("idle", "wake_budget", 1, 4, 4)
 
 
-def test_a_subagents_result_goes_on_with_what_was_earned(thread: Make) -> None:
+def test_a_subagents_result_continues_with_the_earned_wakes(thread: Make) -> None:
     change = {**EARNS, "max_wake_cycles": 1, "max_idle_wakes": 1}
     agent = thread(write("a", "b"), done(1), *"..", "thanks", change=change)
     agent.run("go")
@@ -196,10 +199,10 @@ def result(number: int) -> dict[str, Any]:
     return {"todo_inbox": [{"kind": "subagent_done", "id": f"s{number}", "text": f"result {number}"}]}
 
 
-# -- the last of bad replies, with open items (rule 14) --------------------------------------------------
+# -- the last bad reply, with open items (rule 14) -------------------------------------------------------
 
 FALL = {**ALONE, "retries_fall": True}
-BAD: dict[str, tuple[Any, str, list[str]]] = {  # the reply, the reason, and the node behind it
+BAD: dict[str, tuple[Any, str, list[str]]] = {  # the reply, the reason, and the next node
     "cut": (says("a text that", finish_reason="length"), "truncated", []),
     "cut call": (looks("x").model_copy(update={"response_metadata": CUT}), "truncated", ["run_tools"]),
     "malformed": (calls(("peer", {})), "malformed_calls", ["run_tools"]),
@@ -210,7 +213,7 @@ BAD: dict[str, tuple[Any, str, list[str]]] = {  # the reply, the reason, and the
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("retries", [2, 4])
-def test_bad_for_ever_with_open_items(name: str, retries: int, thread: Make) -> None:
+def test_endless_bad_replies_with_open_items(name: str, retries: int, thread: Make) -> None:
     bad, reason, node = BAD[name]
     change = {**FALL, "reply_retries": retries}
     agent = thread(chain([write("a")], repeat(bad)), left=True, tools=[look], change=change)
@@ -224,7 +227,7 @@ def test_bad_for_ever_with_open_items(name: str, retries: int, thread: Make) -> 
 
 
 @pytest.mark.parametrize("retries", [2, 4])
-def test_empty_for_ever_is_as_ever(retries: int, thread: Make) -> None:
+def test_endless_empty_replies_are_handled_as_before(retries: int, thread: Make) -> None:
     change = {**FALL, "reply_retries": retries}
     agent = thread(chain([write("a")], repeat("")), left=True, change=change)
     agent.run("go")
@@ -236,7 +239,7 @@ def test_empty_for_ever_is_as_ever(retries: int, thread: Make) -> None:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_with_nothing_open_the_last_of_them_ends_the_run(name: str, thread: Make) -> None:
+def test_with_nothing_open_the_last_bad_reply_ends_the_run(name: str, thread: Make) -> None:
     bad, reason, _ = BAD[name]
     agent = thread(bad, bad, bad, tools=[look], change=FALL)
     agent.run("go")
@@ -265,20 +268,20 @@ FALLEN: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", FALLEN)
-def test_the_gates_are_asked_and_an_end_bears_the_bad_replys_reason(name: str, thread: Make) -> None:
+def test_the_gates_are_asked_and_an_ending_has_the_bad_replys_reason(name: str, thread: Make) -> None:
     replies, change, ended = FALLEN[name]
     agent = thread(write("a"), PEER, PEER, PEER, *replies, change={**FALL, **change})
     agent.run("go")
     assert agent.session == ended
 
 
-def test_too_few_steps_after_the_last_of_them(thread: Make) -> None:
+def test_too_few_steps_after_the_last_bad_reply(thread: Make) -> None:
     agent = thread(write("a"), PEER, PEER, PEER, change=FALL)
     agent.run("go", limit=13)
     assert agent.session == session("idle", "malformed_calls", 1)
 
 
-# -- all of it at once, as the preset has it ------------------------------------------------------------
+# -- all of it at once, as in the preset ----------------------------------------------------------------
 
 
 def growing() -> Any:
@@ -312,7 +315,7 @@ TOGETHER: dict[str, tuple[Any, int, dict[str, Any]]] = {  # replies, requests, t
 @pytest.mark.slow
 @pytest.mark.parametrize("door", ["sync"])
 @pytest.mark.parametrize("name", TOGETHER)
-def test_what_the_preset_comes_to(name: str, thread: Make) -> None:
+def test_what_the_preset_adds_up_to(name: str, thread: Make) -> None:
     replies, requests, ended = TOGETHER[name]
     agent = thread(replies, tools=[look], left=True)
     agent.run("go", limit=2000)
@@ -324,9 +327,7 @@ def test_what_the_preset_comes_to(name: str, thread: Make) -> None:
 ASKS = {"on_no_list": "ask"}
 X = looks("x")
 REFUSED = write(" ")
-LISTLESS: dict[
-    str, tuple[Any, dict[str, Any], list[str]]
-] = {  # replies, settings, the walk from the start on
+LISTLESS: dict[str, tuple[Any, dict[str, Any], list[str]]] = {  # replies, settings, the walk from the start
     "nothing is left": ([X, "done", "nothing"], ASKS, [*WORK, *AGAIN, *END]),
     "a list after all": ([X, "done", write("a"), done(1), "."], ASKS, [*WORK, *AGAIN, *TODO * 2, *END]),
     "tools and no list again": ([X, "done", looks("y"), "."], ASKS, [*WORK, *AGAIN, *WORK, *END]),
@@ -346,7 +347,7 @@ LISTLESS: dict[
 
 
 @pytest.mark.parametrize("name", LISTLESS)
-def test_where_tools_ran_and_no_list_was_ever_written(name: str, thread: Make) -> None:
+def test_if_tools_ran_and_no_list_was_ever_written(name: str, thread: Make) -> None:
     replies, change, walked = LISTLESS[name]
     agent = thread(*replies, tools=[look], change=change)
     assert agent.walk("go") == [*START, *walked]
@@ -366,8 +367,8 @@ def test_it_is_asked_once_per_activation_and_reported(thread: Make) -> None:
     assert [e for e in agent.events("thanks") if e["type"] == "guard"] == []
 
 
-def test_a_list_of_an_earlier_activation_is_one(thread: Make) -> None:
-    """Also where nothing of it is left, and under whole lists with ids of the model's own."""
+def test_a_list_of_an_earlier_activation_counts(thread: Make) -> None:
+    """Even if nothing is left of it, and with whole lists that have ids of the model's own."""
     own = [{"id": "x", "text": "a", "status": "completed"}]
     plan, none = calls(("todo", {"items": own})), calls(("todo", {"items": []}))
     agent = thread(plan, none, ".", X, ".", tools=[look], change={**ASKS, "dialect": "checklist"})
@@ -396,7 +397,7 @@ def test_it_comes_before_the_format(thread: Make) -> None:
         ([write("a"), *[PEER] * 11], "malformed_calls", 1),
     ],
 )
-def test_every_end_says_how_many_items_the_list_has(
+def test_every_ending_says_how_many_items_the_list_has(
     replies: Any, reason: str, items: int, thread: Make
 ) -> None:
     agent = thread(*replies, tools=[look])
@@ -405,7 +406,7 @@ def test_every_end_says_how_many_items_the_list_has(
     assert out["todo_session"]["items"] == items
 
 
-# -- broken off ------------------------------------------------------------------------------------------
+# -- interrupted -----------------------------------------------------------------------------------------
 
 SCRIPTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "earned": (
@@ -420,8 +421,8 @@ SCRIPTS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_broken_off_at_every_superstep_it_comes_to_the_same(name: str) -> None:
-    """Each superstep in a run of its own, by another agent over the same thread."""
+def test_interrupted_at_any_superstep_it_ends_the_same(name: str) -> None:
+    """Each superstep is a run of its own, by another agent on the same thread."""
     replies, change = SCRIPTS[name]
     from agents import settings
 
@@ -449,7 +450,7 @@ def test_broken_off_at_every_superstep_it_comes_to_the_same(name: str) -> None:
     assert {k: ends.get(k) for k in kept} == {k: ledger.get(k) for k in kept}
 
 
-# -- a list that is given --------------------------------------------------------------------------------
+# -- a list that is given in the input -------------------------------------------------------------------
 
 GIVEN = [{"content": "a"}, {"content": "b"}]
 
@@ -462,7 +463,7 @@ LISTED = "(automatic) Here is your todo list, with {} of {} items open. You need
 
 
 def listings(request: Any) -> list[str]:
-    """The first sentences of what shows a given list, in a request."""
+    """Return the first sentences of what shows a given list, in a request."""
     return [
         m.text.partition(" Work")[0]
         for m in request
@@ -486,7 +487,7 @@ def test_a_given_list_is_shown_once_after_the_message_that_came_with_it(thread: 
     assert listings(agent.model.requests[-1]) == [LISTED.format(2, 2), LISTED.format(1, 3)]
 
 
-def test_what_came_back_with_its_history_is_not_shown_again() -> None:
+def test_a_list_that_comes_back_with_its_history_is_not_shown_again() -> None:
     """An agent without a thread of its own is given both with every call."""
     model = ScriptedModel(write("a", "b"), done(1), *"........", done(2), "bye")
     agent = create_todo_agent(model)
@@ -504,20 +505,20 @@ def test_what_came_back_with_its_history_is_not_shown_again() -> None:
         ({}, {}),
     ],
 )
-def test_a_list_that_asks_for_nothing_is_not_shown(more: Any, change: Any, thread: Make) -> None:
+def test_a_list_with_nothing_to_do_is_not_shown(more: Any, change: Any, thread: Make) -> None:
     agent = thread("bye", change=change, checked=not change)
     agent.run({"messages": [("user", "go")], **more})
     assert agent.kinds == ["human", "ai"]
 
 
-def test_an_empty_kick_shows_it_by_its_nudge_alone(thread: Make) -> None:
+def test_an_empty_kick_shows_it_only_in_its_nudge(thread: Make) -> None:
     agent = thread(done(1, 2), "bye")
     agent.run({"todos": GIVEN})
     assert agent.kinds == ["activate", "ai", "tool", "tool", "ai"]
     assert listings(agent.model.requests[0]) == []
 
 
-def test_a_peers_word_and_a_list(thread: Make) -> None:
+def test_a_peers_message_and_a_list(thread: Make) -> None:
     agent = thread(done(1, 2), "bye")
     agent.run(
         {"todo_inbox": [{"kind": "peer_message", "id": "p", "sender": "x", "text": "do"}], "todos": GIVEN}

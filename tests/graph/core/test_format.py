@@ -56,7 +56,7 @@ def made_with(people: str, city: str = "Rome") -> str:
     return f'{{"city": "{city}", "people": {people}}}'
 
 
-def test_halves_of_character_pairs_are_replaced_in_the_value(thread: Make) -> None:
+def test_halves_of_surrogate_pairs_are_replaced_in_the_value(thread: Make) -> None:
     agent = thread("hi", made_with("1", r"a\ud800"), response_format=City)
     assert agent.run("go")["structured_response"] == {"city": "a\ufffd", "people": 1}
 
@@ -76,7 +76,7 @@ class Wide(BaseModel):
         ("1e400", "inf in the fields is not valid JSON; send it as a string"),
     ],
 )
-def test_a_value_that_no_checkpoint_or_client_takes_is_asked_for_again(
+def test_a_value_that_no_checkpoint_or_client_accepts_is_asked_for_again(
     people: str, fault: str, thread: Make
 ) -> None:
     agent = thread("hi", made_with(people), made_with("1"), response_format=Wide)
@@ -85,7 +85,7 @@ def test_a_value_that_no_checkpoint_or_client_takes_is_asked_for_again(
     assert fault in agent.messages[-2].text
 
 
-def test_it_is_no_turn(thread: Make) -> None:
+def test_it_is_not_a_turn(thread: Make) -> None:
     agent = thread(write("a"), ".", done(1), ".", GOOD, response_format=City, change={"max_wake_cycles": 1})
     assert agent.walk("go") == [*START, *TODO, *WAKE, *TODO, *AGAIN, *END]
     assert (agent.ledger["wake_cycles"], agent.ledger["idle_wakes"]) == (1, 0)
@@ -101,7 +101,7 @@ def test_it_is_no_turn(thread: Make) -> None:
         ([says("x", finish_reason="length")] * 5, {}, "truncated"),
     ],
 )
-def test_at_other_ends_the_value_is_none(replies: Any, changes: Any, reason: str, thread: Make) -> None:
+def test_at_other_endings_the_value_is_none(replies: Any, changes: Any, reason: str, thread: Make) -> None:
     agent = thread(replies, response_format=City, change=changes)
     output = agent.run("go")
     assert output["todo_session"]["reason"] == reason
@@ -121,7 +121,7 @@ def test_each_settled_activation_asks_again(thread: Make) -> None:
     assert agent.run("more")["structured_response"] == {"city": "Rome", "people": 1}
 
 
-def test_a_kick_on_a_settled_thread_asks_nothing(thread: Make) -> None:
+def test_a_kick_on_a_settled_thread_requests_nothing(thread: Make) -> None:
     agent = thread("hi", GOOD, response_format=City)
     agent.run("go")
     assert agent.walk({}) == ["activate", "finalization_guard"]
@@ -160,7 +160,7 @@ def test_a_waiting_session_is_not_formatted(thread: Make) -> None:
     assert agent.session["reason"] == "waiting"
 
 
-def test_a_model_that_raises_in_the_format_request_is_asked_again_on_going_on(thread: Make) -> None:
+def test_a_model_that_raises_in_the_format_request_is_asked_again_at_a_resume(thread: Make) -> None:
     agent = thread("hi", OSError("no network"), GOOD, response_format=City)
     with pytest.raises(OSError, match="no network"):
         agent.run("go")

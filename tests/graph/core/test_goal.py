@@ -14,7 +14,7 @@ from wakeloop.testing import calls, says
 
 
 class Goal:
-    """Answers from a script, the last answer for ever, and counts how often it was asked."""
+    """Answers from a script, repeats the last answer forever, and counts how often it was asked."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers, self.asked, self.states = list(answers), 0, []
@@ -29,7 +29,7 @@ class Goal:
 
 
 def by_door(door: str, goal: Goal) -> Any:
-    """The goal as the door wants it: in an asynchronous run both kinds are fine."""
+    """Return the goal as the door needs it: asynchronous runs accept both kinds."""
     if door == "sync":
         return goal
 
@@ -41,16 +41,16 @@ def by_door(door: str, goal: Goal) -> Any:
 
 
 def ended(agent: Thread) -> tuple[Any, ...]:
-    """The state, the reason and what is missing."""
+    """Return the state, the reason and what is missing."""
     return agent.session["state"], agent.session["reason"], agent.session.get("missing")
 
 
 def last_words(agent: Thread) -> str:
-    """The last user message of the newest request."""
+    """Return the last user message of the newest request."""
     return next(m.text for m in reversed(agent.model.requests[-1]) if m.type == "human")
 
 
-# -- met and missing ---------------------------------------------------------------------------------------
+# -- met and unmet -----------------------------------------------------------------------------------------
 
 
 def test_a_goal_that_is_met_ends_the_run_whatever_is_open(door: str, thread: Make) -> None:
@@ -71,7 +71,7 @@ def test_without_a_list_it_is_asked_too(door: str, thread: Make) -> None:
     assert (ended(agent), goal.asked) == (("dormant", "goal_met", None), 1)
 
 
-def test_what_is_missing_wakes_the_model_with_the_reason_and_the_open_items(door: str, thread: Make) -> None:
+def test_a_missing_part_wakes_the_model_with_the_reason_and_the_open_items(door: str, thread: Make) -> None:
     goal = Goal("2 tests fail:\n[9] x", None)
     agent = thread(write("a"), "Done.", looks("b"), "Now.", tools=[look], done_when=by_door(door, goal))
     assert agent.walk("go") == [*START, *TODO, *WAKE, *WORK, *END]
@@ -83,7 +83,7 @@ def test_what_is_missing_wakes_the_model_with_the_reason_and_the_open_items(door
     assert goal.asked == 2
 
 
-def test_a_long_reason_is_said_whole_and_kept_short(thread: Make) -> None:
+def test_a_long_reason_is_sent_whole_and_stored_short(thread: Make) -> None:
     goal = Goal("x" * 1_500, "y" * 1_500)
     agent = thread("Done.", looks("a"), "Now.", tools=[look], done_when=goal, change={"max_wake_cycles": 1})
     agent.run("go")
@@ -96,7 +96,7 @@ def test_a_long_reason_is_said_whole_and_kept_short(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("listed", [False, True])
-def test_also_with_a_settled_list_or_none(listed: bool, thread: Make) -> None:
+def test_the_same_with_a_settled_list_or_none(listed: bool, thread: Make) -> None:
     replies = [write("a"), done(1)] if listed else []
     goal = Goal("no report", None)
     agent = thread(*replies, "Done.", "Now.", done_when=goal)
@@ -107,7 +107,7 @@ def test_also_with_a_settled_list_or_none(listed: bool, thread: Make) -> None:
 
 
 @pytest.mark.parametrize(("listed", "more"), [(False, 0), (True, 1)])
-def test_the_same_reason_for_ever(listed: bool, more: int, door: str, thread: Make) -> None:
+def test_the_same_reason_forever(listed: bool, more: int, door: str, thread: Make) -> None:
     """1 + max_idle_wakes requests, and guard_retries more with an open list."""
     goal = Goal(*(f"{n} failed in /tmp/run-{n}, 0.{n} s" for n in range(20)))
     start = [write("a")] if listed else []
@@ -141,7 +141,7 @@ def test_settled_items_stay_settled(thread: Make) -> None:
     assert agent.todos == [todo(1, "a", "completed")]
 
 
-# -- at other ends -------------------------------------------------------------------------------------------
+# -- at other endings ----------------------------------------------------------------------------------------
 
 BOUNDS = {
     "disabled": {"max_wake_cycles": 0},
@@ -153,7 +153,7 @@ BOUNDS = {
 
 @pytest.mark.parametrize("reason", BOUNDS)
 @pytest.mark.parametrize("met", [True, False])
-def test_before_an_end_by_a_gate(reason: str, met: bool, thread: Make) -> None:
+def test_it_is_asked_before_a_gate_ends_the_run(reason: str, met: bool, thread: Make) -> None:
     turns = 1 if reason == "disabled" else 2
     goal = Goal(*["no"] * (turns - 1), None if met else "no")
     agent = thread("Done.", "Done.", left=True, done_when=goal, change=BOUNDS[reason])
@@ -164,7 +164,7 @@ def test_before_an_end_by_a_gate(reason: str, met: bool, thread: Make) -> None:
 
 
 @pytest.mark.parametrize("met", [True, False])
-def test_before_a_budget_ends_the_run_in_the_middle_of_a_turn(met: bool, door: str, thread: Make) -> None:
+def test_it_is_asked_before_a_budget_ends_the_run_in_mid_turn(met: bool, door: str, thread: Make) -> None:
     goal = Goal(None if met else "no")
     agent = thread(
         looks("a"),
@@ -180,7 +180,7 @@ def test_before_a_budget_ends_the_run_in_the_middle_of_a_turn(met: bool, door: s
 
 
 @pytest.mark.parametrize("met", [True, False])
-def test_before_the_closing_report_and_not_after_it(met: bool, thread: Make) -> None:
+def test_it_is_asked_before_the_closing_report_and_not_after_it(met: bool, thread: Make) -> None:
     goal = Goal(None if met else "no")
     agent = thread(write("a"), "Done.", "Report.", left=met, done_when=goal, change={"max_requests": 2})
     agent.run("go")
@@ -189,7 +189,7 @@ def test_before_the_closing_report_and_not_after_it(met: bool, thread: Make) -> 
 
 
 @pytest.mark.parametrize("met", [True, False])
-def test_before_looping(met: bool, thread: Make) -> None:
+def test_it_is_asked_before_looping(met: bool, thread: Make) -> None:
     goal = Goal(None if met else "no")
     agent = thread(*[looks("a")] * 9, left=True, tools=[look], done_when=goal, change={"max_idle_rounds": 3})
     agent.run("go")
@@ -198,7 +198,7 @@ def test_before_looping(met: bool, thread: Make) -> None:
 
 
 @pytest.mark.parametrize("met", [True, False])
-def test_before_bad_replies_end_it(met: bool, thread: Make) -> None:
+def test_it_is_asked_before_bad_replies_end_the_run(met: bool, thread: Make) -> None:
     bad = calls(("nothing", {}))
     goal = Goal(None if met else "no")
     change = {"reply_retries": 1, "retries_fall": False}
@@ -223,7 +223,7 @@ def test_an_empty_reply_is_a_turn_like_any_other(thread: Make) -> None:
     assert agent.session["wakes"] == 1
 
 
-def test_refused_asks_nobody(thread: Make) -> None:
+def test_a_refusal_asks_nobody(thread: Make) -> None:
     goal = Goal(None)
     refused = says("I can't help with that.", response_metadata={"finish_reason": "content_filter"})
     agent = thread(refused, done_when=goal)
@@ -282,7 +282,7 @@ def test_a_condition_parks_the_run_and_a_kick_asks_again(door: str, thread: Make
     assert agent.values["waiting_on"] == []
 
 
-def test_a_persons_message_takes_a_condition_off(thread: Make) -> None:
+def test_a_persons_message_lifts_a_condition(thread: Make) -> None:
     goal = Goal(wait("the build"), None)
     agent = thread("Done.", "Yes.", done_when=goal)
     agent.run("go")
@@ -293,7 +293,7 @@ def test_a_persons_message_takes_a_condition_off(thread: Make) -> None:
 # -- resume and kick -----------------------------------------------------------------------------------------
 
 
-def test_a_kick_on_an_unmet_goal_goes_on_with_the_reason(door: str, thread: Make) -> None:
+def test_a_kick_on_an_unmet_goal_continues_with_the_reason(door: str, thread: Make) -> None:
     goal = Goal("no", None)
     agent = thread("Done.", "Now.", done_when=by_door(door, goal), change={"max_wake_cycles": 0})
     agent.run("go")
@@ -339,7 +339,7 @@ def test_a_goal_known_to_be_unmet_is_asked_whoever_begins(thread: Make) -> None:
     assert (ended(agent), goal.asked) == (("dormant", "goal_met", None), 2)
 
 
-def test_a_run_that_broke_off_goes_on_with_its_goal(door: str, thread: Make) -> None:
+def test_an_interrupted_run_continues_with_its_goal(door: str, thread: Make) -> None:
     def broken(text: str) -> str:
         """Look."""
         return interrupt(text)
@@ -364,7 +364,7 @@ def test_an_edit_by_hand_does_not_settle_an_unmet_goal(thread: Make) -> None:
     assert agent.session["missing"] == "no"
 
 
-async def test_a_synchronous_check_does_not_hold_up_the_event_loop(thread: Make) -> None:
+async def test_a_synchronous_check_does_not_block_the_event_loop(thread: Make) -> None:
     loop, ran = asyncio.get_running_loop(), Event()
 
     def done_when(state: Any) -> None:
@@ -408,13 +408,13 @@ def test_an_async_goal_is_refused_when_a_sync_run_starts(done_when: Any, thread:
 
 
 @pytest.mark.parametrize("given", [True, False, 3, ["a"]])
-def test_what_is_no_verdict_is_refused(given: Any, thread: Make) -> None:
+def test_an_invalid_verdict_is_refused(given: Any, thread: Make) -> None:
     agent = thread("Done.", done_when=Goal(given))
     with pytest.raises(GoalError, match="must return None if the goal is met"):
         agent.run("go")
 
 
-def test_a_goal_that_raises_is_raised_and_the_thread_goes_on(door: str, thread: Make) -> None:
+def test_a_goal_that_raises_is_raised_and_the_thread_continues(door: str, thread: Make) -> None:
     error = KeyError("report")
     goal = Goal(error, None)
     agent = thread("Done.", done_when=by_door(door, goal))

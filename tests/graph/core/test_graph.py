@@ -1,4 +1,4 @@
-"""The picture, the nodes, two supersteps a round, one Send a call."""
+"""The picture, the nodes, two supersteps per round, one Send per call."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -71,7 +71,7 @@ def test_nodes_files_and_classes_share_their_names() -> None:
         assert hasattr(module, "".join(part.title() for part in name.split("_")))
 
 
-def test_build_returns_the_same_graph_not_compiled() -> None:
+def test_build_returns_the_same_graph_uncompiled() -> None:
     graph = build_todo_graph(ScriptedModel("hi"))
     assert isinstance(graph, StateGraph)
     assert walk(graph.compile(), "go") == [*START, *END]
@@ -110,7 +110,7 @@ def test_a_round_is_two_supersteps_however_many_calls_it_has() -> None:
 
 
 class Spy(InMemorySaver):
-    """Remembers every value that is written."""
+    """Records every value that is written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class Spy(InMemorySaver):
         return super().put_writes(config, writes, *args, **more)
 
 
-def test_one_send_for_each_external_call_carries_the_call_alone() -> None:
+def test_one_send_per_external_call_carries_only_that_call() -> None:
     saver = Spy()
     reply = calls(
         ("look", {"path": "x"}, "1"),
@@ -158,7 +158,7 @@ def test_every_public_name_is_there() -> None:
         wakeloop.nonsense  # noqa: B018 - looking is the test
 
 
-def test_walks_are_of_neighbours_in_the_picture(thread: Make) -> None:
+def test_walks_follow_the_edges_of_the_picture(thread: Make) -> None:
     edges = {(edge.source, edge.target) for edge in agent_of([]).get_graph().edges}
     agent = thread(write("a"), ".", looks("x"), done(1), "bye", tools=[look], change={"nag_after": 1})
     walked = agent.walk("go")
@@ -166,7 +166,7 @@ def test_walks_are_of_neighbours_in_the_picture(thread: Make) -> None:
     assert set(pairwise(["__start__", *walked, "__end__"])) <= edges
 
 
-def test_interfaces_can_read_what_goes_in_and_comes_out() -> None:
+def test_interfaces_can_read_input_and_output_types() -> None:
     agent = create_todo_agent(ScriptedModel([]))
     given, gives = agent.get_input_jsonschema(), agent.get_output_jsonschema()
     fields = [*given["properties"].values(), *gives["properties"].values()]
@@ -211,7 +211,7 @@ def test_the_context_form_lists_the_settings_that_a_user_would_change() -> None:
     assert form["prompts"]["type"] == "object"
 
 
-def test_a_context_of_ones_own_stays_what_it_is(thread: Make) -> None:
+def test_the_callers_own_context_stays_as_it_is(thread: Make) -> None:
     @dataclass
     class Own:
         user: str
@@ -223,7 +223,7 @@ def test_a_context_of_ones_own_stays_what_it_is(thread: Make) -> None:
 
     @tool
     def who(runtime: ToolRuntime[Any, Any]) -> str:
-        """Who asks."""
+        """The user who asks."""
         return str(runtime.context)
 
     unnamed = thread(calls(("who", {})), "bye", tools=[who])

@@ -1,4 +1,4 @@
-"""update_todos: edits of a thread's list by hand."""
+"""update_todos: manual edits of a thread's list."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ QUIET = {"max_wake_cycles": 0, "guard_retries": 0}
 
 
 def edit(agent: Any, **edits: Any) -> list[Any]:
-    """Edit by the door of the thread."""
+    """Edit through the door of the thread."""
     if agent.door == "sync":
         return update_todos(agent.graph, agent.at(), **edits)
     return asyncio.run(aupdate_todos(agent.graph, agent.at(), **edits))
@@ -107,7 +107,7 @@ def test_a_fresh_thread_may_be_edited_and_then_kicked(thread: Make) -> None:
     assert agent.walk({}) == [*START, *TODO, *END]
 
 
-def test_an_edited_thread_goes_on_with_the_edited_list(thread: Make) -> None:
+def test_an_edited_thread_continues_with_the_edited_list(thread: Make) -> None:
     agent = listed(thread, "a", more=[done(2), "bye"])
     edit(agent, done=[1], add=["b"])
     assert agent.walk({}) == [*START, *TODO, *END]
@@ -115,7 +115,7 @@ def test_an_edited_thread_goes_on_with_the_edited_list(thread: Make) -> None:
     assert agent.todos == [todo(1, "a", "completed"), todo(2, "b", "completed")]
 
 
-def test_closing_all_by_hand_settles_the_thread_and_adding_opens_it(thread: Make) -> None:
+def test_closing_all_by_hand_settles_the_thread_and_adding_reopens_it(thread: Make) -> None:
     agent = listed(thread, "a")
     edit(agent, done=[1])
     assert agent.session == session("dormant", "settled", 0, 0, 0)
@@ -169,7 +169,7 @@ def test_an_edit_spends_and_resets_nothing(thread: Make) -> None:
 
 
 class DiesBetweenSteps(InMemorySaver):
-    """Loses the fourth checkpoint: the writes of its superstep are stored, the step after it is not."""
+    """Loses the fourth checkpoint: the writes of its superstep are stored, but not the step after it."""
 
     left = 4
 
@@ -194,7 +194,7 @@ def test_a_run_killed_between_two_supersteps_is_unfinished_although_next_is_empt
     assert agent.invoke(None, config)["todo_session"]["reason"] == "stalled"
 
 
-def test_items_that_a_hand_wrote_without_ids_keep_those_that_an_edit_gives() -> None:
+def test_items_written_by_hand_without_ids_keep_those_that_an_edit_assigns() -> None:
     agent = create_todo_agent(ScriptedModel(says("bye")), checkpointer=InMemorySaver())
     agent.invoke({"messages": [("user", "go")]}, CONFIG)
     agent.update_state(

@@ -1,4 +1,4 @@
-"""What a client could not read has a name; what the model's own code raises keeps its own."""
+"""An error that a client could not read has a name; the model's own errors keep theirs."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ def no_number(_: Any) -> Any:
 
 
 @pytest.mark.parametrize("read", [no_json, no_number])
-async def test_what_a_reader_raises_is_named(read: Any) -> None:
+async def test_a_parsers_error_is_named(read: Any) -> None:
     with pytest.raises(ReplyError, match="could not be read") as raised:
         create_todo_agent(ScriptedModel(read)).invoke(GO)
     assert isinstance(raised.value.__cause__, ValueError)
@@ -38,7 +38,7 @@ async def test_what_a_reader_raises_is_named(read: Any) -> None:
 @pytest.mark.parametrize(
     "error", [ValueError("mine"), TypeError("mine"), KeyError("mine"), RuntimeError("mine")]
 )
-async def test_the_models_own_errors_pass(error: Exception) -> None:
+async def test_the_models_own_errors_pass_through(error: Exception) -> None:
     with pytest.raises(type(error), match="mine"):
         create_todo_agent(ScriptedModel(error)).invoke(GO)
     with pytest.raises(type(error), match="mine"):
@@ -56,9 +56,7 @@ def refuses_in_a_reply(_: Any) -> Any:
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
 @pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
 @pytest.mark.parametrize(("raises", "words"), [(refuses, "I will not."), (refuses_in_a_reply, "As for")])
-async def test_a_refusal_that_is_raised_is_the_last_word(
-    door: str, layer: bool, raises: Any, words: str
-) -> None:
+async def test_a_raised_refusal_is_the_last_word(door: str, layer: bool, raises: Any, words: str) -> None:
     model = ScriptedModel(calls(("todo_write", {"items": ["a"]})), raises)
     agent: Any = create_todo_agent(model)
     if layer:
@@ -73,7 +71,7 @@ class Answer(BaseModel):
 
 
 def broken(_: Any) -> Any:
-    """What a client raises where the server could not read the model's call."""
+    """Return what a client raises if the server could not read the model's call."""
     error = RuntimeError("Error code: 500 - Failed to parse tool call arguments as JSON")
     error.status_code = 500  # type: ignore[attr-defined]
     raise error
@@ -100,7 +98,7 @@ async def test_a_call_that_the_server_could_not_read_is_asked_for_again(
         assert (out.get("structured_response") == {"x": 1}) is (end[1] == "answered")
 
 
-def test_who_does_not_stream_is_not_listened_to() -> None:
+def test_a_client_that_does_not_stream_is_not_watched() -> None:
     config: Any = {"configurable": {}}
     assert ReplyWatcher(config, streaming=False).config is config
     assert len(ReplyWatcher(config, streaming=True).config["callbacks"]) == 1  # type: ignore[arg-type]
@@ -119,14 +117,14 @@ def test_who_does_not_stream_is_not_listened_to() -> None:
         (None, None),
     ],
 )
-def test_what_is_stored_beside_a_reply(value: Any, kept: Any) -> None:
+def test_what_is_stored_with_a_reply(value: Any, kept: Any) -> None:
     assert make_storable(value) == kept
 
 
-def test_a_number_without_end_becomes_a_short_text() -> None:
+def test_an_endless_number_becomes_a_short_string() -> None:
     assert len(make_storable(10**10_000)) == 100
 
 
-def test_what_lies_too_deep_is_left_out() -> None:
+def test_what_is_nested_too_deep_is_left_out() -> None:
     assert make_storable([[[1]]], 2) == [[[]]]
     assert make_storable({"a": {"b": 1}}, 1) == {"a": {}}

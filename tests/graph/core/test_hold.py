@@ -24,7 +24,7 @@ PARKED = {"max_wake_cycles": 0, "guard_retries": 0}
 
 
 def held(thread: Make, *replies: Any) -> Any:
-    """A thread on hold with one item open."""
+    """Return a thread on hold with one item open."""
     agent = thread(write("a"), "Later.", *replies, change=PARKED)
     agent.run("Go.")
     assert hold_thread(agent.graph, agent.at())
@@ -42,7 +42,7 @@ def test_a_kick_does_not_move_it(thread: Make, given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["cron", "peer_message", "subagent_done"])
-def test_who_sends_it_an_event_learns_of_the_hold(thread: Make, kind: str) -> None:
+def test_whoever_sends_it_an_event_learns_of_the_hold(thread: Make, kind: str) -> None:
     agent = held(thread)
     with pytest.raises(InputError, match="on hold"):
         agent.run({"todo_inbox": [{"kind": kind, "text": "Now."}]})
@@ -65,7 +65,7 @@ def test_a_release_leaves_it_as_it_was(thread: Make) -> None:
     assert agent.session["reason"] == "settled"
 
 
-def test_a_question_waits_beneath_a_hold(thread: Make) -> None:
+def test_a_question_waits_during_a_hold(thread: Make) -> None:
     agent = thread(write("a"), "Shall I?", change={"on_question": "park"})
     agent.run("Go.")
     hold_thread(agent.graph, agent.at())

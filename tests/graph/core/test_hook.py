@@ -11,7 +11,7 @@ HEADING = "  [1] a"
 
 
 def last(count: int) -> Any:
-    """Let the model see the last messages only, from a user message or a reply on."""
+    """Let the model see only the last messages, from a user message or a reply on."""
 
     def trim(state: dict[str, Any]) -> dict[str, Any]:
         kept = state["messages"][-count:]
@@ -72,7 +72,7 @@ def test_the_list_is_shown_once_more_in_the_last_result(thread: Make) -> None:
     assert HEADING in marked[0].text[-chars:]
 
 
-def test_the_list_is_shown_once_more_as_a_message_of_its_own(thread: Make) -> None:
+def test_the_list_is_shown_once_more_as_its_own_message(thread: Make) -> None:
     agent = thread(
         write("a"),
         ".",
@@ -90,7 +90,7 @@ def test_the_list_is_shown_once_more_as_a_message_of_its_own(thread: Make) -> No
 
 
 def test_items_added_after_the_plan_and_trimmed_away_are_shown_once(thread: Make) -> None:
-    """A hook that keeps the beginning and the end of a history takes the middle."""
+    """A hook that keeps the beginning and the end of a history drops the middle."""
 
     def ends(state: dict[str, Any]) -> dict[str, Any]:
         return {"llm_input_messages": [*state["messages"][:3], *state["messages"][3:][-4:]]}
@@ -118,7 +118,7 @@ def test_items_added_after_the_plan_and_trimmed_away_are_shown_once(thread: Make
         ([write("a"), ".", looks("1"), done(1), "bye"], 4),  # a nudge was kept
     ],
 )
-def test_where_nothing_is_open_or_a_nudge_shows_it_no_list_is_shown(
+def test_no_list_is_shown_if_nothing_is_open_or_a_nudge_shows_it(
     replies: Any, kept: int, thread: Make
 ) -> None:
     agent = thread(*replies, tools=[look], rewritten=True, pre_model_hook=last(kept), change={"nag_after": 0})

@@ -1,4 +1,4 @@
-"""Events that come in: bad ones are refused and do not stay."""
+"""Incoming events: bad ones are refused and do not stay."""
 
 from typing import Any
 
@@ -47,14 +47,14 @@ def test_a_bad_event_is_refused_once_and_does_not_stay(events: Any, why: str) ->
     assert len(model.requests) == 2
 
 
-def test_settings_that_are_no_mapping_are_named_as_such() -> None:
+def test_settings_that_are_not_a_mapping_are_named_as_such() -> None:
     agent = create_todo_agent(ScriptedModel([]))
     with pytest.raises(InputError, match="todo_settings must be a mapping of settings to values, got 5"):
         agent.invoke({"messages": [("user", "go")], "todo_settings": 5})
 
 
 def asked(inbox: list[dict[str, Any]], **state: Any) -> tuple[Any, dict[str, Any]]:
-    """What a fresh thread's model is asked for these events, and the state afterwards."""
+    """Return what a fresh thread's model is asked for these events, and the state afterwards."""
     model = ScriptedModel([says("ok")])
     agent = create_todo_agent(model, checkpointer=InMemorySaver())
     if state:
@@ -108,7 +108,7 @@ WAITS = [{"id": "q", "on": "peer"}, {"id": "h", "on": "human"}, {"id": "s", "on"
         ({"kind": "peer_message", "text": "x", "correlation_id": "q"}, ["q", "h", "s", "a"]),
     ],
 )
-def test_what_is_waited_for_goes_when_it_arrives(event: dict[str, Any], left: list[str]) -> None:
+def test_a_wait_ends_when_its_event_arrives(event: dict[str, Any], left: list[str]) -> None:
     _, values = asked([event], waiting_on=WAITS)
     assert [w if isinstance(w, str) else w["id"] for w in values["waiting_on"]] == left
     assert values["todo_session"]["state"] == "waiting"

@@ -1,4 +1,4 @@
-"""`interrupt_on`: calls of a tool are put to the person before they run."""
+"""`interrupt_on`: calls of a tool are shown to the person before they run."""
 
 import asyncio
 from pathlib import Path
@@ -25,7 +25,7 @@ EDITED += "Do not repeat your own version of it."
 
 
 class Mailer:
-    """Remembers what was sent."""
+    """Records what was sent."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, int]] = []
@@ -53,7 +53,7 @@ def mails(*to: str, name: str = "mail") -> Any:
 
 
 def put(to: str, name: str = "mail", text: str = "", allowed: Any = ALL) -> dict[str, Any]:
-    """What the person is asked."""
+    """Return what the person is asked."""
     action = {"name": name, "args": {"to": to}, "description": text or f"Run {name}?"}
     configs = [{"action_name": name, "allowed_decisions": allowed}]
     return {"action_requests": [action], "review_configs": configs, "on": "approval"}
@@ -64,7 +64,7 @@ def values(agent: Any) -> list[Any]:
 
 
 def answers(agent: Any, *decisions: Any) -> Any:
-    """The decisions for the questions that stand, in their order, each by its id."""
+    """Return the decisions for the open questions, in order, each by its id."""
     ids = [one.id for one in agent.snapshot.interrupts]
     return Command(resume={key: {"decisions": [one]} for key, one in zip(ids, decisions, strict=True)})
 
@@ -77,7 +77,7 @@ NO = {"type": "reject", "message": "Not to a."}
 
 
 def together(*to: str) -> dict[str, Any]:
-    """What the person is asked about several calls."""
+    """Return what the person is asked about several calls."""
     asked: dict[str, Any] = {"action_requests": [], "review_configs": [], "on": "approval"}
     for one in map(put, to):
         for key in ("action_requests", "review_configs"):
@@ -107,10 +107,11 @@ RESULTS = [
 ABCD = calls(*(("mail", {"to": one}, one) for one in "abcd"), ("look", {"path": "x"}, "x"))
 
 
-def test_c64_the_calls_of_a_reply_are_put_together_and_decided_one_by_one(thread: Make) -> None:
+def test_c64_the_calls_of_a_reply_are_asked_about_together_and_decided_one_by_one(thread: Make) -> None:
     post = Mailer()
     agent = thread(ABCD, "bye", tools=post.tools(), interrupt_on={"mail": True})
-    assert agent.walk("go") == [*START, "review_calls", "run_tools"]  # what needs no approval runs at once
+    # a call that needs no approval runs at once
+    assert agent.walk("go") == [*START, "review_calls", "run_tools"]
     assert values(agent) == [together(*"abcd")]
     assert agent.session["on"] == "approval"
     assert post.sent == []
@@ -118,7 +119,7 @@ def test_c64_the_calls_of_a_reply_are_put_together_and_decided_one_by_one(thread
     assert agent.walk(answer) == ["review_calls", *WORK, *END]
     assert sorted(post.sent) == [("B", 2), ("a", 1)]
     assert sorted(agent.results()) == sorted(RESULTS)
-    assert agent.messages[1].tool_calls[1]["args"] == {"to": "b"}  # the model's own stands
+    assert agent.messages[1].tool_calls[1]["args"] == {"to": "b"}  # the model's own call is unchanged
     assert agent.asked == 2
 
 
@@ -150,7 +151,7 @@ def test_one_at_a_time_repeats_nothing(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("mode", ["batched", "per_call"])
-def test_rejected_calls_take_no_superstep_more(thread: Make, mode: str) -> None:
+def test_rejected_calls_take_no_extra_superstep(thread: Make, mode: str) -> None:
     more = {"interrupt_on": {"mail": True}, "interrupt_mode": mode}
     agent = thread(mails("a", "b"), "bye", tools=Mailer().tools(), **more)
     agent.run("go")
@@ -159,7 +160,7 @@ def test_rejected_calls_take_no_superstep_more(thread: Make, mode: str) -> None:
     assert agent.walk(no) == [node, "call_model", *END]
 
 
-def test_calls_beside_a_todo_call_continue_once(thread: Make) -> None:
+def test_calls_next_to_a_todo_call_continue_once(thread: Make) -> None:
     """Three nodes run at once, and the model is asked once, after the last."""
     post = Mailer()
     reply = calls(("todo_write", {"items": ["x"]}), ("mail", {"to": "a"}), ("look", {"path": "x"}))
@@ -169,7 +170,7 @@ def test_calls_beside_a_todo_call_continue_once(thread: Make) -> None:
     assert (post.sent, agent.asked) == ([("a", 1)], 3)
 
 
-def test_a_plan_is_put_first_and_the_calls_that_it_releases_together(thread: Make) -> None:
+def test_a_plan_is_asked_about_first_and_then_the_calls_that_it_releases(thread: Make) -> None:
     post = Mailer()
     outside = [("mail", {"to": "a"}), ("mail", {"to": "b"}), ("look", {"path": "x"})]
     reply = calls(("todo_write", {"items": ["x"]}), *outside)
@@ -232,7 +233,7 @@ def test_an_answer_that_does_not_fit_all_calls_runs_none(thread: Make, answer: A
 def test_a_no_is_a_no_in_a_build_that_asks_about_nothing(
     decision: Any, sent: Any, planned: bool, dies: bool
 ) -> None:
-    """The question stands or is put anew, whatever the build that goes on would ask itself."""
+    """The question stays or is asked anew, whatever the resuming build would ask itself."""
     post, saver = Mailer(), InMemorySaver()
     config: Any = {"configurable": {"thread_id": "t"}}
     settings = preset("wakeloop").model_copy(
@@ -260,7 +261,7 @@ def test_a_no_is_a_no_in_a_build_that_asks_about_nothing(
     assert (post.sent, out["messages"][-1].text) == (sent, "bye")
 
 
-def test_a_tool_that_is_given_state_is_put_and_edited_as_any_other(thread: Make) -> None:
+def test_a_tool_with_injected_state_is_asked_about_and_edited_like_any_other(thread: Make) -> None:
     post = Mailer()
     agent = thread(
         mails("a", name="mail_seen"), "bye", tools=post.tools(), interrupt_on={"mail_seen": ["edit"]}
@@ -272,7 +273,7 @@ def test_a_tool_that_is_given_state_is_put_and_edited_as_any_other(thread: Make)
     assert agent.results() == [("success", EDITED.format('{"to": "b"}') + "\n\nsent to b")]
 
 
-def test_a_tool_that_asks_itself_is_asked_about_once(thread: Make) -> None:
+def test_a_tool_that_asks_by_itself_is_asked_about_once(thread: Make) -> None:
     @tool
     def sure(what: str) -> str:
         """Ask, and do."""
@@ -281,7 +282,7 @@ def test_a_tool_that_asks_itself_is_asked_about_once(thread: Make) -> None:
     agent = thread(calls(("sure", {"what": "w"})), "bye", tools=[sure], interrupt_on={"sure": True})
     agent.run("go")
     agent.run(Command(resume="y"))
-    assert values(agent) == ["Sure?"]  # a tool's own question stays as it is
+    assert values(agent) == ["Sure?"]  # a tool's own question is unchanged
     agent.run(Command(resume="very"))
     assert agent.results() == [("success", "w: very")]
 
@@ -350,7 +351,7 @@ def test_calls_that_do_not_run_ask_nobody(thread: Make) -> None:
     assert [status for status, _ in agent.results()] == ["error", "error", "success"]
 
 
-def test_the_shape_is_langchains(thread: Make) -> None:
+def test_the_request_has_langchains_shape(thread: Make) -> None:
     how = {"allowed_decisions": ["approve"], "description": "Mail it?"}
     agent = thread(mails("a"), "bye", tools=Mailer().tools(), interrupt_on={"mail": how})
     agent.run("go")
@@ -407,7 +408,7 @@ def test_the_shape_is_langchains(thread: Make) -> None:
         ),
     ],
 )
-def test_what_cannot_be_asked_about_is_refused_at_build(given: Any, sentence: str) -> None:
+def test_a_tool_that_cannot_be_asked_about_is_refused_at_build(given: Any, sentence: str) -> None:
     tools = [*Mailer().tools(), {"type": "web_search", "name": "web"}]
     with pytest.raises(WakeloopError) as refused:
         create_todo_agent(ScriptedModel(), tools, interrupt_on=given)
@@ -418,7 +419,7 @@ def test_what_cannot_be_asked_about_is_refused_at_build(given: Any, sentence: st
 
 
 def remote() -> Any:
-    """A tool whose arguments are a JSON schema, as those of MCP servers are."""
+    """Return a tool whose arguments are a JSON schema, like those of MCP servers."""
     schema = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
 
     def run(**args: Any) -> str:
@@ -458,7 +459,7 @@ async def test_c66_without_a_checkpointer_nothing_is_requested(door: str, more: 
     assert model.requests == []
 
 
-def test_c66_also_in_a_parent_and_for_a_threads_own_setting(tmp_path: Path) -> None:
+def test_c66_the_same_in_a_parent_and_for_a_threads_own_setting(tmp_path: Path) -> None:
     model = ScriptedModel([])
     child = create_todo_agent(model, [shell_tool(tmp_path)])
     for saver in (None, InMemorySaver()):
@@ -538,7 +539,7 @@ def shells(*commands: str) -> Any:
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The commands that the shell would have run."""
+    """Return the commands that the shell would have run."""
     commands: list[str] = []
     monkeypatch.setattr("wakeloop.tools.shell.run_command", lambda command, *_: commands.append(command))
     return commands
@@ -557,10 +558,10 @@ def test_c93_a_shell_that_asks_nobody_takes_the_answer(
     model = ScriptedModel([shells("b"), "bye"])
     then = create_todo_agent(model, [shell_tool(".", ask=False)], checkpointer=saver)
     then.invoke(Command(resume=answer), CONFIG)
-    assert ran == [*first, "b"]  # what comes later is not asked about
+    assert ran == [*first, "b"]  # later calls are not asked about
 
 
-def test_the_packages_own_tools_are_put_together_with_others(thread: Make, ran: list[str]) -> None:
+def test_the_packages_own_tools_are_asked_about_together_with_others(thread: Make, ran: list[str]) -> None:
     post = Mailer()
     reply = calls(("run_shell", {"command": "a"}), ("mail", {"to": "a"}))
     agent = thread(reply, "bye", tools=[*post.tools(), shell_tool(".")], interrupt_on={"mail": True})
@@ -572,8 +573,8 @@ def test_the_packages_own_tools_are_put_together_with_others(thread: Make, ran: 
     assert (ran, post.sent) == (["a"], [])
 
 
-def test_an_approval_is_for_this_call_alone(thread: Make, ran: list[str]) -> None:
-    """A tool that runs commands by itself is asked about them, although it was approved."""
+def test_an_approval_is_for_this_call_only(thread: Make, ran: list[str]) -> None:
+    """A tool that runs commands by itself is asked about them, even if it was approved."""
     shell = shell_tool(".")
 
     @tool

@@ -49,7 +49,7 @@ def test_a_reply_with_calls_ends_no_turn(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("budget", [1, 2, 5])
-def test_turns_are_one_and_the_budget_and_the_corrections(budget: int, thread: Make) -> None:
+def test_turns_are_one_plus_the_budget_and_the_corrections(budget: int, thread: Make) -> None:
     agent = thread(
         endless(write("a")),
         left=True,
@@ -60,19 +60,19 @@ def test_turns_are_one_and_the_budget_and_the_corrections(budget: int, thread: M
     assert agent.ledger["wake_cycles"] == budget
 
 
-def test_an_empty_kick_on_a_new_thread_asks_nothing(thread: Make) -> None:
+def test_an_empty_kick_on_a_new_thread_requests_nothing(thread: Make) -> None:
     agent = thread()
     assert agent.walk({"messages": []}) == ["activate", "finalization_guard"]
     assert agent.values["messages"] == []
 
 
-def test_held_items_are_not_kicked_awake(thread: Make) -> None:
+def test_blocked_items_are_not_woken_by_a_kick(thread: Make) -> None:
     agent = thread(write("a"), update(1, "blocked", "why"), "stop")
     agent.walk("go")
     assert agent.walk({}) == ["activate", "finalization_guard"]
 
 
-def test_a_reply_owed_alone_wakes(thread: Make) -> None:
+def test_an_owed_reply_alone_causes_a_wake(thread: Make) -> None:
     agent = thread("first", "second", "third", change={"max_wake_cycles": 1, "max_idle_wakes": 0})
     agent.run("go")
     agent.graph.update_state(
@@ -131,7 +131,7 @@ def test_what_counts_as_progress(name: str, thread: Make) -> None:
     assert stands["reason"] == "wake_budget"
 
 
-def test_progress_begins_the_count_anew(thread: Make) -> None:
+def test_progress_resets_the_count(thread: Make) -> None:
     agent = thread(
         write("a", "b"),
         ".",
@@ -235,7 +235,7 @@ def test_a_continuation_prompt_replaces_the_instruction_whole(inject: bool, thre
 
 
 def nagged(agent: Any) -> list[int]:
-    """The rounds, counted from 1, whose last result carries a reminder."""
+    """Return the rounds, counted from 1, whose last result carries a reminder."""
     rounds: list[bool] = []
     for message in agent.messages:
         if message.type == "ai" and message.tool_calls:
@@ -256,7 +256,7 @@ def test_the_nag_is_a_suffix_of_the_last_result_and_its_place_in_the_walk(thread
     assert agent.model.requests[2][-1].content == last.content
 
 
-def test_only_a_write_begins_the_count_anew(thread: Make) -> None:
+def test_only_a_write_resets_the_count(thread: Make) -> None:
     agent = thread(
         write("a"),
         looks("1"),
@@ -279,7 +279,7 @@ def test_only_a_write_begins_the_count_anew(thread: Make) -> None:
     assert agent.session == session("dormant", "settled", 0, 1, 26)
 
 
-def test_the_count_stands_still_while_nothing_is_open(thread: Make) -> None:
+def test_the_count_pauses_while_nothing_is_open(thread: Make) -> None:
     agent = thread(
         write("a"),
         looks("1"),
@@ -326,7 +326,8 @@ def test_a_correction_may_take_any_number_of_rounds(thread: Make) -> None:
 def test_after_the_last_correction_no_other_gate_is_asked(thread: Make) -> None:
     agent = thread(write("a", "b"), *["."] * 6, done(1), ".", change={"guard_rearms": False})
     assert agent.walk("go") == [*START, *TODO, *WAKE * 5, *AGAIN, *TODO, *END]
-    ended = session("idle", "stalled", 1, 5, 26)  # progress, and 21 wakes left: it ends all the same
+    # there is progress, and 21 wakes are left, but it ends all the same
+    ended = session("idle", "stalled", 1, 5, 26)
     assert agent.session == ended
 
 
@@ -338,7 +339,7 @@ def test_the_first_of_two_corrections_may_settle(thread: Make) -> None:
 STRICT = {"max_wake_cycles": 0, "on_guard_exhausted": "block"}
 
 
-def test_an_explanation_is_demanded_and_calls_in_it_are_removed(thread: Make) -> None:
+def test_an_explanation_is_requested_and_calls_in_it_are_removed(thread: Make) -> None:
     agent = thread(
         write("a"), ".", ".", calls(("look", {"path": "x"}), text="why"), tools=[look], change=STRICT
     )
@@ -376,7 +377,7 @@ def test_guard_and_nag_stay_off_until_an_accepted_write(thread: Make) -> None:
     assert agent.session["reason"] == "guard_blocked"
 
 
-def test_an_explanation_after_no_correction_at_all_is_not_demanded(thread: Make) -> None:
+def test_an_explanation_is_not_requested_without_a_correction(thread: Make) -> None:
     agent = thread(write("a"), ".", change={**STRICT, "guard_retries": 0})
     assert agent.walk("go") == [*START, *TODO, *END]
     assert agent.session["reason"] == "disabled"
@@ -394,7 +395,7 @@ def test_which_gates_call_the_guard(reason: str, thread: Make) -> None:
     assert agent.session["reason"] == reason
 
 
-def test_the_same_text_over_another_list_is_no_repeat(thread: Make) -> None:
+def test_the_same_text_over_another_list_is_not_a_repeat(thread: Make) -> None:
     agent = thread(
         write("a", "b"), ".", done(1), ".", "other", ".", ".", change={"stop_on_repeat": True, **QUIET}
     )

@@ -42,7 +42,7 @@ SPELT = ("Write the tests", "write tests")
 
 
 def replaced(name: str) -> Any:
-    """Whole lists of one item, in two spellings in turn."""
+    """Return endless lists of one item, in two spellings in turn."""
     if name == "write_todos":
         lists = [{"todos": [{"content": text, "status": "in_progress"}]} for text in SPELT]
     else:
@@ -79,7 +79,7 @@ def fail() -> str:
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_exactly_so_many_requests(name: str, thread: Make) -> None:
+def test_the_exact_number_of_requests(name: str, thread: Make) -> None:
     replies, requests, left, corrected = ENDLESS[name]
     agent = thread(replies(), tools=[look, fail], left=True)
     agent.run("go")
@@ -126,11 +126,11 @@ def test_the_walk(thread: Make) -> None:
     assert agent.walk("go") == [*START, *WORK * 11, "finalization_guard"]
 
 
-# -- what the model is told ------------------------------------------------------------------------------
+# -- what the model is shown -----------------------------------------------------------------------------
 
 
 def suffixes(agent: Any) -> list[tuple[int, str]]:
-    """What the graph has put behind results, and behind the how-manieth."""
+    """Return the suffixes that the graph has added to results, and each result's position."""
     results = [m for m in agent.messages if isinstance(m, ToolMessage)]
     return [(n, split_result_text(m)[1].strip()) for n, m in enumerate(results, 1) if split_result_text(m)[1]]
 
@@ -142,7 +142,7 @@ TOLD = (
 NAG = "[Reminder: no change to the todo list for 6 rounds; 1 open. If it no longer shows where you are, update it with `todo_update`.]"  # noqa: E501
 
 
-def test_the_fifth_idle_round_is_told_once_and_stored(thread: Make) -> None:
+def test_the_fifth_idle_round_is_mentioned_once_and_stored(thread: Make) -> None:
     agent = thread(chain([write("a")], repeat(X)), tools=[look], left=True, change={"nag_after": 0})
     agent.run("go")
     assert suffixes(agent) == [(7, TOLD.format('look(path="x")'))]
@@ -150,13 +150,13 @@ def test_the_fifth_idle_round_is_told_once_and_stored(thread: Make) -> None:
     assert [n for n, text in enumerate(seen) if "[Reminder" in text] == [7]
 
 
-def test_it_stands_behind_rule_7s(thread: Make) -> None:
+def test_it_comes_after_the_suffix_of_rule_7(thread: Make) -> None:
     agent = thread(chain([write("a")], repeat(X)), tools=[look], left=True, change={"nag_after": 6})
     agent.run("go")
     assert suffixes(agent)[0] == (7, NAG + "\n\n" + TOLD.format('look(path="x")'))
 
 
-def test_it_stands_behind_the_last_of_several_results(thread: Make) -> None:
+def test_it_comes_after_the_last_of_several_results(thread: Make) -> None:
     agent = thread(repeat(calls(("look", {"path": "x"}), ("todo_list", {}))), tools=[look], left=True)
     agent.run("go")
     assert suffixes(agent) == [(12, TOLD.format('look(path="x"), todo_list()'))]
@@ -199,7 +199,7 @@ def test_the_events(thread: Make) -> None:
     ]
 
 
-def test_a_hook_that_takes_messages_away_hides_no_circle(thread: Make) -> None:
+def test_a_hook_that_removes_messages_hides_no_loop(thread: Make) -> None:
     """Six calls in turn, of which no request shows more than two."""
 
     def hook(state: dict[str, Any]) -> dict[str, Any]:
@@ -214,17 +214,17 @@ def test_a_hook_that_takes_messages_away_hides_no_circle(thread: Make) -> None:
 # -- polling ---------------------------------------------------------------------------------------------
 
 
-# -- what begins the count anew, and what does not -------------------------------------------------------
+# -- what resets the count, and what does not ------------------------------------------------------------
 
 
-def test_a_round_that_brings_something_begins_it_anew(thread: Make) -> None:
+def test_a_round_with_progress_resets_it(thread: Make) -> None:
     agent = thread([*[X] * 10, looks("y"), *[X] * 20], tools=[look], left=True)
     agent.run("go")
     assert (agent.session["reason"], agent.asked) == ("looping", 1 + 9 + 1 + 10)
     assert [n for n, _ in suffixes(agent)] == [6, 16]
 
 
-def test_neither_a_turns_end_nor_a_wake_begins_it_anew(thread: Make) -> None:
+def test_neither_a_turns_end_nor_a_wake_resets_it(thread: Make) -> None:
     script = chain([write("a")], cycle([X, "."]))
     agent = thread(script, tools=[look], left=True, change={"max_idle_wakes": 0})
     agent.run("go")
@@ -232,7 +232,7 @@ def test_neither_a_turns_end_nor_a_wake_begins_it_anew(thread: Make) -> None:
     assert agent.asked == 1 + 2 * 11
 
 
-def test_after_the_correction_a_round_that_brings_something_goes_on(thread: Make) -> None:
+def test_after_the_correction_a_round_with_progress_continues(thread: Make) -> None:
     script = [write("a"), *[X] * 11, looks("y"), *[X] * 3, done(1), "bye"]
     agent = thread(script, tools=[look])
     agent.run("go")
@@ -247,7 +247,7 @@ def test_after_the_corrections_turn_the_first_gates_are_asked_and_no_other(threa
     assert agent.session == session("idle", "looping", 1)
 
 
-def test_a_second_circle_ends_without_another_correction(thread: Make) -> None:
+def test_a_second_loop_ends_without_another_correction(thread: Make) -> None:
     agent = thread([write("a"), *[X] * 11, looks("y"), *[X] * 20], tools=[look], left=True)
     agent.run("go")
     assert (agent.session["reason"], agent.asked) == ("looping", 12 + 1 + 10)
@@ -260,15 +260,15 @@ def test_two_corrections_are_two_rounds(thread: Make) -> None:
     assert (agent.session["reason"], agent.asked, agent.kinds.count("guard")) == ("looping", 14, 2)
 
 
-def test_a_request_that_is_made_again_counts_its_round_once(thread: Make) -> None:
-    """An empty reply of which nothing is stored leaves the round where it is."""
+def test_a_repeated_request_counts_its_round_once(thread: Make) -> None:
+    """An empty reply that is not stored leaves the round where it is."""
     agent = thread([X, X, "", "", X, "bye"], tools=[look])
     agent.run("go")
     assert agent.ledger["idle_rounds"] == 2
     assert agent.session == session("dormant", "answered")
 
 
-def test_a_cut_reply_brings_nothing(thread: Make) -> None:
+def test_a_cut_reply_is_no_progress(thread: Make) -> None:
     cut = calls(("look", {"path": "x"}), finish_reason="length")
     agent = thread(
         [write("a"), cut, X, cut, X, "bye", "bye"],
@@ -280,10 +280,10 @@ def test_a_cut_reply_brings_nothing(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("tool_polls", [False, True])
-def test_c89_a_tool_that_polls_is_never_idle_any_other_is_named(thread: Make, *, tool_polls: bool) -> None:
+def test_c89_a_polling_tool_is_never_idle_and_any_other_is_named(thread: Make, *, tool_polls: bool) -> None:
     @tool
     def poll(job: str) -> str:
-        """Ask how a job is."""
+        """Ask for a job's status."""
         return "running"
 
     poll.metadata = {"polls": tool_polls}
@@ -306,7 +306,7 @@ def test_c89_a_tool_that_polls_is_never_idle_any_other_is_named(thread: Make, *,
 def test_c89_the_same_in_an_agent_of_create_agent(*, tool_polls: bool) -> None:
     @tool
     def poll(job: str) -> str:
-        """Ask how a job is."""
+        """Ask for a job's status."""
         return "running"
 
     poll.metadata = {"polls": tool_polls}
@@ -322,7 +322,7 @@ def test_c89_the_same_in_an_agent_of_create_agent(*, tool_polls: bool) -> None:
 # -- the list --------------------------------------------------------------------------------------------
 
 
-def test_a_list_that_a_tool_writes_brings_something(thread: Make) -> None:
+def test_a_list_written_by_a_tool_is_progress(thread: Make) -> None:
     written = count(1)
 
     @tool
@@ -339,13 +339,13 @@ def test_a_list_that_a_tool_writes_brings_something(thread: Make) -> None:
 
 
 @pytest.mark.parametrize(("items", "more"), [("ab", 10), ("b", 8)])
-def test_a_list_that_a_hand_writes_in_mid_run(items: str, more: int) -> None:
+def test_a_list_edited_by_hand_in_mid_run(items: str, more: int) -> None:
     model = ScriptedModel(chain([write("a")], repeat(X)))
     agent = create_todo_agent(model, [look], checkpointer=InMemorySaver())
     agent.invoke({"messages": [("user", "go")]}, CONFIG, interrupt_before=["call_model"])
     for _ in range(4):
         agent.invoke(None, CONFIG, interrupt_before=["call_model"])
-    assert len(model.requests) == 4  # and the second idle round is not counted yet
+    assert len(model.requests) == 4  # the second idle round is not counted yet
     by_hand = [{"content": text, "status": "pending"} for text in items]
     agent.update_state(CONFIG, {"todos": by_hand}, as_node="run_tools")
     out = agent.invoke(None, CONFIG)
@@ -376,7 +376,7 @@ def test_a_list_that_the_correction_settles_has_its_format(thread: Make) -> None
     assert agent.session == session("dormant", "settled", budget=26)
 
 
-def test_no_explanation_is_demanded_in_mid_turn(thread: Make) -> None:
+def test_no_explanation_is_requested_in_mid_turn(thread: Make) -> None:
     agent = thread(
         chain([write("a")], repeat(X)), tools=[look], left=True, change={"on_guard_exhausted": "block"}
     )
@@ -384,7 +384,7 @@ def test_no_explanation_is_demanded_in_mid_turn(thread: Make) -> None:
     assert (agent.session["reason"], agent.asked) == ("looping", 13)
 
 
-def test_while_an_escalation_keeps_the_guard_quiet_nothing_is_told_and_nothing_corrected(
+def test_while_an_escalation_silences_the_guard_nothing_is_said_or_corrected(
     thread: Make,
 ) -> None:
     agent = thread(
@@ -409,20 +409,20 @@ def test_while_an_escalation_keeps_the_guard_quiet_nothing_is_told_and_nothing_c
         ({"max_wake_cycles": 1, "max_idle_wakes": 1}, True),
     ],
 )
-def test_where_it_is_corrected(changed: Any, corrected: bool, thread: Make) -> None:
+def test_when_it_is_corrected(changed: Any, corrected: bool, thread: Make) -> None:
     agent = thread(chain([write("a")], repeat(X)), tools=[look], left=True, change=changed)
     agent.run("go")
     assert (agent.session["reason"], agent.asked) == ("looping", 12 + corrected)
 
 
-def test_a_correction_that_another_gate_called_for_is_ended_too(thread: Make) -> None:
+def test_a_correction_that_another_gate_caused_is_ended_too(thread: Make) -> None:
     agent = thread([write("a"), ".", *[X] * 20], tools=[look], left=True, change={"max_wake_cycles": 0})
     agent.run("go")
     assert agent.session == session("idle", "looping", 1, 0, 0)
     assert agent.asked == 2 + 11
 
 
-def test_the_first_gate_has_a_say(thread: Make) -> None:
+def test_the_first_gate_decides(thread: Make) -> None:
     @tool
     def ask(key: Annotated[str, InjectedToolCallId]) -> Any:
         """Ask a peer, and wait."""
@@ -436,7 +436,7 @@ def test_the_first_gate_has_a_say(thread: Make) -> None:
 
 
 def stopping(control: RunControl, reply: Any) -> Any:
-    """A reply during which the process is asked to come to rest."""
+    """Return a reply during which the process is asked to stop."""
 
     def say(_: Any) -> Any:
         control.request_drain()
@@ -447,7 +447,7 @@ def stopping(control: RunControl, reply: Any) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [3, 7, 12, 13])
-def test_a_drained_run_goes_on_with_the_same_count(at: int, thread: Make) -> None:
+def test_a_drained_run_continues_with_the_same_count(at: int, thread: Make) -> None:
     control = RunControl()
     script = [write("a"), *[X] * 12]
     script[at - 1] = stopping(control, script[at - 1])
@@ -461,7 +461,7 @@ def test_a_drained_run_goes_on_with_the_same_count(at: int, thread: Make) -> Non
 
 
 def test_no_correction_while_it_is_drained(thread: Make) -> None:
-    """The request arrives while the guard is at work."""
+    """The drain is requested while the guard is at work."""
     control = RunControl()
     model = ScriptedModel(chain([write("a")], repeat(X)))
     agent = create_todo_agent(model, [look], checkpointer=InMemorySaver())
@@ -472,8 +472,10 @@ def test_no_correction_while_it_is_drained(thread: Make) -> None:
     assert len(model.requests) == 12
 
 
-def test_at_every_limit_of_steps() -> None:
-    """The correction needs four steps in the guard; a round of it that is cut off is the limit's."""
+def test_at_every_step_limit() -> None:
+    """The correction needs four steps in the guard; if a round of it is cut off, the reason is the step
+    limit.
+    """
     asked, reasons = {}, {}
     for limit in range(20, 36):
         model = ScriptedModel(chain([write("a")], repeat(X)))
@@ -495,10 +497,10 @@ def test_at_every_limit_of_steps() -> None:
         (14, 13, "looping", 1),
     ],
 )
-def test_a_spent_budget_is_told_of_first(
+def test_a_spent_budget_is_reported_first(
     most: int, asked: int, reason: str, guards: int, thread: Make
 ) -> None:
-    """At 12 in the place of the correction, at 13 in the place of its end."""
+    """At 12 instead of the correction, at 13 instead of its end."""
     replies = chain([write("a")], [X] * (most - 1), [X] if reason == "looping" else ["There is no way on."])
     agent = thread(replies, tools=[look], left=True, change={"max_requests": most})
     agent.run("go")
@@ -528,8 +530,8 @@ def test_an_interrupt_in_a_round_keeps_the_count(thread: Make) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["one call", "two in turn", "to and fro", "the same plan"])
-def test_broken_off_at_every_superstep_it_comes_to_the_same(name: str) -> None:
-    """Each superstep in a run of its own, by another agent over the same thread."""
+def test_interrupted_at_any_superstep_it_counts_the_same(name: str) -> None:
+    """Each superstep is a run of its own, by another agent on the same thread."""
     replies, requests, _, _ = ENDLESS[name]
     model, saver, steps = ScriptedModel(replies()), InMemorySaver(), 0
     given: Any = {"messages": [("user", "go")]}
@@ -541,14 +543,14 @@ def test_broken_off_at_every_superstep_it_comes_to_the_same(name: str) -> None:
             break
     assert agent.get_state(CONFIG).values["todo_session"]["reason"] == "looping"
     assert len(model.requests) == requests
-    assert steps == 1 + 2 * requests + 4  # the start, two a round, and twice a count and a ruling
+    assert steps == 1 + 2 * requests + 4  # the start, two per round, and twice a count and a ruling
     told = [n for n, request in enumerate(model.requests) if "nothing new" in request[-1].text]
-    assert told == [requests - 6, requests - 1]  # behind a result, and as the correction
+    assert told == [requests - 6, requests - 1]  # after a result, and as the correction
     assert wire_faults(model.requests) == []
 
 
 @pytest.mark.parametrize("at", range(1, 13))
-def test_a_model_that_fails_loses_and_counts_nothing_twice(at: int) -> None:
+def test_a_failing_model_loses_and_counts_nothing_twice(at: int) -> None:
     script: list[Any] = [write("a"), *[X] * 12]
     script.insert(at, OSError("no network"))
     model = ScriptedModel(script)
@@ -566,7 +568,7 @@ def test_a_model_that_fails_loses_and_counts_nothing_twice(at: int) -> None:
 
 
 def rows(script: Any, limit: int) -> list[tuple[str, int]]:
-    """Every value that was written: its channel and its bytes."""
+    """Return every value that was written: its channel and its size in bytes."""
     saver = InMemorySaver()
     agent = create_todo_agent(
         ScriptedModel(script), [look], settings=settings(max_idle_rounds=limit), checkpointer=saver
@@ -576,15 +578,15 @@ def rows(script: Any, limit: int) -> list[tuple[str, int]]:
     return sorted((w[1], len(w[2][1])) for task in saver.writes.values() for w in task.values())
 
 
-def test_a_thread_without_repeats_stores_not_a_byte_for_it() -> None:
+def test_a_thread_without_repeats_stores_no_byte_for_it() -> None:
     numbers = range(1, 9)
     work = [calls(("look", {"path": f"{n}"}), change(n, "done")) for n in numbers]
     script = [write(*map(str, numbers)), *work, looks("more"), write("9"), "stop", done(9), "bye"]
     assert rows(script, 10) == rows(script, 0)
 
 
-def test_what_is_stored_of_rounds_that_bring_nothing() -> None:
-    """A count; with a todo result what the list had been; from a call's second time on the pairs."""
+def test_what_is_stored_of_rounds_without_progress() -> None:
+    """A count; the previous list with a todo result; the pairs from a call's second time on."""
 
     def more(*script: Any) -> dict[str, int]:
         bytes_of: dict[str, int] = {}
@@ -595,7 +597,7 @@ def test_what_is_stored_of_rounds_that_bring_nothing() -> None:
 
     count_, pairs = len("_idle_rounds_"), len("_pairs_") + 3 * 2
     assert more(write("a"), update(1, "in_progress"), looks("x"), done(1)) == {
-        "messages": 2,  # two small numbers in the place of a None
+        "messages": 2,  # two small numbers in place of a None
         "todo_ledger": count_,
     }
     assert more(X, looks("y"), X, "stop") == {"todo_ledger": 2 * (count_ + pairs)}

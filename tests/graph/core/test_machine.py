@@ -65,19 +65,19 @@ def _update(call_id: str, **channels: Any) -> Command[Any]:
 
 @tool
 def put(items: list[str], key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
-    """Put a list in the place of the old one."""
+    """Replace the list."""
     return _update(key, todos=[{"content": item} for item in items])
 
 
 @tool
 def wait(for_peer: bool, key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
-    """Wait for a peer, or no longer."""
+    """Wait for a peer, or stop waiting."""
     return _update(key, waiting_on=[{"id": "p", "on": "peer"}] if for_peer else {"drop": ["p"]})
 
 
 @tool
 def owe(a_reply: bool, key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
-    """Owe a peer a reply, or no longer."""
+    """Owe a peer a reply, or stop owing it."""
     return _update(key, owed_replies=["p"] if a_reply else {"drop": ["p"]})
 
 
@@ -231,7 +231,7 @@ LIMITS = st.sampled_from([400, 400, *range(8, 30)])
 
 
 class Replies(Iterator[AIMessage]):
-    """What a model says: what is put in, and then the same text for ever."""
+    """What a model says: the queued replies, and then the same text forever."""
 
     def __init__(self) -> None:
         self.coming: list[AIMessage] = []
@@ -248,7 +248,7 @@ def refuse_some(todo: Any, state: Any) -> str | None:
 
 
 class AnyRun(RuleBasedStateMachine):
-    """One thread of an agent, and all that may come to it."""
+    """One thread of an agent, and everything that may happen to it."""
 
     agent: Any = None
 
@@ -275,19 +275,19 @@ class AnyRun(RuleBasedStateMachine):
             verify=None if verify == "none" else refuse_some,
             checkpointer=self.saver,
         )
-        self.prefixes: list[list[Any]] = [[]]  # the requests that have to grow into each other
+        self.prefixes: list[list[Any]] = [[]]  # the requests, each of which must extend the one before
         self.words: Any = None  # what the system prompt depends on
         self.turns, self.most, self.budget = 0, 0, self.base.max_wake_cycles
         self.seen: list[Any] = []  # the list as a run at an interrupt has streamed it
         self.settings = self.base
-        self.kept: list[Any] = []  # and as it was before the superstep that asks: new input drops what it did
+        self.kept: list[Any] = []  # and as it was before the superstep that asks, whose work new input drops
         self.asks = False  # whether the last run has ended at an interrupt (without a saver, for good)
 
     def teardown(self) -> None:
         if self.agent is not None and self.database is not None:
             self.database.close()
 
-    # -- what comes --------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------
 
     def replying(self, data: Any) -> None:
         self.replies.coming = data.draw(REPLIES[self.base.dialect])
@@ -316,9 +316,9 @@ class AnyRun(RuleBasedStateMachine):
             self.invoke({"messages": [("user", "no")], **bad}, 400)
         assert len(self.model.requests) == asked
         after = self.stands()
-        before["session"].pop("error", None)  # of one before it
+        before["session"].pop("error", None)  # of an earlier one
         assert after["session"].pop("error", "") == (str(raised.value) if self.saver is not None else "")
-        if parked:  # new input ends it, whether it is good or bad
+        if parked:  # new input ends it, whether it is valid or not
             before |= {"session": after["session"], "todos": self.kept}
         assert after == before
 
@@ -369,7 +369,7 @@ class AnyRun(RuleBasedStateMachine):
         self.prefixes.append([])
         self.run({"messages": [("user", "else")]}, limit, at=at)
 
-    # -- a run, and what is promised of it ---------------------------------------------------------------
+    # -- a run, and its promises -------------------------------------------------------------------------
 
     @property
     def parked(self) -> bool:
@@ -389,14 +389,14 @@ class AnyRun(RuleBasedStateMachine):
         }
 
     def without_results(self) -> list[Any]:
-        """The list without what the superstep that asks has brought: that is how a checkpoint is read."""
+        """Return the list without the work of the superstep that asks, as a checkpoint is read."""
         if self.saver is None:
             return []
         at = self.agent.get_state(CONFIG).config
         return list(self.agent.get_state(at).values["todos"])
 
     def invoke(self, given: Any, limit: int, at: Any = None) -> tuple[list[Any], dict[str, Any]]:
-        """Run once; return the events and the last values."""
+        """Run once, and return the events and the last values."""
         config = {**(CONFIG if at is None else at.config), "recursion_limit": limit}
         modes: Any = ["custom", "values"]
         if self.door == "sync":
@@ -431,20 +431,20 @@ class AnyRun(RuleBasedStateMachine):
             self.ended(output, events)
 
     def opened(self, given: Any, events: list[Any], output: dict[str, Any]) -> None:
-        """See which settings are in force, and whether this was an activation of its own."""
+        """See which settings are in force, and whether this was a new activation."""
         ledger = self.agent.get_state(CONFIG).values["todo_ledger"] if self.saver else {}
         overrides = ledger.get("settings") if self.saver else given.get("todo_settings")
         self.settings = apply_overrides(self.base, overrides)
         sources = next(event["sources"] for event in events if event["type"] == "activated")
         bound = 1 + self.settings.max_wake_cycles + self.settings.guard_retries
         bound += self.settings.on_guard_exhausted == "block"
-        if sources == ["subagent_done"] and self.saver:  # goes on, unless nothing was there yet
+        if sources == ["subagent_done"] and self.saver:  # it continues, unless nothing was there yet
             self.most = max(self.most, bound)
         else:
             self.turns, self.most, self.budget = 0, bound, self.settings.max_wake_cycles
 
     def bounded(self, asked: list[Any], events: list[Any], limit: int) -> None:
-        """Turns in an activation, and requests in a run; a resume spends nothing on `activate`."""
+        """Check turns per activation and requests per run; a resume spends nothing on `activate`."""
         before = 0
         for request in asked:
             kind = request[-1].additional_kwargs.get("wakeloop", {}).get("kind", request[-1].type)
@@ -462,7 +462,7 @@ class AnyRun(RuleBasedStateMachine):
         assert len(asked) <= (limit - 2) // 2
 
     def listed(self, before: list[Any], given: Any, events: list[Any], output: dict[str, Any]) -> None:
-        """No item changes or goes but by an event that names it, none goes without an operation."""
+        """Check that items change or go only by an event that names them, and none without an operation."""
         made = [c for m in output["messages"] if isinstance(m, AIMessage) for c in m.tool_calls]
         names = {call["name"] for call in made}
         dialect = get_dialect(self.base.dialect)
@@ -487,7 +487,7 @@ class AnyRun(RuleBasedStateMachine):
             assert output["todos"] == was
 
     def worded(self, asked: list[Any]) -> None:
-        """Requests grow; a new prompt begins where its words were switched."""
+        """Check that requests grow; a new prompt begins when its words were switched."""
         active = get_dialect(self.base.dialect).is_active(self.settings)
         words = (active and self.settings.inject_todo_instructions, self.settings.prompts)
         if words != self.words and asked:
@@ -498,7 +498,7 @@ class AnyRun(RuleBasedStateMachine):
         assert wire_faults(asked) == []
 
     def ended(self, output: dict[str, Any], events: list[Any]) -> None:
-        """The session matches the list, every end has a reason, the counters stand."""
+        """Check that the session matches the list, every ending has a reason, and the counters are right."""
         session, todos = output["todo_session"], output["todos"]
         assert session["reason"] in ENDINGS
         assert session["state"] == choose_state(session["reason"], count_open(todos))
@@ -513,7 +513,7 @@ class AnyRun(RuleBasedStateMachine):
 
     @invariant()
     def stored(self) -> None:
-        """What a thread keeps is plain JSON, no number below 0, no id twice, every call answered once."""
+        """Check that a thread keeps plain JSON: no negative number, no id twice, every call answered once."""
         if self.agent is None or self.saver is None:
             return
         values = dict(self.agent.get_state(CONFIG).values)
@@ -522,7 +522,8 @@ class AnyRun(RuleBasedStateMachine):
         ledger = values.get("todo_ledger") or {}
         assert all(value >= 0 for value in ledger.values() if isinstance(value, int))
         assert all(spent >= 0 for spent in (ledger.get("todo_guard_retries") or {}).values())
-        todos = [] if self.parked else values.get("todos", [])  # what a tool has put is numbered afterwards
+        # what a tool has written is numbered afterwards
+        todos = [] if self.parked else values.get("todos", [])
         for ids in ([str(t["id"]) for t in todos], [m.id for m in messages]):
             assert len(set(ids)) == len(ids)
         keys = [c["id"] for m in messages if isinstance(m, AIMessage) for c in m.tool_calls]

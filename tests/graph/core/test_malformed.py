@@ -1,4 +1,4 @@
-"""Rule 14: malformed, empty and cut replies; rules 9 and 10 where a call is refused."""
+"""Rule 14: malformed, empty and cut replies; rules 9 and 10 for refused calls."""
 
 import re
 from typing import Any
@@ -59,7 +59,7 @@ def test_each_malformed_call_gets_its_error_result_from_its_node(thread: Make) -
 
 
 @pytest.mark.parametrize("retries", [0, 1, 2, 4])
-def test_one_round_more_than_the_retries_with_nothing_else_ends_the_run(retries: int, thread: Make) -> None:
+def test_one_malformed_round_more_than_the_retries_ends_the_run(retries: int, thread: Make) -> None:
     agent = thread([BAD] * (retries + 1), change={"reply_retries": retries})
     assert agent.walk("go") == [*START, *WORK * retries, *OVER]
     assert agent.asked == retries + 1
@@ -67,19 +67,19 @@ def test_one_round_more_than_the_retries_with_nothing_else_ends_the_run(retries:
 
 
 def now() -> str:
-    """Tell the time."""
+    """Return the current time."""
     return "noon"
 
 
 @pytest.mark.parametrize("nothing", ["", "null", "None", "undefined", None])
-def test_nothing_is_malformed_where_something_is_due(nothing: Any, thread: Make) -> None:
+def test_empty_arguments_are_malformed_if_some_are_required(nothing: Any, thread: Make) -> None:
     agent = thread(*[calls(malformed_call("look", nothing)) for _ in range(5)], tools=[look, now])
     agent.run("go")
     assert (agent.asked, agent.session) == (5, session("dormant", "malformed_calls", 0))
 
 
 @pytest.mark.parametrize("nothing", ["", "null", "None", "undefined", None])
-def test_nothing_is_no_argument_where_none_is_due(nothing: Any, thread: Make) -> None:
+def test_empty_arguments_are_fine_if_none_are_required(nothing: Any, thread: Make) -> None:
     agent = thread(
         calls(malformed_call("now", nothing), malformed_call("todo_list", nothing)), "bye", tools=[look, now]
     )
@@ -103,7 +103,7 @@ def test_any_well_formed_call_resets_the_count(between: Any, thread: Make) -> No
     assert agent.session == session("dormant", "answered", 0)
 
 
-def test_the_next_input_goes_on(thread: Make) -> None:
+def test_the_next_input_continues(thread: Make) -> None:
     agent = thread([*[BAD] * 7, "hi"])
     agent.run("go")
     assert agent.session["reason"] == "malformed_calls"
@@ -121,7 +121,7 @@ def test_malformed_rounds_within_a_correction_end_the_run(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("empty", ["", " \n", calls(text="")])
-def test_with_none_open_and_nothing_said_the_same_request_comes_again_once(empty: Any, thread: Make) -> None:
+def test_with_none_open_and_nothing_said_the_same_request_is_made_once_more(empty: Any, thread: Make) -> None:
     agent = thread(empty, empty, empty, "hi")
     assert agent.walk("go") == [*START, *AGAIN * 3, *END]
     first, second, third, fourth = agent.model.requests
@@ -148,7 +148,7 @@ def test_c102_words_after_an_empty_reply_to_a_result_come_after_one_line(thread:
 
 
 @pytest.mark.parametrize("wakes", [1, 2])
-def test_with_open_items_it_comes_again_once_a_turn_and_then_the_turn_is_over(
+def test_with_open_items_it_is_repeated_once_per_turn_and_then_the_turn_ends(
     wakes: int, thread: Make
 ) -> None:
     agent = thread(write("a"), *[""] * 2 * (wakes + 1), change={"max_wake_cycles": wakes, "guard_retries": 0})
@@ -156,7 +156,7 @@ def test_with_open_items_it_comes_again_once_a_turn_and_then_the_turn_is_over(
     assert agent.session == session("idle", "wake_budget", 1, wakes, wakes)
 
 
-def test_once_a_turn_also_with_a_round_in_between(thread: Make) -> None:
+def test_once_per_turn_even_with_a_round_in_between(thread: Make) -> None:
     agent = thread(write("a"), "", looks("x"), "", done(1), ".", tools=[look])
     assert agent.walk("go") == [*START, *TODO, *AGAIN, *WORK, *WAKE, *TODO, *END]
 
@@ -177,7 +177,7 @@ def test_c56_a_preamble_is_no_answer(thread: Make) -> None:
     assert answer_of(agent.snapshot) == ""
 
 
-def test_c56_words_next_to_the_write_that_closes_the_list_are_one(thread: Make) -> None:
+def test_c56_words_next_to_the_write_that_closes_the_list_are_an_answer(thread: Make) -> None:
     planned = calls(("todo_write", {"items": ["a"]}), text="I plan first.")
     agent = thread(planned, calls(change(1, "done"), text="All done."), "")
     assert agent.walk("go") == [*START, *TODO, *TODO, *END]
@@ -185,7 +185,7 @@ def test_c56_words_next_to_the_write_that_closes_the_list_are_one(thread: Make) 
     assert answer_of(agent.snapshot) == "All done."
 
 
-def test_c99_an_attempt_is_no_write(thread: Make) -> None:
+def test_c99_an_attempt_is_not_a_write(thread: Make) -> None:
     agent = thread(calls(change(1, "done"), text="Done."), *[""] * 5)
     assert agent.walk("go") == [*START, *TODO, *AGAIN * 4, *END]
     assert (agent.asked, agent.session) == (6, session("dormant", "empty_reply", 0))
@@ -228,7 +228,7 @@ def test_an_empty_reply_asked_again_spends_no_budget(thread: Make) -> None:
     assert agent.walk("go") == [*START, *AGAIN * 2, *TODO, *WAKE, *TODO, *END]
 
 
-# -- replies that are no answers -------------------------------------------------------------------------
+# -- replies that are not answers ------------------------------------------------------------------------
 
 STORED = "Stored 1 item:\n  [1] a"
 
@@ -246,14 +246,14 @@ def test_c101_another_made_up_result_is_asked_for_again_too(thread: Make) -> Non
 
 
 @pytest.mark.parametrize("made_up", ["Stored 3 items, [1] to [3].", "[1] done, 2 open. Next: [2] b"])
-def test_c101_a_result_that_no_call_ever_gave(made_up: str, thread: Make) -> None:
+def test_c101_a_result_that_no_call_ever_returned(made_up: str, thread: Make) -> None:
     agent = thread(looks("x"), made_up, "Done.", tools=[look])
     assert agent.walk("go") == [*START, *WORK, *AGAIN, *END]
     assert (agent.kinds[-3:], answer_of(agent.snapshot)) == (["ai", GO_ON, "ai"], "Done.")
 
 
 @pytest.mark.parametrize("change", [{"max_requests": 2}, {"on_guard_exhausted": "block"}])
-def test_c101_a_faked_result_as_the_last_word_is_no_answer(change: dict[str, Any], thread: Make) -> None:
+def test_c101_a_faked_result_as_the_last_word_is_not_an_answer(change: dict[str, Any], thread: Make) -> None:
     fake = "<tool_response>milk</tool_response>"
     said = ["stop", fake] if "max_requests" in change else ["no", "stop", fake]
     agent = thread(write("a"), *said, change={"max_wake_cycles": 0, **change})
@@ -267,7 +267,7 @@ def test_a_result_of_this_turn_may_be_repeated(thread: Make) -> None:
     assert agent.walk("go") == [*START, *TODO, *WAKE, *TODO, *END]
 
 
-def test_a_copied_list_is_an_answer_where_a_person_asked_for_it(thread: Make) -> None:
+def test_a_copied_list_is_an_answer_if_a_person_asked_for_it(thread: Make) -> None:
     agent = thread(write("a"), "stop", STORED, change={"max_wake_cycles": 0, "guard_retries": 0})
     agent.run("go")
     agent.run("Show me the list.")
@@ -290,7 +290,7 @@ def test_with_open_items_the_last_of_them_ends_the_turn(bad: str, thread: Make) 
 
 
 @pytest.mark.parametrize("retries", [0, 2])
-def test_cut_again_and_again_a_text_ends_the_run(retries: int, thread: Make) -> None:
+def test_repeatedly_cut_a_reply_ends_the_run(retries: int, thread: Make) -> None:
     agent = thread([CUT] * (retries + 1), change={"reply_retries": retries})
     assert agent.walk("go") == [*START, *AGAIN * retries, *END]
     assert agent.session == session("dormant", "truncated", 0)
@@ -315,7 +315,7 @@ def test_a_cut_reply_in_a_correction_is_still_its_turn(thread: Make) -> None:
     assert agent.session == session("dormant", "settled", 0, 0, 0)
 
 
-def test_bad_replies_of_all_kinds_count_in_one_row(thread: Make) -> None:
+def test_bad_replies_of_all_kinds_share_one_count(thread: Make) -> None:
     cut = calls(("look", {"path": "x"}), finish_reason="length")
     agent = thread(write("a"), BAD, CUT, cut, tools=[look], change=PLAIN)
     assert agent.walk("go") == [*START, *TODO, *WORK, *AGAIN, *OVER]
@@ -325,7 +325,7 @@ def test_bad_replies_of_all_kinds_count_in_one_row(thread: Make) -> None:
 # -- refused calls (rules 9 and 10) ----------------------------------------------------------------------
 
 
-def test_a_call_applies_whole_or_not_at_all_and_leaves_the_others(thread: Make) -> None:
+def test_a_call_applies_completely_or_not_at_all_and_leaves_the_others(thread: Make) -> None:
     agent = thread(
         calls(
             ("todo_write", {"items": ["a", " "]}),
@@ -348,7 +348,7 @@ def test_a_call_applies_whole_or_not_at_all_and_leaves_the_others(thread: Make) 
     assert not any("Traceback" in text or "wakeloop" in text for _, text in agent.results())
 
 
-def test_a_second_item_in_progress_is_refused_and_start_and_close_in_one_reply_is_not(thread: Make) -> None:
+def test_a_second_item_in_progress_is_refused_but_not_start_and_close_in_one_reply(thread: Make) -> None:
     agent = thread(
         write("alpha", "beta"),
         update(1, "in_progress"),
