@@ -320,7 +320,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "return False",
     ),
     "c65": (
-        "checks/pending_questions.py",
+        "checks/run_inputs.py",
         "if not is_package_request(value):",
         "if True:",
     ),

@@ -14,9 +14,9 @@ from langgraph.store.base import BaseStore
 from typing_extensions import TypedDict  # pydantic makes schemas of typing's from 3.12 on
 
 from wakeloop.checks import argument_values
-from wakeloop.checks.argument_names import AGENT_HINTS, GRAPH_HINTS, reject_unknown_arguments
+from wakeloop.checks.argument_names import AGENT_HINTS, reject_unknown_arguments
+from wakeloop.checks.argument_values import split_tools, unapprovable_tools
 from wakeloop.checks.models import check_model
-from wakeloop.checks.tools import split_tools, unapprovable_tools
 from wakeloop.dialects import get_dialect
 from wakeloop.errors import SettingsError
 from wakeloop.graph import Schemas, draw_graph
@@ -46,7 +46,7 @@ Tool = BaseTool | Callable[..., Any] | dict[str, Any]
 InterruptOn = Mapping[str, bool | Sequence[str] | Mapping[str, Any]]
 
 
-@reject_unknown_arguments(GRAPH_HINTS)
+@reject_unknown_arguments(AGENT_HINTS)
 def build_todo_graph(
     model: str | BaseChatModel,
     tools: Sequence[Tool] = (),

@@ -16,24 +16,13 @@ from pydantic import (
 )
 
 from wakeloop.errors import SettingsError
-from wakeloop.platform.model_profile import measured_settings
+from wakeloop.platform.model_profile import PROVIDERS, measured_settings
 from wakeloop.prompts import check_prompt
 from wakeloop.text.notebook_settings import NotebookSettings
 from wakeloop.text.wording import suggest
 
 MAX_NUMBER = 2**53  # checkpoints and JSON hold integers exactly up to here
 PRICES_EXAMPLE = '{"default": {"input": 1.25, "cached": 0.13, "output": 10}}'
-PROVIDERS = (
-    "openai",
-    "anthropic",
-    "google_genai",
-    "mistralai",
-    "cohere",
-    "xai",
-    "deepseek",
-    "bedrock_converse",
-    "ollama",
-)
 
 
 class Price(BaseModel):
@@ -164,7 +153,7 @@ class LoopSettings(NotebookSettings, BaseModel):
     def _check_prices(cls, prices: dict[str, Price]) -> dict[str, Price]:
         for name in prices:
             provider, colon, bare = name.partition(":")
-            if colon and provider in PROVIDERS:  # prices are found by a model's own name
+            if colon and provider in {"openai", *PROVIDERS}:  # prices are found by a model's own name
                 raise SettingsError(f"Setting 'prices' names models without their provider: write {bare!r}.")
         return prices
 

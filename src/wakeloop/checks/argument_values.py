@@ -1,8 +1,8 @@
-"""Checks of the values of an agent's arguments."""
+"""Checks of the values of arguments, tools among them."""
 
-from collections.abc import Mapping
-from inspect import isawaitable, signature
-from typing import Any, cast, get_origin
+from collections.abc import Iterable, Mapping, Sequence
+from inspect import signature
+from typing import Any, cast
 
 from langchain_core.messages import SystemMessage
 from langchain_core.runnables import Runnable
@@ -12,9 +12,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from pydantic import BaseModel
 
-from wakeloop.errors import ArgumentError, SettingsError, ToolError, VerifyError
+from wakeloop.dialects.base import Dialect
+from wakeloop.errors import ArgumentError, EditError, SettingsError, ToolError, ToolNameError, VerifyError
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
@@ -59,43 +59,22 @@ def list_tools(given: Any) -> list[Any]:
     """Return the tools as a list; a single tool is a list of one. Raises `ToolError`."""
     if given is None:
         return []
-    if isinstance(given, str):
-        raise ToolError(
-            f"`tools` must be a list of tools, got the string {shorten(given)!r}. "
-            "Pass the system message as system_prompt=…."
-        )
-    if isawaitable(given):
-        if hasattr(given, "close"):
-            given.close()  # or Python warns of a coroutine that was never awaited
-        raise ToolError("`tools` is a coroutine. Await it first, as in tools=await client.get_tools().")
-    if callable(getattr(given, "get_tools", None)):
-        raise ToolError(f"`tools` is {describe_type(given)}. Pass the result of its get_tools().")
-    if hasattr(given, "tools_by_name"):
-        raise ToolError(f"`tools` is {describe_type(given)}. Pass list(node.tools_by_name.values()).")
     if isinstance(given, Mapping) and all(isinstance(t, BaseTool) or callable(t) for t in given.values()):
         return list(given.values())
     if isinstance(given, BaseTool | Mapping | Runnable) or callable(given):
         return [given]
-    try:
-        return list(given)
-    except TypeError:
-        raise ToolError(f"`tools` must be a list of tools, got {describe_type(given)}.") from None
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ToolError(f"`tools` must be a list of tools, got {shorten(repr(given))}.")
+    return list(given)
 
 
 def make_tool_from(given: Any) -> BaseTool:
     """Return a tool, or make one from a function. Raises `ToolError`."""
-    if isinstance(given, type):
-        hint = f"Pass an instance: {given.__name__}(…)."
-        if issubclass(given, BaseModel) and not issubclass(given, BaseTool):
-            hint = f"If it is the schema of the answer, pass response_format={given.__name__}."
-        raise ToolError(f"`tools` contains the class {given.__name__}. {hint}")
-    if isinstance(given, Runnable) and not isinstance(given, BaseTool):
+    is_function = callable(given) and not isinstance(given, type | Runnable)
+    if not isinstance(given, BaseTool) and not is_function:
         raise ToolError(
-            f"`tools` contains {describe_type(given)}. Make a tool of it with as_tool(name=…, description=…)."
+            f"A tool must be a LangChain tool, a function or a provider's dict, got {describe_type(given)}."
         )
-    if not isinstance(given, BaseTool) and not callable(given):
-        got = shorten(repr(given)) if isinstance(given, str | int | None) else describe_type(given)
-        raise ToolError(f"A tool must be a LangChain tool, a function or a provider's dict, got {got}.")
     try:
         tool = cast(BaseTool, given if isinstance(given, BaseTool) else make_tool(given))
         convert_to_openai_tool(tool)  # an argument may have a type without a JSON schema
@@ -106,24 +85,63 @@ def make_tool_from(given: Any) -> BaseTool:
     return tool
 
 
+def split_tools(given: Sequence[Any], dialect: Dialect) -> tuple[dict[str, BaseTool], list[dict[str, Any]]]:
+    """Separate the tools that run here from those that the provider runs, and refuse names that clash."""
+    runnable: dict[str, BaseTool] = {}
+    provided: list[dict[str, Any]] = []
+    for one in given:
+        if isinstance(one, dict):
+            provided.append(one)
+            continue
+        tool = make_tool_from(one)
+        if tool.return_direct:
+            raise ToolError(
+                f"Tool {tool.name!r} has return_direct=True, which would end a run while todos are open."
+            )
+        if tool.name in runnable:
+            raise ToolNameError(f"Two tools are called {tool.name!r}. Rename one of them.")
+        runnable[tool.name] = tool
+    for name in (*runnable, *map(get_tool_name, provided)):
+        if name in dialect.tool_names:
+            raise ToolNameError(
+                f"The name {name!r} belongs to a todo tool of the dialect {dialect.name!r}. Rename your tool."
+            )
+    return runnable, provided
+
+
+def unapprovable_tools(provided: Sequence[dict[str, Any]], dialect: Dialect) -> dict[str, str]:
+    """Return the tools whose calls cannot be approved by a person, with the reasons."""
+    at_provider = dict.fromkeys(map(get_tool_name, provided), "the model's provider runs it")
+    todo_tools = dict.fromkeys(dialect.tool_names, "the setting approve_plan covers the list")
+    return {**at_provider, **todo_tools}
+
+
+def get_tool_name(tool: BaseTool | Mapping[str, Any]) -> str:
+    """Return a tool's name, also of one that the provider runs."""
+    if isinstance(tool, BaseTool):
+        return tool.name
+    return str(tool.get("name") or tool.get("function", {}).get("name"))
+
+
+def has_no_required_arguments(tool: Any) -> bool:
+    """Return whether the schema that the model sees allows a call without arguments."""
+    schema = convert_to_openai_tool(tool)
+    if "function" not in schema:  # a tool of the provider: nothing is known
+        return False
+    return not schema["function"].get("parameters", {}).get("required")
+
+
 def check_response_format(given: Any) -> None:
     """Refuse a `response_format` that is not a schema. Raises `ArgumentError`."""
-    if given is None:
-        return
-    kind = type(given).__name__
-    expected = "`response_format` must be a pydantic model, a TypedDict or a JSON schema"
-    if kind in ("ToolStrategy", "ProviderStrategy", "AutoStrategy"):
-        schema = getattr(getattr(given, "schema", None), "__name__", "the schema")
-        raise ArgumentError(f"`response_format` must be the schema itself. Pass {schema}, without {kind}.")
     if isinstance(given, Mapping):
-        if not given.keys() & {"title", "name", "function", "json_schema"}:
-            raise ArgumentError("The JSON schema in `response_format` has no 'title'. Give it one.")
-    elif isinstance(given, BaseModel):
-        raise ArgumentError(f"{expected}, got an instance. Pass the class {kind}.")
-    elif get_origin(given) is not None or getattr(given, "__module__", "") == "builtins":
-        raise ArgumentError(f"{expected}, got {shorten(repr(given))}. Make a model with a field for it.")
-    elif not isinstance(given, type):
-        raise ArgumentError(f"{expected}, got {describe_type(given)}.")
+        is_schema = bool(given.keys() & {"title", "name", "function", "json_schema"})
+    else:
+        is_schema = given is None or (isinstance(given, type) and given.__module__ != "builtins")
+    if not is_schema:
+        raise ArgumentError(
+            "`response_format` must be the schema itself: a pydantic model, a TypedDict or a JSON schema "
+            f"with a 'title', got {shorten(repr(given))}."
+        )
 
 
 def check_callable(name: str, given: Any, *takes: str) -> None:
@@ -183,10 +201,55 @@ def check_checkpointer(checkpointer: object) -> None:
     """Refuse anything but a checkpointer, and say how to get one. Raises `ArgumentError`."""
     if checkpointer is None or isinstance(checkpointer, bool | BaseCheckpointSaver):
         return
-    if isinstance(checkpointer, type):
-        hint = f"Pass an instance: {checkpointer.__name__}(…)."
-    elif hasattr(checkpointer, "__enter__") or hasattr(checkpointer, "__aenter__"):
-        hint = "Open it first: with SqliteSaver.from_conn_string('threads.db') as saver."
-    else:
-        hint = "Use InMemorySaver(), or SqliteSaver or PostgresSaver to keep threads."
-    raise ArgumentError(f"`checkpointer` must be a checkpointer, got {describe_type(checkpointer)}. {hint}")
+    raise ArgumentError(
+        "`checkpointer` must be an open checkpointer, such as InMemorySaver() or the `saver` of "
+        f"`with SqliteSaver.from_conn_string(…) as saver:`, got {describe_type(checkpointer)}."
+    )
+
+
+# -- of an edit by hand -----------------------------------------------------------------------------------
+
+
+def read_texts(given: Any, name: str) -> tuple[str, ...]:
+    """Return strings from a string or several, or from todos, of which it takes the contents."""
+    return tuple(_read_each(given, name, str, "content", "a string or strings, as in add=['buy milk']"))
+
+
+def read_ids(given: Any, name: str) -> tuple[int | str, ...]:
+    """Return ids from an id or several, or from todos, of which it takes the ids."""
+    return tuple(_read_each(given, name, (int, str), "id", f"an id or ids, as in {name}=[1, 2]"))
+
+
+def read_texts_by_id(given: Any, name: str, what: str) -> dict[int | str, str]:
+    """Return a mapping of ids to strings. Raises `EditError` for anything else."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping) and all(isinstance(text, str) for text in given.values()):
+        return dict(given)
+    raise _edit_error(name, f"a mapping of ids, as in {name}={{1: 'the {what}'}}", given)
+
+
+def _read_each(given: Any, name: str, kinds: Any, key: str, expected: str) -> Iterable[Any]:
+    if given is None:
+        return
+    if isinstance(given, str | int | Mapping):
+        given = [given]
+    elif not isinstance(given, Iterable):
+        raise _edit_error(name, expected, given)
+    for one in given:
+        value = one.get(key) if isinstance(one, Mapping) else one
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise _edit_error(name, expected, one)
+        yield value
+
+
+def check_goal_and_clear(clear: object, goal: object) -> None:
+    """Refuse a goal that is not a string, and a `clear` that is not a bool."""
+    if not isinstance(clear, bool):
+        raise _edit_error("clear", "True or False", clear)
+    if not isinstance(goal, str | None):
+        raise _edit_error("goal", "a string", goal)
+
+
+def _edit_error(name: str, expected: str, given: object) -> EditError:
+    return EditError(f"Nothing was changed: `{name}` must be {expected}, got {shorten(repr(given))}.")

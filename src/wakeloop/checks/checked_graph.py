@@ -7,19 +7,19 @@ from typing import Any
 
 from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.errors import EmptyInputError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
-from wakeloop.checks.pending_questions import refuse_dropping, refuse_lost_answer
 from wakeloop.checks.run_inputs import (
     check_context,
     check_fork,
     check_run,
     check_serializable,
-    check_state_config,
+    check_thread,
     drop_list_changes,
     is_nested_run,
+    refuse_dropping,
+    refuse_lost_answer,
 )
 from wakeloop.platform.checkpointers import find_interrupt_values
 from wakeloop.platform.saver_aware_graph import stored_channels
@@ -27,21 +27,15 @@ from wakeloop.platform.traces import mark_as_agent
 from wakeloop.text.drawing import draw_svg, graph_edges
 
 
-def _with_checked_config(method: Callable[..., Any]) -> Any:
+def _checked(method: Callable[..., Any]) -> Any:
+    """Return a method that checks the config of a thread to read or edit, and the updates of a fork."""
+
     @wraps(method)
-    def call(self: Any, config: Any, *given: Any, **more: Any) -> Any:
-        check_state_config(config, keeps=self._keeps_threads())
-        return method(self, config, *given, **more)
-
-    return call
-
-
-def _with_checked_update(method: Callable[..., Any]) -> Any:
-    @wraps(method)
-    def call(self: Any, config: Any, supersteps: Any) -> Any:
-        check_state_config(config, keeps=self._keeps_threads())
-        check_fork(config, supersteps)
-        return method(self, config, supersteps)
+    def call(self: Any, config: Any, *supersteps: Any, **more: Any) -> Any:
+        check_thread(config, keeps=self._keeps_threads())
+        for updates in supersteps:
+            check_fork(config, updates)
+        return method(self, config, *supersteps, **more)
 
     return call
 
@@ -49,12 +43,12 @@ def _with_checked_update(method: Callable[..., Any]) -> Any:
 class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A compiled agent. A misspelled key of an input or config raises `InputError` with the right one."""
 
-    get_state = _with_checked_config(CompiledStateGraph.get_state)
-    aget_state = _with_checked_config(CompiledStateGraph.aget_state)
-    get_state_history = _with_checked_config(CompiledStateGraph.get_state_history)
-    aget_state_history = _with_checked_config(CompiledStateGraph.aget_state_history)
-    bulk_update_state = _with_checked_update(CompiledStateGraph.bulk_update_state)  # update_state calls it
-    abulk_update_state = _with_checked_update(CompiledStateGraph.abulk_update_state)
+    get_state = _checked(CompiledStateGraph.get_state)
+    aget_state = _checked(CompiledStateGraph.aget_state)
+    get_state_history = _checked(CompiledStateGraph.get_state_history)
+    aget_state_history = _checked(CompiledStateGraph.aget_state_history)
+    bulk_update_state = _checked(CompiledStateGraph.bulk_update_state)  # update_state calls it
+    abulk_update_state = _checked(CompiledStateGraph.abulk_update_state)
 
     def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:  # noqa: A002 - LangGraph's own word
         """Run; `invoke` calls this."""
@@ -65,40 +59,14 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 refuse_dropping(asked)
             elif not asked:
                 refuse_lost_answer(super().get_state(self._find_thread(config)))
-        run = super().stream(drop_list_changes(input), mark_as_agent(config, self), **more)
-        return self._resume(run, config) if input is None else run
+        return super().stream(drop_list_changes(input), mark_as_agent(config, self), **more)
 
     def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:  # noqa: A002
         """Run in an event loop; `ainvoke` calls this."""
         self._check_run(input, config, more)
         run = super().astream(drop_list_changes(input), mark_as_agent(config, self), **more)
-        if input is None:
-            return self._aresume(run, config)
         saver = self._find_saver_to_ask(input, config)
         return run if saver is None else self._stream_if_it_fits(run, saver, input, config)
-
-    def _resume(self, run: Any, config: Any) -> Iterator[Any]:
-        try:
-            yield from run
-        except EmptyInputError:
-            raise self._explain_empty(config) from None
-
-    async def _aresume(self, run: Any, config: Any) -> AsyncIterator[Any]:
-        async with aclosing(run):
-            try:
-                async for part in run:
-                    yield part
-            except EmptyInputError:
-                raise self._explain_empty(config) from None
-
-    def _explain_empty(self, config: Any) -> EmptyInputError:
-        """Return LangGraph's error for a run without an input, in words that name the thread."""
-        thread = self._find_thread(config).get("configurable", {}).get("thread_id")
-        if thread is None:
-            return EmptyInputError("There is nothing to resume: the agent keeps no threads. Send a message.")
-        return EmptyInputError(
-            f"There is nothing to resume: the thread {thread!r} is empty. Check its name, or send a message."
-        )
 
     async def _stream_if_it_fits(
         self, run: Any, saver: BaseCheckpointSaver[Any], given: Any, config: Any
@@ -130,14 +98,16 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return isinstance(self.checkpointer, BaseCheckpointSaver) and "thread_id" not in bound
 
     def _check_run(self, given: Any, config: Any, more: dict[str, Any]) -> None:
-        saver = self.checkpointer if isinstance(self.checkpointer, BaseCheckpointSaver) else None
+        if is_nested_run(config):
+            return  # a nested graph is given its parent's whole state: unknown keys are normal there
         check_run(given, config, self.builder.input_schema.__annotations__, keeps=self._keeps_threads())
-        if not is_nested_run(config):
-            check_context(more.get("context"), getattr(self.builder.context_schema, "__annotations__", ()))
-        if saver is not None and given is not None:
-            write, stored = saver.serde.dumps_typed, stored_channels(self.channels)
+        check_context(more.get("context"), getattr(self.builder.context_schema, "__annotations__", ()))
+        saver = self.checkpointer
+        if isinstance(saver, BaseCheckpointSaver) and given is not None:
             at_exit = more.get("durability") == "exit" or more.get("checkpoint_during") is False
-            check_serializable(given, config, write, self.channels, stored, at_exit=at_exit)
+            check_serializable(
+                given, saver.serde.dumps_typed, stored_channels(self.channels), at_exit=at_exit
+            )
 
     def _repr_pretty_(self, printer: Any, *_: Any) -> None:
         printer.text(self._describe())

@@ -4,7 +4,8 @@ It refuses what certainly does not fit, and lets pass what it does not know: the
 Patterns are not tried, and the steps are bounded, since a hostile schema could take for ever.
 """
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,16 +22,18 @@ TYPES: Mapping[str, tuple[type, ...]] = {
     "array": (list,),
     "null": (type(None),),
 }
-BOUNDS: Mapping[str, tuple[Any, str]] = {
-    "minimum": (lambda value, bound: value >= bound, "at least"),
-    "maximum": (lambda value, bound: value <= bound, "at most"),
-    "exclusiveMinimum": (lambda value, bound: value > bound, "more than"),
-    "exclusiveMaximum": (lambda value, bound: value < bound, "less than"),
-}
-LENGTHS: Mapping[type[str] | type[list[Any]], tuple[str, str, str]] = {
-    str: ("minLength", "maxLength", "characters"),
-    list: ("minItems", "maxItems", "items"),
-}
+SIZES: tuple[
+    tuple[str, str, Callable[[Any, Any], bool], str], ...
+] = (  # keyword, type of the value, whether its size fits the bound, what it must do and does
+    ("minimum", "number", operator.ge, "be at least {}, got {}"),
+    ("maximum", "number", operator.le, "be at most {}, got {}"),
+    ("exclusiveMinimum", "number", operator.gt, "be more than {}, got {}"),
+    ("exclusiveMaximum", "number", operator.lt, "be less than {}, got {}"),
+    ("minLength", "string", operator.ge, "have at least {} characters, has {}"),
+    ("maxLength", "string", operator.le, "have at most {} characters, has {}"),
+    ("minItems", "array", operator.ge, "have at least {} items, has {}"),
+    ("maxItems", "array", operator.le, "have at most {} items, has {}"),
+)
 
 
 def find_misfit(value: Any, schema: Any) -> str | None:
@@ -52,94 +55,67 @@ class _Check:
         if depth > MAX_DEPTH or self.steps > MAX_STEPS:
             return None
         schema = _resolve_reference(schema, self.root)
+        if schema is False:
+            return f"{where or 'arguments'}: nothing is allowed here"
         if not isinstance(schema, Mapping):
-            return f"{where or 'arguments'}: nothing is allowed here" if schema is False else None
-        for find in (_find_wrong_type, _find_wrong_choice, _find_wrong_size):
-            if why := find(value, schema):
-                return f"{where or 'arguments'}: {why}"
-        branch = self.find_in_branches(value, schema, where, depth)
-        return branch or self.find_in_parts(value, schema, where, depth)
+            return None
+        if why := _find_wrong_value(value, schema):
+            return f"{where or 'arguments'}: {why}"
+        for key in ("allOf", "anyOf", "oneOf"):
+            parts = _list_parts(schema, key)
+            misfits = [self.find_misfit(value, part, where, depth + 1) for part in parts]
+            found = [misfit for misfit in misfits if misfit is not None]
+            if found and (key == "allOf" or len(found) == len(parts)):
+                return found[0]
+        return self.find_in_parts(value, schema, where, depth + 1)
 
     def find_in_parts(self, value: Any, schema: Mapping[str, Any], where: str, depth: int) -> str | None:
-        if isinstance(value, dict):
-            return self.find_in_object(value, schema, where, depth)
-        if isinstance(value, list) and "items" in schema:
-            for number, item in enumerate(value):
-                if misfit := self.find_misfit(item, schema["items"], _join(where, str(number)), depth + 1):
-                    return misfit
-        return None
-
-    def find_in_branches(self, value: Any, schema: Mapping[str, Any], where: str, depth: int) -> str | None:
-        for part in _list_parts(schema, "allOf"):
-            if misfit := self.find_misfit(value, part, where, depth + 1):
-                return misfit
-        for key in ("anyOf", "oneOf"):
-            misfits = []
-            for part in _list_parts(schema, key):
-                misfits.append(self.find_misfit(value, part, where, depth + 1))
-            if misfits and None not in misfits:
-                return misfits[0]
-        return None
-
-    def find_in_object(
-        self, value: Mapping[str, Any], schema: Mapping[str, Any], where: str, depth: int
-    ) -> str | None:
-        properties = schema.get("properties")
-        known: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
-        for name in _list_parts(schema, "required"):
-            if name not in value:
-                return f"{_join(where, str(name))}: is required"
-        more = True if schema.get("patternProperties") else schema.get("additionalProperties", True)
-        for name, part in value.items():
-            if name not in known and more is False:
+        parts: Iterable[tuple[str, Any, Any]] = ()
+        if isinstance(value, list):
+            parts = [(str(number), part, schema.get("items")) for number, part in enumerate(value)]
+        elif isinstance(value, dict):
+            properties = schema.get("properties")
+            known: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
+            for name in _list_parts(schema, "required"):
+                if name not in value:
+                    return f"{_join(where, str(name))}: is required"
+            more = True if schema.get("patternProperties") else schema.get("additionalProperties", True)
+            unknown = [name for name in value if name not in known]
+            if unknown and more is False:
                 names = ", ".join(map(str, known)) or "none"
-                return f"{_join(where, shorten(name))}: is unknown; known are {names}"
-            if misfit := self.find_misfit(part, known.get(name, more), _join(where, name), depth + 1):
+                return f"{_join(where, shorten(unknown[0]))}: is unknown; known are {names}"
+            parts = [(name, part, known.get(name, more)) for name, part in value.items()]
+        for name, part, inner in parts:
+            if misfit := self.find_misfit(part, inner, _join(where, name), depth):
                 return misfit
         return None
 
 
-def _find_wrong_type(value: Any, schema: Mapping[str, Any]) -> str | None:
+def _find_wrong_value(value: Any, schema: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with a value itself: its type, its choice, its size."""
     given = schema.get("type")
     names = [given] if isinstance(given, str) else given
-    if not isinstance(names, list) or not names:
-        return None
-    for name in names:
-        if name not in TYPES or _has_type(value, name):
-            return None
-    kinds = " or ".join(f"an {name}" if name[0] in "aio" else f"a {name}" for name in names)
-    return f"must be {kinds}, got {shorten(repr(value))}"
+    if isinstance(names, list) and names and not any(_has_type(value, name) for name in names):
+        kinds = " or ".join(f"an {name}" if name[0] in "aio" else f"a {name}" for name in names)
+        return f"must be {kinds}, got {shorten(repr(value))}"
+    choices = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(choices, list) and value not in choices:
+        return f"must be one of {shorten(', '.join(map(repr, choices)), 200)}, got {shorten(repr(value))}"
+    size: Any = len(value) if isinstance(value, str | list) else value
+    for keyword, kind, fits, words in SIZES:
+        bound: Any = schema.get(keyword)
+        if type(bound) in (int, float) and _has_type(value, kind) and not fits(size, bound):
+            return f"must {words.format(bound, size)}"
+    return None
 
 
 def _has_type(value: Any, name: str) -> bool:
+    """Tell whether a value has a type; of an unknown one, anything may be."""
     if isinstance(value, bool) and name != "boolean":
-        return False
+        return name not in TYPES
     if name == "integer" and isinstance(value, float):
         return value.is_integer()
-    return isinstance(value, TYPES[name])
-
-
-def _find_wrong_choice(value: Any, schema: Mapping[str, Any]) -> str | None:
-    choices = [schema["const"]] if "const" in schema else schema.get("enum")
-    if not isinstance(choices, list) or value in choices:
-        return None
-    return f"must be one of {shorten(', '.join(map(repr, choices)), 200)}, got {shorten(repr(value))}"
-
-
-def _find_wrong_size(value: Any, schema: Mapping[str, Any]) -> str | None:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        for key, (fits, words) in BOUNDS.items():
-            bound = schema.get(key)
-            if type(bound) in (int, float) and not fits(value, bound):
-                return f"must be {words} {bound}, got {value}"
-    for kind, (least, most, unit) in LENGTHS.items():
-        if not isinstance(value, kind):
-            continue
-        if isinstance(schema.get(least), int) and len(value) < schema[least]:
-            return f"must have at least {schema[least]} {unit}, has {len(value)}"
-        if isinstance(schema.get(most), int) and len(value) > schema[most]:
-            return f"must have at most {schema[most]} {unit}, has {len(value)}"
-    return None
+    return name not in TYPES or isinstance(value, TYPES[name])
 
 
 def _list_parts(schema: Mapping[str, Any], key: str) -> list[Any]:

@@ -2,15 +2,13 @@
 
 import os
 from ipaddress import ip_address
-from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.retry import RunnableRetry
 
 from wakeloop.errors import ModelSetupError
-from wakeloop.settings import PROVIDERS
+from wakeloop.platform.model_profile import PROVIDERS
 from wakeloop.text.wording import describe_type
 
 SELF_HOSTED = ("llama", "qwen", "gemma", "phi3", "phi4", "gpt-oss")  # open models, which many servers offer
@@ -24,19 +22,6 @@ MODEL_PREFIXES = (  # how model names begin, and what LangChain calls their prov
     (("deepseek",), "deepseek"),
     (BEDROCK_PREFIXES, "bedrock_converse"),
     (SELF_HOSTED, "ollama"),
-)
-SLASH_PREFIXES = MappingProxyType(  # PROVIDER/NAME, as LiteLLM and others write it
-    {
-        **{name: name for name in (*PROVIDERS, "groq", "openrouter", "perplexity", "huggingface", "nvidia")},
-        **dict.fromkeys(("google", "gemini", "models"), "google_genai"),
-        "mistral": "mistralai",
-        "bedrock": "bedrock_converse",
-        "vertex_ai": "google_vertexai",
-        "together_ai": "together",
-        "fireworks_ai": "fireworks",
-        "azure": "azure_openai",
-        "x-ai": "xai",
-    }
 )
 LOCAL_HOSTS = ("localhost", "0.0.0.0")  # noqa: S104 - compared, not bound to
 
@@ -56,34 +41,15 @@ def is_local_address(url: str) -> bool:
 
 def check_model(model: object) -> None:
     """Refuse anything but a chat model or a model's name. Raises `ModelSetupError`."""
-    if isinstance(model, BaseChatModel):
-        return
     if isinstance(model, str):
         check_model_name(model)
-    elif isinstance(model, type):
-        raise ModelSetupError(
-            f"`model` is the class {model.__name__}. Pass an instance: {model.__name__}(…)."
-        )
-    elif hasattr(model, "fallbacks"):
-        raise ModelSetupError(
-            "`model` was wrapped by with_fallbacks, but the loop needs a chat model. Write one whose "
-            "_generate tries the next model; the page Coming from LangChain shows how."
-        )
-    elif isinstance(model, RunnableRetry):
-        raise ModelSetupError(
-            "`model` was wrapped by with_retry, but the loop needs a chat model. "
-            "Let the client retry instead: max_retries=N."
-        )
-    elif isinstance(model, Runnable) and isinstance(getattr(model, "bound", None), BaseChatModel):
-        kind = type(model.bound).__name__  # type: ignore[attr-defined]
-        raise ModelSetupError(
-            "`model` was wrapped by bind or with_config, but the loop needs the chat model itself. "
-            f"Pass options to the model, as in {kind}(…, stop=[…]), and tools as tools=[…]."
-        )
-    else:
+    elif not isinstance(model, BaseChatModel):
+        hint = ""
+        if isinstance(model, Runnable):  # what bind, with_config, with_retry and with_fallbacks return
+            hint = " Pass options to the model itself, such as stop or max_retries, and tools as tools=[…]."
         raise ModelSetupError(
             "`model` must be a name such as 'openai:NAME' or a chat model of LangChain, "
-            f"got {describe_type(model)}."
+            f"got {describe_type(model)}.{hint}"
         )
 
 
@@ -110,8 +76,8 @@ def check_model_name(name: str, *, has_server: bool = False) -> None:
             raise ModelSetupError(f"The model name {name!r} has no provider. Write {right!r}.")
         return
     head, slash, bare = name.partition("/")
-    if slash:
-        meant: str | None = f"{SLASH_PREFIXES.get(head.lower(), 'PROVIDER')}:{bare}"
+    if slash:  # as LiteLLM and others write it
+        meant: str | None = f"{head if head in PROVIDERS else 'PROVIDER'}:{bare}"
     else:
         found = (f"{is_from}:{name}" for begins, is_from in MODEL_PREFIXES if low.startswith(begins))
         meant = next(found, None)

@@ -1,18 +1,18 @@
 """Checks of a run's input and config."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeGuard
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import ensure_config
-from langgraph.types import Command, Overwrite
+from langgraph.types import Command, Overwrite, StateSnapshot
 from pydantic import ValidationError
 
 from wakeloop.errors import ArgumentError, InputError, SettingsError
 from wakeloop.platform.command_updates import read_update
 from wakeloop.settings import LoopSettings, resolve_aliases
-from wakeloop.text.characters import find_lone_surrogate, shorten
+from wakeloop.text.characters import shorten
 from wakeloop.text.wording import describe_type, nearest
 from wakeloop.todos.changes import Changes, check_changes
 from wakeloop.todos.items import OperationRefused, read_list
@@ -31,7 +31,6 @@ KEY_HINTS = MappingProxyType(
     }
 )
 KEY_CUTOFF = 0.85  # chat clients send `tools`, which is 0.8 like `todos`
-THREAD_WORDS = frozenset(("thread", "threadid", "thread-id", "id", "session", "session_id", "sessionid"))
 THREAD_KEYS = ("thread_id", "checkpoint_id", "checkpoint_ns")
 MAX_DEPTH = 8  # nested keys that a message names
 LANGGRAPH_PREFIX = "__pregel"  # of LangGraph's own keys, which mark the run of a nested graph
@@ -42,12 +41,7 @@ def check_run(given: object, config: object, channels: Collection[str], *, keeps
 
     With `keeps`, the config must name a thread: the graph has a checkpointer, and no binding names one.
     """
-    configurable = config.get("configurable") if isinstance(config, Mapping) else None
-    if is_nested_run(config):
-        return  # a nested graph is given its parent's whole state: unknown keys are normal there
-    if config is not None:
-        _check_config(config, configurable, keeps=keeps)
-    _check_thread(config, keeps=keeps)
+    check_thread(config, keeps=keeps)
     if isinstance(given, str | int | list | tuple | BaseMessage):
         raise InputError(f"The input must be a mapping, got {shorten(repr(given))}. Example: {EXAMPLE_CALL}.")
     if isinstance(given, Command) and given.resume is None and not given.update and not given.goto:
@@ -75,11 +69,9 @@ def _check_keys(given: Mapping[Any, Any], channels: Collection[str]) -> None:
         if key in channels or not isinstance(key, str):
             continue
         meant = nearest(key.lower(), channels, KEY_CUTOFF)
-        if meant is None and not has_known and KEY_HINTS.get(key) in channels:
-            meant = KEY_HINTS[key]
-        if meant is None and not in_node and _is_all_settings(given[key]):
-            meant = "todo_settings"
-        if meant is not None:
+        if meant is None and not has_known:
+            meant = KEY_HINTS.get(key)
+        if meant in channels:
             raise InputError(f"Unknown input key {key!r}. Did you mean {meant!r}? Example: {EXAMPLE_CALL}.")
         if not in_node:
             _refuse_setting(key, "input key")
@@ -95,15 +87,8 @@ def check_context(given: object, keys: Collection[str]) -> None:
     """
     if not isinstance(given, Mapping) or "todo_settings" not in keys:
         return
-    for key in given:
-        if key not in keys and isinstance(key, str) and nearest(key.lower(), ["todo_settings"], KEY_CUTOFF):
-            raise InputError(f"Unknown context key {key!r}. Did you mean 'todo_settings'?")
-    if _is_all_settings(given):
+    if given and given.keys() <= LoopSettings.model_fields.keys():
         _refuse_setting(next(iter(given)), "context key")
-
-
-def _is_all_settings(given: object) -> bool:
-    return isinstance(given, Mapping) and bool(given) and given.keys() <= LoopSettings.model_fields.keys()
 
 
 def _refuse_setting(key: str, what: str) -> None:
@@ -119,29 +104,21 @@ def is_nested_run(config: object) -> bool:
 
 
 def check_serializable(
-    given: object,
-    config: object,
-    write: Callable[[Any], object],
-    channels: Collection[str],
-    stored: Collection[str],
-    *,
-    at_exit: bool,
+    given: object, write: Callable[[Any], object], stored: Collection[str], *, at_exit: bool
 ) -> None:
     """Refuse an input that the checkpointer cannot serialize. Raises `InputError`.
 
     LangGraph raises only in the first step of the run, and does not say where the value is. `write` is the
-    serializer's function, `stored` the channels that are stored. The whole input is stored, unless
-    checkpoints are only written `at_exit`.
+    serializer's function, `stored` the channels that are stored. An input is stored whole, unless checkpoints
+    are only written `at_exit`; of the update of a command, only these channels are.
     """
     if isinstance(given, Command):
         update: Any = given.update
-        if isinstance(update, Mapping) and not at_exit:
-            update = {key: update[key] for key in update if key in stored or key not in channels}
+        if isinstance(update, Mapping):
+            update = {key: update[key] for key in update if key in stored}
         given = {"resume": given.resume, "update": update}
     elif isinstance(given, Mapping) and at_exit:
         given = {key: given[key] for key in given if key in stored}
-    if is_nested_run(config):
-        return
     fault = find_unserializable(given, write)
     if fault is not None:
         raise InputError(
@@ -221,22 +198,15 @@ def _check_settings(given: Mapping[Any, Any]) -> None:
 
 
 def _check_messages(given: Any) -> None:
-    if isinstance(given, Overwrite):  # no reducer runs, so nothing would turn tuples into messages
-        if isinstance(given.value, list) and all(isinstance(one, BaseMessage) for one in given.value):
-            return
-        raise InputError("Overwrite of 'messages' must be a list of messages, as in [HumanMessage('TEXT')].")
-    if not isinstance(given, list | tuple | str | Mapping | BaseMessage):
-        got = shorten(repr(given))
-        raise InputError(
-            f"'messages' must be a message or a list of them, got {got}. Example: {EXAMPLE_CALL}."
-        )
-    for place, one in enumerate(given if isinstance(given, list) else [given], 1):
+    value = given.value if isinstance(given, Overwrite) else given
+    for place, one in enumerate(value if isinstance(value, list) else [value], 1):
         if isinstance(one, BaseMessage):
-            _check_message_names(one, place)
             continue
-        reason = _conversion_error(one)
-        if reason is not None:
-            why = shorten(reason, 200)
+        why = _conversion_error(one)
+        if isinstance(given, Overwrite):  # no reducer runs, so nothing would turn it into a message
+            why = "Overwrite takes a list of messages, as in [HumanMessage('TEXT')]"
+        if why is not None:
+            why = shorten(why, 200)
             raise InputError(f"Item {place} of 'messages' is not a message ({why}). Example: {EXAMPLE_CALL}.")
 
 
@@ -250,33 +220,18 @@ def _conversion_error(message: object) -> str | None:
     return None
 
 
-def _check_message_names(message: BaseMessage, place: int) -> None:
-    for name in ("id", "name"):
-        value = getattr(message, name)
-        if not isinstance(value, str | None):
-            got = describe_type(value)
-            raise InputError(f"The {name} of item {place} of 'messages' must be a string or None, got {got}.")
-
-
-def check_thread_name(config: object) -> None:
-    """Refuse a thread or checkpoint id that no checkpointer can store. Raises `InputError`."""
-    configurable = config.get("configurable") if isinstance(config, Mapping) else None
-    if not isinstance(configurable, Mapping):
+def check_thread(config: Any, *, keeps: bool) -> None:
+    """Refuse a config that names no thread if the graph `keeps` threads. Raises `InputError`."""
+    if not keeps or is_nested_run(config):
         return
-    for name in THREAD_KEYS:
-        value = configurable.get(name)
-        half = find_lone_surrogate(value) if isinstance(value, str) else None
-        if half:
-            raise InputError(f"{name} has half a surrogate pair ({half}), which UTF-8 cannot hold.")
-
-
-def check_state_config(config: object, *, keeps: bool) -> None:
-    """Refuse the config of a thread to read or edit if it names none. Raises `InputError`."""
-    if is_nested_run(config):
-        return
-    configurable = config.get("configurable") if isinstance(config, Mapping) else None
-    _check_config(config, configurable, keeps=keeps)
-    _check_thread(config, keeps=keeps)
+    given = config.get("configurable") if isinstance(config, Mapping) else None
+    surrounding = ensure_config().get("configurable") or {}
+    configurable = {**surrounding, **(given or {})}
+    if all(configurable.get(key) is None for key in THREAD_KEYS):
+        raise InputError(
+            "An agent with a checkpointer needs a thread: "
+            "pass config={'configurable': {'thread_id': 'NAME'}}."
+        )
 
 
 def check_fork(config: Any, supersteps: Iterable[Iterable[Any]]) -> None:
@@ -294,53 +249,60 @@ def check_fork(config: Any, supersteps: Iterable[Iterable[Any]]) -> None:
                 _check_todos(todos)
 
 
-def _check_thread(config: Any, *, keeps: bool) -> None:
-    if not keeps:
-        return
-    configurable = ensure_config(config).get("configurable") or {}  # includes the config of a surrounding run
-    if all(configurable.get(key) is None for key in THREAD_KEYS):
-        raise InputError(
-            "An agent with a checkpointer needs a thread: "
-            "pass config={'configurable': {'thread_id': 'NAME'}}."
-        )
-
-
-def _check_config(config: Any, configurable: Any, *, keeps: bool) -> None:
-    check_thread_name(config)
-    thread = _find_misplaced_thread(config, configurable, keeps=keeps)
-    if thread is not None:
-        raise InputError(
-            "The thread belongs under 'configurable': "
-            f"{{'configurable': {{'thread_id': {shorten(repr(thread))}}}}}."
-        )
-    if isinstance(configurable, Mapping) and "recursion_limit" in configurable:
-        limit = configurable["recursion_limit"]
-        raise InputError(
-            "recursion_limit belongs next to 'configurable', not inside it: "
-            f"{{'recursion_limit': {limit!r}, 'configurable': {{…}}}}."
-        )
-
-
-def _find_misplaced_thread(config: Any, configurable: Any, *, keeps: bool) -> Any:
-    if not isinstance(config, Mapping):
-        return config
-    if configurable is not None and not isinstance(configurable, Mapping):
-        return configurable
-    if "thread_id" in (configurable or {}):
-        return None
-    if config.get("thread_id") is not None or not keeps:
-        return config.get("thread_id")
-    for key, value in (configurable or {}).items():
-        if str(key).lower() in THREAD_WORDS:
-            return value
-    return None
-
-
 def require_thread(config: object) -> Mapping[str, Any]:
     """Return the `configurable` of a config that names a thread. Raises `ArgumentError`."""
     configurable = config.get("configurable") if isinstance(config, Mapping) else None
     if isinstance(configurable, Mapping) and configurable.get("thread_id"):
         return configurable
-    given = config.get("thread_id") if isinstance(config, Mapping) else config
-    name = repr(given) if isinstance(given, str | int) and given else "'NAME'"
-    raise ArgumentError(f"No thread is named. Pass {{'configurable': {{'thread_id': {name}}}}}.")
+    raise ArgumentError("No thread is named. Pass {'configurable': {'thread_id': 'NAME'}}.")
+
+
+# -- of a thread that waits for an answer -----------------------------------------------------------------
+
+
+def is_package_request(value: object) -> bool:
+    """Tell whether the value of an interrupt is a question of the package, not of somebody's own tool."""
+    if not isinstance(value, Mapping) or value.get("on") not in ("approval", "human"):
+        return False
+    actions = value.get("action_requests", [value] if value.get("type") == "tool_approval" else None)
+    return isinstance(actions, list) and all(isinstance(one, Mapping) and "name" in one for one in actions)
+
+
+def refuse_dropping(asked: Sequence[tuple[str, Any]]) -> None:
+    """Refuse an input while a question of the package waits; `asked` has id and value of each interrupt.
+
+    LangGraph would drop the question, and the results of the calls next to it. Raises `InputError`.
+    """
+    for key, value in asked:
+        if not is_package_request(value):
+            continue
+        names = [str(one["name"]) for one in value.get("action_requests", [value])]
+        answers: list[Any] = ["yes", _build_refusal(value)]
+        if len(asked) > 1:
+            answers = [{key: answer} for answer in answers]
+        yes, no = (f"agent.invoke(Command(resume={answer!r}), config)" for answer in answers)
+        raise InputError(
+            f"This thread waits for an answer about {shorten(', '.join(names))}, and this input would drop "
+            f"the question. Answer first. To accept: {yes}. To reject: {no}."
+        )
+
+
+def _build_refusal(value: Mapping[str, Any]) -> Any:
+    """Return the answer that runs nothing of what a question asks about."""
+    no, answer = {"type": "reject"}, {"type": "respond", "message": "Not now."}
+    if value.get("type") == "tool_approval":
+        return no if value["on"] == "approval" else answer
+    decisions = []
+    for config in value.get("review_configs") or ():
+        decisions.append(no if "reject" in config["allowed_decisions"] else answer)
+    return {"decisions": decisions}
+
+
+def refuse_lost_answer(snapshot: StateSnapshot) -> None:
+    """Refuse `Command(resume=…)` on a thread at rest: LangGraph would lose it. Raises `InputError`."""
+    if not snapshot.next:
+        thread = snapshot.config["configurable"]["thread_id"]
+        raise InputError(
+            f"Command(resume=…) answers an interrupt, but the thread {thread!r} waits at none. "
+            "Send a message."
+        )

@@ -15,7 +15,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.graph import StateGraph
 from langgraph.types import Command, StateSnapshot
 
-from wakeloop.checks.pending_questions import is_package_request
+from wakeloop.checks.run_inputs import is_package_request
 from wakeloop.cli.agent import build_agent_graph
 from wakeloop.cli.execution import Outcome, View, choose_view, count_down, execute, is_run_alive
 from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes

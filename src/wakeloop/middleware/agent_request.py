@@ -20,7 +20,7 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.types import Command
 
 from wakeloop.channels.conversation import Messages, merge_messages
-from wakeloop.checks.tools import get_tool_name
+from wakeloop.checks.argument_values import get_tool_name
 from wakeloop.dialects.base import Dialect
 from wakeloop.loop.item_notes import may_check_round
 from wakeloop.loop.ledger import drop_keys

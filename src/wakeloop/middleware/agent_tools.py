@@ -10,7 +10,7 @@ from langchain_core.tools import ToolException
 from langgraph.config import get_config
 from langgraph.types import Command
 
-from wakeloop.checks.tools import get_tool_name
+from wakeloop.checks.argument_values import get_tool_name
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ToolError, ToolNameError
 from wakeloop.loop.ledger import read_notes

@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context
 from langgraph.types import TracePolicy
 
-from wakeloop.checks.tools import get_tool_name
+from wakeloop.checks.argument_values import get_tool_name
 from wakeloop.model.redaction import RedactingTracer
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.usage import model_name_of

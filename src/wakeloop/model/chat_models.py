@@ -11,7 +11,7 @@ from langchain_core.messages import AnyMessage
 from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.runnables import Runnable, RunnableBinding
 
-from wakeloop.checks.models import SLASH_PREFIXES, is_local_address
+from wakeloop.checks.models import is_local_address
 from wakeloop.errors import ModelSetupError
 from wakeloop.platform.model_profile import PROVIDERS
 from wakeloop.platform.openai_replies import send_reasoning_back
@@ -40,30 +40,23 @@ def create_model(name: str, **options: Any) -> BaseChatModel:
     provider, colon, rest = name.partition(":")
     if not colon or provider == "openai":
         return create_openai_model(rest if colon else name, **options)
-    known = frozenset(SLASH_PREFIXES.values())
-    meant = None if provider in known else SLASH_PREFIXES.get(provider) or nearest(provider, known, TYPO)
-    hint = f" Did you mean {f'{meant}:{rest}'!r}?" if meant else ""
-    if os.environ.get("OPENAI_BASE_URL") or provider not in PROVIDERS:  # a server's model may have a colon
-        hint += f" For a model of your own server write {f'openai:{name}'!r}."
+    package = PACKAGES.get(provider, provider).replace("_", "-")
+    why = f"it needs langchain and its provider's package: pip install langchain langchain-{package}"
+    if provider not in PROVIDERS:  # nothing to install is suggested: a made-up name may belong to anybody
+        near = nearest(provider, ("openai", *PROVIDERS), TYPO)
+        meant = f" Did you mean {f'{near}:{rest}'!r}?" if near else ""
+        own = f"For a model of your own server write {f'openai:{name}'!r}"
+        why = f"the provider {provider!r} is unknown.{meant} {own}"
     try:
         from langchain.chat_models import init_chat_model  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
-        if provider not in known:  # a made-up package's name may belong to anybody
-            raise ModelSetupError(
-                f"The model {name!r} needs langchain and a provider {provider!r}, unknown here.{hint}"
-            ) from None
-        package = PACKAGES.get(provider, provider).replace("_", "-")
-        raise ModelSetupError(
-            f"The model {name!r} needs langchain and its provider's package: "
-            f"pip install langchain langchain-{package}.{hint}"
-        ) from None
+        raise ModelSetupError(f"The model {name!r} cannot be created: {why}.") from None
     try:
         return init_chat_model(name, **options)  # type: ignore[no-any-return,unused-ignore]
     except Exception as error:  # noqa: BLE001 - its text may contain a key, so it is not chained
-        why = _describe_error(error)
-        if why.startswith("Unable to infer model provider"):  # and then all that LangChain knows
-            why = f"LangChain has no provider {provider!r}"
-        raise ModelSetupError(f"The model {name!r} cannot be created: {why}.{hint}") from None
+        if not str(error).startswith("Unable to infer model provider"):
+            why = _describe_error(error)
+        raise ModelSetupError(f"The model {name!r} cannot be created: {why}.") from None
 
 
 def create_openai_model(name: str, **options: Any) -> BaseChatModel:

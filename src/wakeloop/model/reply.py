@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 
-from wakeloop.checks.tools import has_no_required_arguments
+from wakeloop.checks.argument_values import has_no_required_arguments
 from wakeloop.dialects.base import Dialect, InvalidArguments
 from wakeloop.loop.replies import ReplyFacts
 from wakeloop.model.finish_reasons import promises_call, refusal_text, reply_problem

@@ -32,11 +32,11 @@ BENDS = {
 }
 BEND = -16  # of all other edges, so that the ways there and back are two lines
 WIDTH, ROW, HALF = 830, 60, 16
-STEEP = 0.3  # words next to a steeper line start or end there, others are centred
 LETTER, TEXT_HEIGHT = 6.6, 14  # of the words on edges
 ALONG = (0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78)  # where words may be on an edge: the first free place is taken
 GREY, INK, FILL, LINE = "#595959", "#1f1f33", "#eceafd", "#8b82d8"
 GROUND = '<rect width="100%" height="100%" rx="8" fill="#ffffff"/>'  # no grey suits both white and black
+WORDS = f'text-anchor="middle" fill="{GREY}" stroke="#ffffff" stroke-width="4" paint-order="stroke"'
 TIP = (
     '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8"'
     f' orient="auto"><path d="M0 0L8 4L0 8z" fill="{GREY}"/></marker></defs>'
@@ -74,14 +74,9 @@ def draw_text(nodes: Sequence[str], edges: Sequence[Edge]) -> Iterator[str]:
 
 def draw_svg(name: str, nodes: Iterable[str], edges: Iterable[Edge]) -> str:
     """Draw a graph: a box for each node, a line for each pair of connected nodes, with the words on it."""
-    places: dict[str, tuple[int, int]] = {}
-    others: list[str] = []
-    for node in nodes:
-        if node in PLACES:
-            places[node] = PLACES[node]
-        else:
-            others.append(node)
-    for count, node in enumerate(others):
+    names = list(nodes)
+    places: dict[str, Point] = {node: PLACES[node] for node in names if node in PLACES}
+    for count, node in enumerate([node for node in names if node not in PLACES]):
         places[node] = (110 + 150 * (count % 5), 690 + ROW * (count // 5))
     height = max((y for _, y in places.values()), default=0) + 30
     words_on: dict[tuple[str, str], list[str]] = {}
@@ -95,11 +90,17 @@ def draw_svg(name: str, nodes: Iterable[str], edges: Iterable[Edge]) -> str:
         TIP,
     ]
     taken: list[Area] = [
-        (x - _half_width(node), y - HALF, x + _half_width(node), y + HALF) for node, (x, y) in places.items()
+        _area_around(x, y + HALF, 2 * _half_width(node), 2 * HALF) for node, (x, y) in places.items()
     ]
-    loops_first = sorted(words_on.items(), key=lambda edge: edge[0][0] != edge[0][1])
-    for (start, end), parts in loops_first:
-        lines.append(_draw_edge(places, start, end, ", ".join(filter(None, parts)), taken))
+    texts: list[str] = []
+    for (start, end), parts in words_on.items():
+        a, middle, b = _bend_edge(places, start, end)
+        curve = f"M{a[0]:.1f} {a[1]:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {b[0]:.1f} {b[1]:.1f}"
+        lines.append(f'<path d="{curve}" fill="none" stroke="{GREY}" marker-end="url(#tip)"/>')
+        if words := ", ".join(filter(None, parts)):
+            x, y = _find_free_point(words, (a, middle, b), taken)
+            texts.append(f'<text x="{x:.1f}" y="{y:.1f}" {WORDS}>{escape_html(words)}</text>')
+    lines += texts  # over all lines
     for node, (x, y) in places.items():
         lines.append(_draw_box(node, x, y))
     return "\n".join([*lines, "</svg>"])
@@ -114,10 +115,8 @@ def _node_label(node: str) -> str:
     return node.strip("_") if node in ("__start__", "__end__") else node
 
 
-def _draw_box(node: str, x: int, y: int) -> str:
-    half, radius = _half_width(node), 5
-    if node.startswith("__"):
-        radius = HALF
+def _draw_box(node: str, x: float, y: float) -> str:
+    half, radius = _half_width(node), HALF if node.startswith("__") else 5
     return (
         f'<rect x="{x - half:g}" y="{y - HALF}" width="{2 * half:g}" height="{2 * HALF}" rx="{radius}"'
         f' fill="{FILL}" stroke="{LINE}"/>'
@@ -125,63 +124,38 @@ def _draw_box(node: str, x: int, y: int) -> str:
     )
 
 
-def _draw_edge(
-    places: Mapping[str, tuple[int, int]], start: str, end: str, words: str, taken: list[Area]
-) -> str:
-    """Draw an edge as a curve from border to border, with its words on the outer side."""
+def _bend_edge(places: Mapping[str, Point], start: str, end: str) -> tuple[Point, Point, Point]:
+    """Return the start, the control point and the end of the curve from border to border."""
     (x1, y1), (x2, y2) = places[start], places[end]
     if start == end:
-        loop = f"M{x1 - 18} {y1 + HALF}C{x1 - 18} {y1 + 44} {x1 + 18} {y1 + 44} {x1 + 18} {y1 + HALF}"
-        taken.append(_text_area(words, x1 + 20, y1 + 36, "start"))
-        return _draw_line(loop, words, x1 + 20, y1 + 36, "start")
-    length = hypot(x2 - x1, y2 - y1) or 1
-    right = (-(y2 - y1) / length, (x2 - x1) / length)
-    bend = BENDS.get((start, end), BEND)
-    middle = ((x1 + x2) / 2 - right[0] * bend, (y1 + y2) / 2 - right[1] * bend)
-    (ax, ay), (bx, by) = _box_border(start, (x1, y1), middle), _box_border(end, (x2, y2), middle)
-    side = right
-    if bend > 0:
-        side = (-right[0], -right[1])
-    anchor = "middle"
-    if abs(side[0]) > STEEP:
-        anchor = "start" if side[0] > 0 else "end"
+        return (x1 - 18, y1 + HALF), (x1, y1 + 5 * HALF), (x1 + 18, y1 + HALF)
+    length, bend = hypot(x2 - x1, y2 - y1) or 1, BENDS.get((start, end), BEND)
+    middle = ((x1 + x2) / 2 + (y2 - y1) / length * bend, (y1 + y2) / 2 - (x2 - x1) / length * bend)
+    return _box_border(start, (x1, y1), middle), middle, _box_border(end, (x2, y2), middle)
+
+
+def _find_free_point(words: str, curve: tuple[Point, Point, Point], taken: list[Area]) -> Point:
+    """Return where words on a curve cover nothing, else its middle; the place is taken from then on."""
+    (ax, ay), (mx, my), (bx, by) = curve
     points: list[Point] = []
     for along in ALONG:
         back = 1 - along
-        tx = back * back * ax + 2 * along * back * middle[0] + along * along * bx + 8 * side[0]
-        ty = back * back * ay + 2 * along * back * middle[1] + along * along * by + 4 + 12 * side[1]
-        points.append((tx, ty))
-    tx, ty = _find_free_point(words, anchor, points, taken)
-    taken.append(_text_area(words, tx, ty, anchor))
-    curve = f"M{ax:.1f} {ay:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {bx:.1f} {by:.1f}"
-    return _draw_line(curve, words, tx, ty, anchor)
-
-
-def _find_free_point(words: str, anchor: str, points: Sequence[Point], taken: Sequence[Area]) -> Point:
-    """Return the first point at which the words cover nothing; the first of all if there is none."""
-    for x, y in points:
-        area = _text_area(words, x, y, anchor)
+        x = back * back * ax + 2 * along * back * mx + along * along * bx
+        y = back * back * ay + 2 * along * back * my + along * along * by + 4
+        area = _area_around(x, y, LETTER * len(words), TEXT_HEIGHT)
         if not any(_overlap(area, other) for other in taken):
+            taken.append(area)
             return x, y
+        points.append((x, y))
     return points[0]
 
 
-def _text_area(words: str, x: float, y: float, anchor: str) -> Area:
-    width = LETTER * len(words)
-    left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
-    return left, y - TEXT_HEIGHT, left + width, y
+def _area_around(x: float, bottom: float, width: float, height: float) -> Area:
+    return x - width / 2, bottom - height, x + width / 2, bottom
 
 
 def _overlap(one: Area, other: Area) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-
-
-def _draw_line(line: str, words: str, x: float, y: float, anchor: str) -> str:
-    path = f'<path d="{line}" fill="none" stroke="{GREY}" marker-end="url(#tip)"/>'
-    if not words:
-        return path
-    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{GREY}"'
-    return f"{path}<text {place}>{escape_html(words)}</text>"
 
 
 def _box_border(node: str, center: Point, toward: Point) -> Point:

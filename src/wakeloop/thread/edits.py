@@ -10,7 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from wakeloop.checks.argument_names import EDIT_HINTS, reject_unknown_arguments
-from wakeloop.checks.edit_arguments import check_goal_and_clear, read_ids, read_texts, read_texts_by_id
+from wakeloop.checks.argument_values import check_goal_and_clear, read_ids, read_texts, read_texts_by_id
 from wakeloop.errors import ArgumentError, EditError
 from wakeloop.loop.gates import DONE
 from wakeloop.loop.ledger import Ledger, read_notes

@@ -19,7 +19,6 @@ from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore, Op, PutOp, SearchOp
 from langgraph.types import StateSnapshot
 
-from wakeloop.checks.run_inputs import check_thread_name
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ArgumentError, EditError
 from wakeloop.loop.inbox import STEERING, WakeEvent, name_thread, read_thread_name
@@ -104,7 +103,6 @@ def build_entry(
         )
     if not isinstance(store, BaseStore):
         raise ArgumentError(f"`store` must be a LangGraph store, got {shorten(repr(store))}.")
-    check_thread_name({"configurable": {"thread_id": thread_id}})
     return PutOp(name_thread(thread_id), make_key(), build_value(message, edits), index=False)
 
 

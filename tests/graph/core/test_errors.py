@@ -65,7 +65,7 @@ def test_what_is_refused_at_build() -> None:
     fails(ToolNameError, "'todo_write'", tools=[todo_write])
     fails(ToolNameError, "'todo_list'", tools=[{"type": "web_search", "name": "todo_list"}])
     fails(ToolNameError, "'todo_list'", tools=[{"type": "function", "function": {"name": "todo_list"}}])
-    fails(ToolError, "3", tools=[3])
+    fails(ToolError, "got an int.", tools=[3])
     fails(ModelSetupError, "ScriptedModel", "tools", model=ScriptedModel([], tools=False))
     fails(SettingsError, "TodoState", state_schema=dict)
 

@@ -124,19 +124,6 @@ def test_without_a_saver_nothing_is_written() -> None:
     assert out["messages"][1].additional_kwargs["n"] == 2**64
 
 
-@pytest.mark.parametrize("field", ["id", "name"])
-def test_who_speaks_is_a_text(field: str) -> None:
-    message = HumanMessage("hi").model_copy(update={field: 7})
-    model = ScriptedModel(says("hello"))
-    agent = create_todo_agent(model, checkpointer=InMemorySaver())
-    with pytest.raises(
-        InputError, match=rf"^The {field} of item 1 of 'messages' must be a string or None, got an int"
-    ):
-        agent.invoke({"messages": [message]}, CONFIG)
-    agent.invoke({"messages": [("user", "hi")]}, CONFIG)
-    model.assert_done()
-
-
 ODD = {
     "set": {7},
     "nan": float("nan"),

@@ -1,7 +1,5 @@
 """Halves of character pairs: no server's UTF-8 holds them, and JSON brings them all the same."""
 
-import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from wakeloop import InputError, create_todo_agent, update_todos
+from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.text.characters import fix_surrogates
 
@@ -94,31 +92,3 @@ def test_no_half_of_an_input_or_a_setting_is_sent(given: str) -> None:
     assert len(model.requests) == 10
     for message in (message for request in model.requests for message in request):
         f"{message.name} {message.content}".encode()
-
-
-HALF: Any = {"configurable": {"thread_id": "t\ud83d"}}
-DOORS: dict[str, Callable[[Any, Any], Any]] = {
-    "invoke": lambda agent, at: agent.invoke(GO, at),
-    "ainvoke": lambda agent, at: asyncio.run(agent.ainvoke(GO, at)),
-    "get_state": lambda agent, at: agent.get_state(at),
-    "aget_state": lambda agent, at: asyncio.run(agent.aget_state(at)),
-    "get_state_history": lambda agent, at: list(agent.get_state_history(at)),
-    "update_state": lambda agent, at: agent.update_state(at, {"todo_goal": "x"}),
-    "aupdate_state": lambda agent, at: asyncio.run(agent.aupdate_state(at, {"todo_goal": "x"})),
-    "update_todos": lambda agent, at: update_todos(agent, at, add=["x"]),
-}
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_half_a_pair_in_a_threads_name_is_a_sentence(door: str) -> None:
-    agent = create_todo_agent(ScriptedModel([]), checkpointer=InMemorySaver())
-    with pytest.raises(InputError) as raised:
-        DOORS[door](agent, HALF)
-    told = "thread_id has half a surrogate pair (\\ud83d), which UTF-8 cannot hold."
-    assert str(raised.value) == told
-
-
-def test_half_a_pair_in_a_checkpoints_name_is_a_sentence() -> None:
-    agent = create_todo_agent(ScriptedModel([]), checkpointer=InMemorySaver())
-    with pytest.raises(InputError, match=r"^checkpoint_id has half"):
-        agent.invoke(None, {"configurable": {"thread_id": "t", "checkpoint_id": "\ud83d"}})

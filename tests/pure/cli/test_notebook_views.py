@@ -116,7 +116,9 @@ def test_a_small_graph_is_drawn_exactly() -> None:
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8"'
         ' orient="auto"><path d="M0 0L8 4L0 8z" fill="#595959"/></marker></defs>\n'
         '<path d="M416.1 116.0Q404.0 165.0 416.1 214.0" fill="none" stroke="#595959" marker-end="url(#tip)"/>'
-        '<text x="402.0" y="169.0" text-anchor="end" fill="#595959">go</text>\n'
+        "\n"
+        '<text x="410.0" y="169.0" text-anchor="middle" fill="#595959" stroke="#ffffff" stroke-width="4"'
+        ' paint-order="stroke">go</text>\n'
         '<rect x="378" y="84" width="84" height="32" rx="5" fill="#eceafd" stroke="#8b82d8"/>'
         '<text x="420" y="104" text-anchor="middle" fill="#1f1f33">activate</text>\n'
         '<rect x="370" y="214" width="100" height="32" rx="5" fill="#eceafd" stroke="#8b82d8"/>'
@@ -140,4 +142,4 @@ def test_nodes_of_the_callers_own_come_in_rows_beneath() -> None:
     assert len(set(boxes)) == len(PLACES) + 6
     assert boxes[-6:] == [(92, 674), (242, 674), (392, 674), (542, 674), (692, 674), (92, 734)]
     assert (picture.get("height"), texts(picture)[0]) == ("780", "again")
-    assert [way.get("d") for way in picture.findall("{*}path")] == ["M92 706C92 734 128 734 128 706"]
+    assert [way.get("d") for way in picture.findall("{*}path")] == ["M92.0 706.0Q110.0 770.0 128.0 706.0"]
