@@ -181,10 +181,8 @@ def parse_seconds(text: str) -> float:
     return float(value)
 
 
-def parse_wait(text: str | None) -> float:
+def parse_wait(text: str) -> float:
     """Return the seconds of `--wait`: 15m, 1h30m, 90; 'none' is 0."""
-    if text is None:
-        return DEFAULT_WAIT
     if text.strip() in ("none", "0"):
         return 0.0
     found = float(text) if text.strip().isdecimal() else read_span(text)
@@ -238,6 +236,7 @@ OPTION_PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "done_when": partial(parse_command, option="--done-when"),
     "done_when_seconds": parse_seconds,
     "mcp": parse_mcp,
+    "wait": parse_wait,
 }
 """How the value of an option is read; all others are limits."""
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from wakeloop.cli.agent_spec import AgentSpec, parse_wait, refuse_non_utf8, resolve_folder
+from wakeloop.cli.agent_spec import AgentSpec, refuse_non_utf8, resolve_folder
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.run_spec import RunSpec
-from wakeloop.cli.spec_builder import build_spec, collect_typed_settings
+from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import DatabaseFile, ThreadRecord
 from wakeloop.cli.streams import OutputOptions, read_all
 from wakeloop.cli.thread_lookup import find_thread, new_thread_id, resolve_thread_option
@@ -32,30 +32,16 @@ def run_request(
     output: OutputOptions,
     ask: bool,
     trust: bool = False,
-    wait: str | None = None,
 ) -> int:
     """Run a request on a new thread, or as the next message of an existing one.
 
     `todos` is a file with the list to work through. Returns the exit code, like all commands here.
     """
     check_text(request, "The request is empty. Say what the agent shall do.")
-    seconds = parse_wait(wait)
     items = None if todos is None else read_todo_file(todos)
     name, known = resolve_thread_option(database, thread)
     spec = build_trusted_spec(known, given, trust=trust)
-    run = RunSpec(
-        database,
-        name,
-        spec,
-        request,
-        request,
-        output=output,
-        ask=ask,
-        typed_settings=collect_typed_settings(given),
-        todos=items,
-        wait=seconds,
-    )
-    return launch(run)
+    return launch(RunSpec(database, name, spec, request, request, given, output=output, ask=ask, todos=items))
 
 
 def resume_thread(
@@ -67,7 +53,6 @@ def resume_thread(
     output: OutputOptions,
     ask: bool,
     trust: bool = False,
-    wait: str | None = None,
 ) -> int:
     """Resume a thread, by default the latest.
 
@@ -75,23 +60,11 @@ def resume_thread(
     """
     if message is not None:
         check_text(message, "The message is empty. Leave it out to resume without one.")
-    seconds = parse_wait(wait)
     known = find_thread(database, thread)
     spec = build_trusted_spec(known, given, trust=trust)
-    run = RunSpec(
-        database,
-        known.id,
-        spec,
-        known.request,
-        message,
-        resumes=True,
-        output=output,
-        ask=ask,
-        typed_settings=collect_typed_settings(given),
-        asks_goal=bool(given.get("done_when")),
-        wait=seconds,
+    return launch(
+        RunSpec(database, known.id, spec, known.request, message, given, resumes=True, output=output, ask=ask)
     )
-    return launch(run)
 
 
 def prepare_chat(

@@ -70,7 +70,7 @@ def run_thread(run: RunSpec) -> int:
 def build_and_run(run: RunSpec) -> int:
     """Build the agent of a thread and run it; the exit code."""
     person = sys.stdin.isatty()
-    has_input = run.message is not None or run.asks_goal
+    has_input = run.message is not None or run.given.get("done_when")  # which is asked first
     if run.resumes and not has_input and (code := report_at_rest(run, person=person)) is not None:
         return code
     with ExternalTools(run.stop) as outside:

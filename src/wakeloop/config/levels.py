@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -247,23 +248,23 @@ def check_document(document: Document, allowed: Sequence[str] = NON_SETTINGS) ->
 def _check_value(document: Document, given: str, value: Any, allowed: Sequence[str]) -> dict[str, Any]:
     """Return one value of a file under its canonical name; {} for an empty key of loki's."""
     key = canonical_key(given)
-    if key in allowed:
-        return {key: _check_non_setting(document, given, key, value)}
-    if value is None and (given in MODEL_OPTIONS or explain_loki_key(given)):
+    option = MODEL_OPTIONS.get(given) if "model_options" in allowed else None
+    if value is None and key not in allowed and (given in MODEL_OPTIONS or explain_loki_key(given)):
         return {}  # loki's example file lists most keys without a value
-    if given in MODEL_OPTIONS and "model_options" in allowed:
-        options = {MODEL_OPTIONS[given]: value}
-        return {"model_options": _check_non_setting(document, given, "model_options", options)}
-    if key not in LoopSettings.model_fields:
-        known = (*LoopSettings.model_fields, *ALIASES, *allowed)
-        raise document.error(given, explain_loki_key(given) or _explain_unknown(given, known))
+    if key not in (*allowed, *LoopSettings.model_fields) and option is None:
+        raise document.error(given, explain_loki_key(given) or _explain_unknown(given, allowed))
     try:
+        if key in allowed:
+            return {key: _check_non_setting(key, value, document.path)}
+        if option is not None:
+            return {"model_options": _check_model_options({option: value})}
         return normalize_settings({key: value})
     except SettingsError as error:
         raise document.error(given, str(error)) from None
 
 
-def _explain_unknown(key: str, known: Sequence[str]) -> str:
+def _explain_unknown(key: str, allowed: Sequence[str]) -> str:
+    known = (*LoopSettings.model_fields, *ALIASES, *allowed)
     hint = advise_api_key(key) or suggest(key, known, translate_word(key))
     if key == "settings":  # which an agent file has
         hint = "Write its keys at the top of the file."
@@ -284,75 +285,54 @@ def normalize_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     return {key: checked[key] for key in named}
 
 
-def _check_non_setting(document: Document, given: str, key: str, value: Any) -> Any:
-    if key == "tools":
-        return _check_tools(document, given, value)
-    if key == "function_calling":
-        return _check_switch(document, given, value)
+def _check_non_setting(key: str, value: Any, path: Path) -> Any:
+    """Check a value that is not a setting; a variable gives each of them as a string."""
     if key == "model_options":
-        return _check_model_options(document, given, value)
+        return _check_model_options(value)
+    if key == "tools":
+        return _check_tools(value)
+    if key == "function_calling":
+        switch = {"true": True, "false": False}.get(str(value).lower())
+        if switch is None:
+            raise SettingsError(f"{key} must be true or false, got {value!r}.")
+        return switch
     if not isinstance(value, str):
-        raise document.error(given, f"{key} must be a string, got {value!r}.")
+        raise SettingsError(f"{key} must be a string, got {value!r}.")
     if key == "base_url" and value and not is_http_url(value):
-        raise document.error(given, f"{key} must be an address such as http://HOST:PORT/v1, got {value!r}.")
-    if key == "mcp":
-        path = document.path.parent / Path(value).expanduser()  # relative to the file that names it
-        return "" if value in ("", "none") else str(path.resolve())
+        raise SettingsError(f"{key} must be an address such as http://HOST:PORT/v1, got {value!r}.")
     if key == "preset":
-        try:
-            preset(value)
-        except SettingsError as error:
-            raise document.error(given, str(error)) from None
+        preset(value)  # raises for an unknown one
+    if key == "mcp":  # relative to the file that names it
+        return "" if value in ("", "none") else str((path.parent / Path(value).expanduser()).resolve())
     return value
 
 
-def _check_model_options(document: Document, given: str, value: Any) -> dict[str, Any]:
-    """Read the options that are passed to the model; the environment gives them as JSON."""
+def _check_model_options(value: Any) -> dict[str, Any]:
+    """Read the options that are passed to the model; they are stored with the thread, so without keys."""
     with suppress(TypeError, ValueError, RecursionError):
         value = json.loads(value)
     if not isinstance(value, Mapping):
-        raise document.error(given, f"{given} must be a mapping such as {{temperature: 0.2}}, got {value!r}.")
+        raise SettingsError(f"model_options must be a mapping such as {{temperature: 0.2}}, got {value!r}.")
     try:
-        json.dumps(value, allow_nan=False)
+        text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise document.error(given, f"{given} must be plain JSON values: {error}.") from None
-    if name := _find_secret_name(value):  # the options are stored with the thread
-        raise document.error(given, f"{given} must not contain {name!r}: set it in the environment.")
+        raise SettingsError(f"model_options must be plain JSON values: {error}.") from None
+    for name in re.findall(r'"([^"]+)": "', text):  # with a string: max_tokens is no secret
+        if SECRET_NAME.search(name):
+            raise SettingsError(f"model_options must not contain {name!r}: set it in the environment.")
     return dict(value)
 
 
-def _find_secret_name(options: Mapping[Any, Any]) -> str | None:
-    """Return the first name, also of a header, whose value is a secret."""
-    for name, value in options.items():
-        if isinstance(value, Mapping):
-            found = _find_secret_name(value)
-        else:  # max_tokens is no secret
-            found = name if isinstance(value, str) and SECRET_NAME.search(str(name)) else None
-        if found:
-            return str(found)
-    return None
-
-
-def _check_tools(document: Document, given: str, value: Any) -> tuple[str, ...]:
-    """Read a list of tools, which the environment gives as `files,shell`; `none` means no tools."""
+def _check_tools(value: Any) -> tuple[str, ...]:
+    """Read a list of tools, or `files,shell`; `none` means no tools."""
     names = list(map(str.strip, value.split(","))) if isinstance(value, str) else value
     if names in (["none"], [""]):
         return ()
     if isinstance(names, list) and set(map(str, names)) <= set(TOOLS):
         return tuple(names)
-    hint = ""
-    if isinstance(names, list) and ":" in "".join(map(str, names)):
-        hint = " Tools of your own can only be given on the command line: --tools MODULE:NAME."
-    raise document.error(given, f"tools must be a list of {', '.join(TOOLS)}, got {value!r}.{hint}")
-
-
-def _check_switch(document: Document, given: str, value: Any) -> bool:
-    """Read true or false, which the environment gives as a string."""
-    if isinstance(value, str):
-        value = {"true": True, "false": False}.get(value.lower(), value)
-    if not isinstance(value, bool):
-        raise document.error(given, f"{given} must be true or false, got {value!r}.")
-    return value
+    raise SettingsError(
+        f"tools must be a list of {', '.join(TOOLS)}, got {value!r}. Your own need the option --tools."
+    )
 
 
 def canonical_key(given: str) -> str:

@@ -257,4 +257,4 @@ def test_a_file_of_configuration_may_name_one_beside_it(
     assert held() == (str(tmp_path / ".mcp.json"), "global")
     code, _, err = wakeloop("config", "--agent", "bad", "--db", "t")
     assert code == 2
-    assert err.endswith("Tools of your own can only be given on the command line: --tools MODULE:NAME.\n")
+    assert err.endswith("Your own need the option --tools.\n")

@@ -23,7 +23,6 @@ from nursery import Forked, nursery_for
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
-from wakeloop.cli.commands.app import SESSIONS, SETUP, THREADS
 from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.display.terminal_output import WORD, count_columns
 from wakeloop.testing import ScriptedModel, calls, says
@@ -47,8 +46,6 @@ for words in json.loads(sys.argv[1]) if __name__ == "__main__" else ():
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 VARIES = re.compile(r"\b[0-9a-f]{8,}\b|\d[\d.,:]*|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]")  # ids, times, tokens
 COPIED = re.compile(r"\bmy folder|\bwakeloop [a-z]+")  # a path with a blank in it, a command in a sentence
-NAMES = [command.__name__ for command in (*SETUP, *THREADS, *SESSIONS)]
-HELP = [[], *([name] for name in NAMES), ["bench"], ["bench", "report"], ["bench", "profile"]]
 RUN = ["run", "Say what is in this folder", "--model", "m"]
 HERE = ["--base-url", "http://127.0.0.1:9/v1"]  # which wants no key, and is not asked
 SMALL = [
@@ -64,7 +61,6 @@ SMALL = [
     "ran",
 ]
 COMMANDS = [
-    *([*words, "--help"] for words in HELP),
     [],
     ["doctor"],
     ["doctor", "--model", "m"],

@@ -11,35 +11,15 @@ from wakeloop.cli.commands import session_commands as sessions
 from wakeloop.cli.commands import thread_commands as threads
 from wakeloop.cli.commands.bench_commands import bench
 from wakeloop.cli.commands.console import (
-    FittedCommand,
-    FittedGroup,
+    CommandGroup,
     print_usage_error,
     replace_closed_streams,
 )
 from wakeloop.cli.failures import INTERRUPTED, USAGE, format_error
 
-THREADS = (
-    threads.run,
-    threads.resume,
-    threads.chat,
-    threads.config,
-    threads.threads,
-    threads.show,
-    threads.todo,
-    threads.report,
-    threads.hold,
-    threads.rm,
-    threads.rename,
-    threads.export,
-    threads.graph,
-    threads.demo,
-)
-SETUP = (threads.init, threads.doctor)
-SESSIONS = (sessions.serve, sessions.send, sessions.ps, sessions.cron, sessions.drain)
-
 app = typer.Typer(
     name="wakeloop",
-    cls=FittedGroup,
+    cls=CommandGroup,
     help="A LangGraph agent whose own todo list keeps it awake.",
     invoke_without_command=True,
     rich_markup_mode=None,  # plain help starts four times as fast
@@ -48,8 +28,12 @@ app = typer.Typer(
     epilog="Exit codes: 0 settled, 1 failure, 2 wrong usage, 3 ended with open items, 4 waiting for an "
     "answer, 130 after Ctrl-C, 143 after SIGTERM.",
 )
-for command in SETUP + THREADS + SESSIONS:
-    app.command(cls=FittedCommand)(command)
+COMMANDS = [threads.init, threads.doctor, threads.run, threads.resume, threads.chat, threads.config]
+COMMANDS += [threads.threads, threads.show, threads.todo, threads.report, threads.hold, threads.rm]
+COMMANDS += [threads.rename, threads.export, threads.graph, threads.demo]
+COMMANDS += [sessions.serve, sessions.send, sessions.ps, sessions.cron, sessions.drain]
+for one in COMMANDS:
+    app.command()(one)
 app.add_typer(bench)
 
 
