@@ -30,7 +30,7 @@ from wakeloop import create_todo_agent
 from wakeloop.cli.stored_state import CompactSaver
 from wakeloop.sessions.communication_tools import SessionTools, SubagentLimits
 from wakeloop.sessions.dbos import DbosHost, SessionClient
-from wakeloop.sessions.dbos import workflow_queues as queues
+from wakeloop.sessions.dbos import session_client as queues
 from wakeloop.sessions.dbos.database import is_postgres, load_sqlite
 from wakeloop.sessions.host import derive_id
 from wakeloop.testing import ScriptedModel
@@ -252,7 +252,7 @@ def schedule(world: World, thread: str) -> None:
 
 
 def schedules(world: World, thread: str) -> Any:
-    return [(row.cron, row.due) for row in world.box.find_schedules(thread)]
+    return [(row.cron, row.due) for row in world.box.find_schedules(thread=thread)]
 
 
 def workers(world: World, thread: str) -> Any:

@@ -345,9 +345,9 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         "return False",
     ),
     "c70": (
-        "thread/verifier.py",
-        'with raised_as(VerifyError, "verify", self.model):',
-        "if True:",
+        "thread/judges.py",
+        "with raised_as(self.kind, self.name, self.model):\n            verdict = self.function(*given)",
+        "if True:\n            verdict = self.function(*given)",
     ),
     "c71": (
         "thread/thread_status.py",

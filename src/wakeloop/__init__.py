@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from wakeloop.stream import Session as Session
     from wakeloop.thread.edits import aupdate_todos as aupdate_todos
     from wakeloop.thread.edits import update_todos as update_todos
-    from wakeloop.thread.hold import hold_thread as hold_thread
-    from wakeloop.thread.hold import release_thread as release_thread
+    from wakeloop.thread.outside import hold_thread as hold_thread
+    from wakeloop.thread.outside import release_thread as release_thread
     from wakeloop.thread.steering import asteer as asteer
     from wakeloop.thread.steering import steer as steer
     from wakeloop.thread.thread_status import answer_of as answer_of
@@ -73,7 +73,7 @@ _FROM = {
     ),
     "wakeloop.stream": ("Event", "Session"),
     "wakeloop.thread.edits": ("aupdate_todos", "update_todos"),
-    "wakeloop.thread.hold": ("hold_thread", "release_thread"),
+    "wakeloop.thread.outside": ("hold_thread", "release_thread"),
     "wakeloop.thread.steering": ("asteer", "steer"),
     "wakeloop.presets": ("preset",),
     "wakeloop.thread.thread_status": ("answer_of", "session_of"),

@@ -37,9 +37,8 @@ from wakeloop.nodes.wake import Wake
 from wakeloop.platform.runnables import Node
 from wakeloop.settings import LoopSettings
 from wakeloop.state import INPUT_CHANNELS, OUTPUT_CHANNELS, Steps, TodoState
-from wakeloop.thread.judges import DoneWhen, Judges
+from wakeloop.thread.judges import DoneWhen, Judges, Verifier, Verify
 from wakeloop.thread.tool_reviews import InterruptMode, ToolReviews
-from wakeloop.thread.verifier import Verifier, Verify
 
 DEFAULT_NAME = "wakeloop"  # of an agent without a name
 Tool = BaseTool | Callable[..., Any] | dict[str, Any]

@@ -21,8 +21,8 @@ from wakeloop.presets import PRESETS, preset
 from wakeloop.settings import LoopSettings
 from wakeloop.testing.jobs import seeded_random
 from wakeloop.text.characters import pluralize
+from wakeloop.thread.judges import Verify
 from wakeloop.thread.thread_status import answer_of
-from wakeloop.thread.verifier import Verify
 from wakeloop.todos.items import is_open
 
 # A looped peer may start again as often as the preset `wakeloop` may wake.

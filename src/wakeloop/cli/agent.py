@@ -26,10 +26,8 @@ from wakeloop.model.chat_models import create_model, create_openai_model
 from wakeloop.platform.traces import stream_event
 from wakeloop.stream import RetriedEvent
 from wakeloop.thread.judges import DoneWhen
-from wakeloop.tools.command_goal import command_goal
-from wakeloop.tools.command_verifier import command_verifier
 from wakeloop.tools.files import file_tools
-from wakeloop.tools.shell import shell_tool
+from wakeloop.tools.shell import command_goal, command_verifier, shell_tool
 from wakeloop.tools.user_questions import ask_user
 
 TODO_TOOLS = "the todo tools"

@@ -166,7 +166,7 @@ def parse_command(text: str, option: str) -> str:
         raise usage_error(f"{option} expects a command or 'none', got an empty string.")
     if text.strip() == "none":
         return ""
-    from wakeloop.tools.command_verifier import find_missing_program
+    from wakeloop.tools.shell import find_missing_program
 
     if name := find_missing_program(text):
         raise usage_error(f"/bin/sh does not find {name!r}, the program of {option}. Check its path.")

@@ -36,7 +36,7 @@ def remove_threads(database: DatabaseFile, threads: Sequence[str]) -> Iterator[s
 def hold_stored_thread(database: DatabaseFile, thread: str | None) -> Iterator[str]:
     """Put a thread on hold."""
     from wakeloop.cli.offline_graph import build_offline_graph
-    from wakeloop.thread.hold import hold_thread
+    from wakeloop.thread.outside import hold_thread
 
     known = find_thread(database, thread)
     with open_to_write(database) as store, store.hold(known.id):

@@ -51,7 +51,7 @@ from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.waits import ends_by_kick
 from wakeloop.settings import resolve_aliases
 from wakeloop.thread.edits import Graph
-from wakeloop.thread.hold import find_hold, release_thread
+from wakeloop.thread.outside import find_hold, release_thread
 from wakeloop.thread.thread_status import has_only_talked, is_unfinished, read_session
 
 AUTO_CONTINUE_NOTE = (

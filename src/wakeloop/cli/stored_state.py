@@ -12,8 +12,13 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from wakeloop.channels.reducers import BATCH_REDUCERS, SINGLE_REDUCERS, apply_writes
 from wakeloop.cli.failures import CommandError
 from wakeloop.errors import DamagedError
-from wakeloop.thread.thread_status import session_of
-from wakeloop.thread.thread_views import INTERRUPT_KEY, ThreadView, find_failure, find_interrupt_kind
+from wakeloop.thread.thread_status import (
+    INTERRUPT_KEY,
+    ThreadView,
+    find_failure,
+    find_interrupt_kind,
+    session_of,
+)
 
 INPUT_TASK = "00000000-0000-0000-0000-000000000000"  # LangGraph's id for the writes of an input
 TASK_WRITES = frozenset(

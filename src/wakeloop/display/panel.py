@@ -26,8 +26,7 @@ from wakeloop.text.characters import pluralize
 from wakeloop.text.plain_html import escape_html
 from wakeloop.text.secrets import redact_text
 from wakeloop.thread.edits import Graph, aupdate_todos, update_todos
-from wakeloop.thread.thread_status import answer_of, find_last_node, session_of
-from wakeloop.thread.thread_views import INTERRUPT_KEY
+from wakeloop.thread.thread_status import INTERRUPT_KEY, answer_of, find_last_node, session_of
 from wakeloop.todos.items import Todo, count_open, is_open
 
 REDRAW_SECONDS = 0.1  # between two redraws while tokens stream in

@@ -17,7 +17,7 @@ from wakeloop.stream import ActivationSpending
 from wakeloop.text.characters import pluralize
 from wakeloop.text.marks import is_model_reply, kind_of, split_result_text
 from wakeloop.text.secrets import redact_text
-from wakeloop.thread.thread_views import INTERRUPT_KEY
+from wakeloop.thread.thread_status import INTERRUPT_KEY
 from wakeloop.todos.items import Todo
 
 Kind = Literal[

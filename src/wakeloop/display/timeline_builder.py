@@ -20,7 +20,7 @@ from wakeloop.display.timeline import (
 )
 from wakeloop.loop.spending import BILLION, Totals
 from wakeloop.text.marks import kind_of, source_of
-from wakeloop.thread.thread_views import INTERRUPT_KEY
+from wakeloop.thread.thread_status import INTERRUPT_KEY
 from wakeloop.todos.items import Todo
 
 # Kinds of injected messages, by the kind of moment that they make.

@@ -9,8 +9,7 @@ from wakeloop.display.terminal_text import clean_line, indent_continuation, stri
 from wakeloop.text.characters import pluralize
 from wakeloop.text.plain_html import escape_html, html_table
 from wakeloop.text.secrets import redact_json, redact_text
-from wakeloop.thread.thread_status import answer_of, drop_misfits, session_of
-from wakeloop.thread.thread_views import make_input_error, read_thread
+from wakeloop.thread.thread_status import answer_of, drop_misfits, make_input_error, read_thread, session_of
 from wakeloop.todos.items import Todo, count_open
 
 MAX_ITEM = 2_000  # characters of an item

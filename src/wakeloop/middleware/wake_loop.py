@@ -37,9 +37,8 @@ from wakeloop.platform.tool_boundary import arun_within, run_within
 from wakeloop.settings import LoopSettings
 from wakeloop.text.wording import describe_type
 from wakeloop.thread.interrupts import run_approved
-from wakeloop.thread.judges import DoneWhen, Judges
+from wakeloop.thread.judges import DoneWhen, Judges, Verifier, Verify
 from wakeloop.thread.tool_reviews import ToolReviews
-from wakeloop.thread.verifier import Verifier, Verify
 
 
 class WakeLoopMiddleware(AgentMiddleware[Any, Any, Any]):

@@ -35,10 +35,15 @@ from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, list_before, note_untaken
 from wakeloop.text.marks import find_last, make_user_message, with_list_stamp
 from wakeloop.thread.concurrent_runs import NESTED, find_activation_start
-from wakeloop.thread.inputs import ThreadInput, find_inbox_fault, merge_settings
+from wakeloop.thread.inputs import (
+    InputVersion,
+    ThreadInput,
+    discard_stale_input,
+    find_inbox_fault,
+    merge_settings,
+)
 from wakeloop.thread.judges import Judges, Play, Query, take_verdict
 from wakeloop.thread.repair import Repairs, plan_repairs
-from wakeloop.thread.stale_input import InputVersion, discard_stale_input
 from wakeloop.thread.steering import Entry, is_steering_blocked, plan_read, query_store, take_entries
 from wakeloop.todos.changes import make_todos_event, stamp_of, write_all
 from wakeloop.todos.items import (

@@ -36,7 +36,7 @@ from wakeloop.settings import LoopSettings
 from wakeloop.state import TodoState, adopt_list, copy_ledger
 from wakeloop.text.marks import append_to_result, find_last, with_list_stamp
 from wakeloop.thread.interrupts import ReviewedRound, play_reviewed_round
-from wakeloop.thread.verifier import Verifier
+from wakeloop.thread.judges import Verifier
 from wakeloop.todos.changes import Changes, changed_ids, diff_lists, stamp_after, stamp_items, write_all
 from wakeloop.todos.items import OperationRefused
 from wakeloop.todos.operations import (

@@ -1,12 +1,12 @@
 """Tools for asking people and agents, and for subagents."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from typing import Any, Self
 
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
@@ -15,12 +15,75 @@ from wakeloop.errors import SessionError, ToolNameError
 from wakeloop.loop.approval import Review, build_approval_request
 from wakeloop.loop.inbox import WakeEvent, find_owed_replies
 from wakeloop.platform.database_errors import describe_database_error, is_database_error
-from wakeloop.sessions.host import SessionHost, find_agent
-from wakeloop.sessions.host_rules import make_answer, remove_answered
-from wakeloop.sessions.tool_call import SessionToolCall
+from wakeloop.sessions.host import THREAD_KEY, SessionHost, derive_id, find_agent
+from wakeloop.sessions.host_rules import derive_answer_id, make_answer, remove_answered
 from wakeloop.text.characters import pluralize
 from wakeloop.text.descriptions import describe
 from wakeloop.thread.interrupts import ask_person
+
+
+@dataclass(frozen=True)
+class SessionToolCall:
+    """One call of a session tool, with its thread and message."""
+
+    id: str
+    name: str
+    thread: str
+    state: Mapping[str, Any]
+    message: AIMessage
+
+    @classmethod
+    def from_runtime(cls, runtime: ToolRuntime[Any, Any]) -> Self:
+        """Read the call from a run. Raises `ToolException` if the run has no thread."""
+        config = runtime.config
+        own = (config.get("configurable") or {}).get("thread_id")
+        thread = (config.get("metadata") or {}).get(THREAD_KEY) or own  # a server has its own thread ids
+        if not thread:
+            raise ToolException("this tool needs a thread: run the agent with a checkpointer and a thread_id")
+        messages: Sequence[Any] = runtime.state["messages"]
+        key = str(runtime.tool_call_id)
+        for message in reversed(messages):
+            if isinstance(message, AIMessage):
+                for call in message.tool_calls:
+                    if call["id"] == key:
+                        return cls(key, call["name"], str(thread), runtime.state, message)
+        raise ToolException("this call is not in the conversation")
+
+    @property
+    def event_id(self) -> str:
+        """The id of the event that this call sends: the same whenever the call is repeated."""
+        return derive_id(self.thread, self.message.id or "", self.id)
+
+    @property
+    def position(self) -> int:
+        """The number of calls to this tool before this one in its message."""
+        return [c["id"] for c in self.message.tool_calls if c["name"] == self.name].index(self.id)
+
+    @property
+    def chain(self) -> list[str]:
+        """The threads that wait for this one, oldest first, then this one."""
+        threads: list[str] = []
+        for owed in self.state.get("owed_replies") or ():
+            if isinstance(owed, Mapping):
+                threads += owed.get("chain") or [owed.get("sender", "")]
+        waiting = [thread for thread in threads if thread and thread != self.thread]
+        return [*dict.fromkeys(waiting), self.thread]
+
+    @property
+    def subagents(self) -> list[str]:
+        """The handles of the running subagents."""
+        return [str(entry["id"]) for entry in self.state.get("todo_subagents") or ()]
+
+    def has_result_from(self, handle: str) -> bool:
+        """Tell whether a subagent's result has arrived, as far as the thread remembers."""
+        ledger = self.state.get("todo_ledger") or {}
+        return derive_answer_id(self.thread, handle) in ledger.get("events", ())
+
+    def make_result(self, text: str, **update: Any) -> Command[Any]:
+        """Return the call's result, together with an update of other channels."""
+        result = ToolMessage(text, name=self.name, tool_call_id=self.id)
+        return Command(update={"messages": [result], **update})
+
 
 TOOL_NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
 ASK_USER = Review(("respond",), on="human", described_by="question")
@@ -111,7 +174,6 @@ class SessionTools:
             method,
             name=name,
             description=description,
-            args_schema=argument_schema(name),
             metadata=ASK_USER.to_metadata() if name == "ask_user" else None,
         )
 
@@ -268,17 +330,6 @@ def explain_database_errors() -> Iterator[None]:
             f"nothing was sent, because the sessions' database failed: {describe_database_error(error)}; "
             "try again later"
         ) from None
-
-
-@cache
-def argument_schema(name: str) -> Any:
-    """Return the schema of a tool's arguments. It is cached: making it takes most of a tool's time."""
-    hostless = SessionTools(_no_host, None, SubagentLimits())
-    return StructuredTool.from_function(getattr(hostless, name), name=name).args_schema
-
-
-def _no_host() -> SessionHost:
-    raise SessionError("These tools have no host.")
 
 
 def _require_text(given: str, what: str) -> str:

@@ -20,11 +20,11 @@ from wakeloop.sessions.host import SessionHost, awaited_threads, derive_id
 from wakeloop.sessions.questions import EarlyEvents, answer_fault, find_answered_question, open_questions
 from wakeloop.stream import Session
 from wakeloop.text.characters import shorten, storable_text
-from wakeloop.thread.end_run import aend_run, build_dropped_question, end_run
-from wakeloop.thread.hold import find_hold
+from wakeloop.thread.outside import aend_run, build_dropped_question, end_run, find_hold
 from wakeloop.thread.thread_status import LAST_NODE, answer_of, is_unfinished, read_session
 from wakeloop.todos.items import MAX_REFUSAL_LENGTH
 
+Graph = CompiledStateGraph[Any, Any, Any, Any]
 RUN_KEY = "wakeloop_run"  # in a checkpoint's metadata: the run that wrote it
 
 
@@ -129,13 +129,9 @@ def choose_next_input(
         if question is not None:
             resume: Command[Any] = Command(resume={question: answer["text"]})
             held = tuple(event for event in waiting if event is not answer)
+            said = tuple(refused)
             return NextInput(
-                run=True,
-                input=resume,
-                taken=(answer,),
-                held=held,
-                refused=tuple(refused),
-                question=question,
+                run=True, input=resume, taken=(answer,), held=held, refused=said, question=question
             )
     return NextInput(run=False, held=tuple(waiting), refused=tuple(refused))
 
@@ -249,16 +245,18 @@ def derive_answer_id(asker: str, correlation_id: str) -> str:
     return derive_id("answer", asker, correlation_id)
 
 
+def name_config(thread_id: str) -> RunnableConfig:
+    """Return the config that names a thread."""
+    return {"configurable": {"thread_id": thread_id}}
+
+
 def format_failure(problem: str) -> str:
     """Return the sentence in which a peer reads about a failure."""
     return fill_prompt("failed", "", {}, problem=shorten(storable_text(problem), MAX_REFUSAL_LENGTH))
 
 
 def close_run(
-    graph: CompiledStateGraph[Any, Any, Any, Any],
-    thread_id: str,
-    host: SessionHost,
-    failure: str | None = None,
+    graph: Graph, thread_id: str, host: SessionHost, failure: str | None = None
 ) -> list[OutgoingEvent]:
     """Send what is outstanding after a run, then remove it from the thread. A failed run is ended first.
 
@@ -278,19 +276,14 @@ def close_run(
         >>> close_run(graph, "ada", host)  # doctest: +SKIP
         [OutgoingEvent(thread='bob', event={'kind': 'peer_reply', ...})]
     """
-    config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    return close_run_after(graph, graph.get_state(config), thread_id, host, failure)
+    return close_run_after(graph, graph.get_state(name_config(thread_id)), thread_id, host, failure)
 
 
 def close_run_after(
-    graph: CompiledStateGraph[Any, Any, Any, Any],
-    after: StateSnapshot,
-    thread_id: str,
-    host: SessionHost,
-    failure: str | None,
+    graph: Graph, after: StateSnapshot, thread_id: str, host: SessionHost, failure: str | None
 ) -> list[OutgoingEvent]:
     """Close a run whose thread was just read: `close_run`."""
-    config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+    config = name_config(thread_id)
     sent, update = send_outstanding(after, thread_id, host, failure)
     if failure is not None:
         end_run(graph, config, failure)
@@ -300,10 +293,7 @@ def close_run_after(
 
 
 async def aclose_run(
-    graph: CompiledStateGraph[Any, Any, Any, Any],
-    thread_id: str,
-    host: SessionHost,
-    failure: str | None = None,
+    graph: Graph, thread_id: str, host: SessionHost, failure: str | None = None
 ) -> list[OutgoingEvent]:
     """Send what is outstanding after a run: `close_run` for asynchronous savers.
 
@@ -312,7 +302,7 @@ async def aclose_run(
         >>> await aclose_run(graph, "ada", host)  # doctest: +SKIP
         []
     """
-    config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+    config = name_config(thread_id)
     before = await graph.aget_state(config)
     # it may read other threads
     sent, update = await to_thread(send_outstanding, before, thread_id, host, failure)

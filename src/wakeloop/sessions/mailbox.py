@@ -5,26 +5,118 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.exc import IntegrityError
 
-from wakeloop.loop.inbox import WakeEvent
+from wakeloop.loop.inbox import WakeEvent, find_event_fault
 from wakeloop.platform.outages import Patience, wait_out
 from wakeloop.sessions.questions import ANY_QUESTION, update_question_notes
-from wakeloop.sessions.stored_events import (
-    StoredEvent,
-    dump_event,
-    load_event,
-    parse_json,
-    read_text,
-    unreadable_event_error,
+from wakeloop.text.characters import shorten, storable_text
+
+METADATA = sa.MetaData()
+EVENTS = sa.Table(
+    "wakeloop_events",
+    METADATA,
+    sa.Column(
+        "seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True
+    ),
+    sa.Column("id", sa.Text, nullable=False),
+    sa.Column("thread", sa.Text, nullable=False),
+    sa.Column("event", sa.Text),  # JSON; NULL once its run has ended
+    sa.Column("run", sa.Text),  # the run that took it
+    sa.Column("error", sa.Text),  # why its run failed, or why it was refused
+    sa.UniqueConstraint("thread", "id"),
+    sqlite_autoincrement=True,  # never reuse a number: the numbers give the order of events and questions
 )
-from wakeloop.sessions.tables import EVENTS, METADATA, SCHEDULES, SESSIONS, TRUSTED, WORKERS
-from wakeloop.text.characters import storable_text
+WAITING = sa.Index(
+    "wakeloop_events_waiting",
+    EVENTS.c.thread,
+    EVENTS.c.seq,
+    sqlite_where=EVENTS.c.event.is_not(None),
+    postgresql_where=EVENTS.c.event.is_not(None),
+)
+SESSIONS = sa.Table(
+    "wakeloop_sessions",
+    METADATA,
+    sa.Column("thread", sa.Text, primary_key=True),
+    sa.Column("error", sa.Text),  # why the newest run failed, or why an answer was refused
+    sa.Column("asked", sa.Text),  # JSON: each open question, and the newest event when it was asked
+)
+SCHEDULES = sa.Table(
+    "wakeloop_schedules",
+    METADATA,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("thread", sa.Text, nullable=False),
+    sa.Column("cron", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("due", sa.Text, nullable=False),  # ISO 8601, UTC
+)
+TRUSTED = sa.Table(
+    "wakeloop_trusted",
+    METADATA,
+    sa.Column("agent", sa.Text, primary_key=True),
+    sa.Column("files", sa.Text, nullable=False),  # JSON: hashes of the files that start code
+)
+WORKERS = sa.Table(
+    "wakeloop_workers",
+    METADATA,
+    sa.Column("worker", sa.Text, primary_key=True),
+    sa.Column("since", sa.Text, nullable=False),  # ISO 8601, UTC
+    sa.Column("draining", sa.Boolean, nullable=False, default=False),
+)
+
+
+@dataclass(frozen=True)
+class StoredEvent:
+    """An event that waits in a store.
+
+    Attributes:
+        event: The event.
+        run: The run that has taken it; None if none has.
+        number: Its number in the store's order.
+        error: Why a run gave it back; None if none has.
+    """
+
+    event: WakeEvent
+    run: str | None
+    number: int
+    error: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The event's id."""
+        return self.event["id"]
+
+
+def dump_event(event: Mapping[str, Any]) -> str:
+    """Return an event as JSON for a row."""
+    return json.dumps(event, ensure_ascii=False)
+
+
+def load_event(text: str, key: str) -> WakeEvent | None:
+    """Read the event with this id from a row; None if the row is damaged."""
+    event = parse_json(text)
+    if not isinstance(event, dict) or event.get("id") != key or find_event_fault(event) is not None:
+        return None
+    return cast("WakeEvent", event)
+
+
+def parse_json(text: str) -> Any:
+    """Parse the JSON of a row; None if it is damaged."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def read_text(value: object) -> str:
+    """Return a column of text; a damaged SQLite row may hold anything there."""
+    return value if isinstance(value, str) else ascii(value)
+
 
 NOT_TAKEN = (EVENTS.c.event.is_not(None), EVENTS.c.run.is_(None))  # events that no run has taken
 AddressedEvent = tuple[str, WakeEvent]
@@ -95,22 +187,21 @@ class Mailbox:
         """Return the events that wait for a thread, in order of arrival, skipping unreadable ones."""
         columns = (EVENTS.c.id, EVENTS.c.event, EVENTS.c.run, EVENTS.c.seq, EVENTS.c.error)
         waiting = (EVENTS.c.thread == thread, EVENTS.c.event.is_not(None))
-        with self.engine.connect() as c:
-            rows = c.execute(sa.select(*columns).where(*waiting).order_by(EVENTS.c.seq)).all()
+        rows = self._read(sa.select(*columns).where(*waiting).order_by(EVENTS.c.seq))
         events: list[StoredEvent] = []
         for key, text, run, number, error in rows:
             event = load_event(text, key)
             if event is not None:
                 events.append(StoredEvent(event, run, number, error))
             elif error is None:  # damaged, and not reported yet
-                self.requeue(thread, [key], unreadable_event_error(key))
+                why = "cannot be read. It waits until its row is repaired or it is cancelled."
+                self.requeue(thread, [key], f"Event {shorten(repr(key))} {why}")
         return events
 
     def has_event(self, thread: str, key: str) -> bool:
         """Tell whether an event with this id was ever accepted for a thread."""
         query = sa.select(EVENTS.c.seq).where(EVENTS.c.thread == thread, EVENTS.c.id == key)
-        with self.engine.connect() as c:
-            return c.execute(query).first() is not None
+        return bool(self._read(query))
 
     def list_unsettled(self, thread: str | None = None) -> list[tuple[str, str]]:
         """Return the thread and id of the newest waiting event of each thread.
@@ -123,8 +214,7 @@ class Mailbox:
             waits.append(EVENTS.c.thread == thread)
         newest = sa.select(sa.func.max(EVENTS.c.seq)).where(*waits).group_by(EVENTS.c.thread)
         query = sa.select(EVENTS.c.thread, EVENTS.c.id).where(EVENTS.c.seq.in_(newest)).order_by(EVENTS.c.seq)
-        with self.engine.connect() as c:
-            return [(where, key) for where, key in c.execute(query)]
+        return [(where, key) for where, key in self._read(query)]
 
     def claim(self, run: str, events: Sequence[StoredEvent]) -> bool:
         """Note which events a run takes, before it does anything with them.
@@ -153,7 +243,7 @@ class Mailbox:
     def note_error(self, thread: str, error: str | None) -> None:
         """Note an error in a session without touching its events."""
         with self.engine.begin() as c:
-            self._write_error(c, thread, error)
+            self._write_error(c, thread, None if error is None else storable_text(error))
 
     def _update_free(self, c: sa.Connection, number: int, **change: str | None) -> bool:
         """Change an event, unless a run has taken it."""
@@ -163,13 +253,12 @@ class Mailbox:
     def _end_events(
         self, thread: str, which: sa.ColumnElement[bool], error: str | None, **change: None
     ) -> None:
-        error = None if error is None else storable_text(error)
+        error = None if error is None else storable_text(error)  # it may quote anything
         with self.engine.begin() as c:
             c.execute(EVENTS.update().where(EVENTS.c.thread == thread, which).values(error=error, **change))
             self._write_error(c, thread, error)
 
     def _write_error(self, c: sa.Connection, thread: str, error: str | None) -> None:
-        error = None if error is None else storable_text(error)  # it may quote anything
         row = self._insert_into(SESSIONS).values(thread=thread, error=error)
         c.execute(row.on_conflict_do_update(index_elements=[SESSIONS.c.thread], set_={"error": error}))
 
@@ -179,8 +268,7 @@ class Mailbox:
             if one.id in keys:
                 event = {key: value for key, value in one.event.items() if key != "correlation_id"}
                 update = EVENTS.update().where(EVENTS.c.seq == one.number)
-                with self.engine.begin() as c:
-                    c.execute(update.values(event=dump_event(event)))
+                self._write(update.values(event=dump_event(event)))
 
     def withdraw(
         self, key: str, answer: Callable[[str, WakeEvent], AddressedEvent | None]
@@ -266,39 +354,27 @@ class Mailbox:
         )
         if thread is not None:
             query = query.where(SESSIONS.c.thread == thread)
-        with self.engine.connect() as c:
-            return [
-                (read_text(key), n, None if error is None else read_text(error))
-                for key, n, error in c.execute(query)
-            ]
+        rows = self._read(query)
+        return [(read_text(key), n, None if error is None else read_text(error)) for key, n, error in rows]
 
     # -- schedules ---------------------------------------------------------------------------------------
 
     def add_schedule(self, key: str, thread: str, cron: str, text: str, due: datetime) -> bool:
         """Store a schedule. Return False if it exists already."""
         row = {"id": key, "thread": thread, "cron": cron, "text": text, "due": _format_utc(due)}
-        with self.engine.begin() as c:
-            return bool(c.execute(self._insert_into(SCHEDULES).values(row).on_conflict_do_nothing()).rowcount)
+        return self._write(self._insert_into(SCHEDULES).values(row).on_conflict_do_nothing())
 
-    def find_schedules(self, thread: str | None = None, key: str | None = None) -> Sequence[sa.Row[Any]]:
-        """Return the schedules of one thread, with one id, or all, ordered by id."""
-        query = sa.select(SCHEDULES).order_by(SCHEDULES.c.id)
-        if thread is not None:
-            query = query.where(SCHEDULES.c.thread == thread)
-        if key is not None:
-            query = query.where(SCHEDULES.c.id == key)
-        with self.engine.connect() as c:
-            return c.execute(query).all()
+    def find_schedules(self, **which: str) -> Sequence[sa.Row[Any]]:
+        """Return the schedules of one thread (`thread`), with one id (`id`), or all, ordered by id."""
+        return self._read(sa.select(SCHEDULES).filter_by(**which).order_by(SCHEDULES.c.id))
 
     def set_due(self, key: str, due: datetime) -> None:
         """Note when a schedule fires next."""
-        with self.engine.begin() as c:
-            c.execute(SCHEDULES.update().where(SCHEDULES.c.id == key).values(due=_format_utc(due)))
+        self._write(SCHEDULES.update().where(SCHEDULES.c.id == key).values(due=_format_utc(due)))
 
     def remove_schedule(self, key: str) -> bool:
         """Remove a schedule. Return False if it does not exist."""
-        with self.engine.begin() as c:
-            return bool(c.execute(SCHEDULES.delete().where(SCHEDULES.c.id == key)).rowcount)
+        return self._write(SCHEDULES.delete().where(SCHEDULES.c.id == key))
 
     # -- files -------------------------------------------------------------------------------------------
 
@@ -310,8 +386,7 @@ class Mailbox:
 
     def read_trusted(self) -> dict[str, dict[str, list[str]]]:
         """Return the noted hashes by agent."""
-        with self.engine.connect() as c:
-            rows = c.execute(sa.select(TRUSTED.c.agent, TRUSTED.c.files)).all()
+        rows = self._read(sa.select(TRUSTED.c.agent, TRUSTED.c.files))
         return {agent: files for agent, text in rows if isinstance(files := parse_json(text), dict)}
 
     # -- workers -----------------------------------------------------------------------------------------
@@ -325,19 +400,25 @@ class Mailbox:
 
     def unregister_worker(self, worker: str) -> None:
         """Note that a worker has left."""
-        with self.engine.begin() as c:
-            c.execute(WORKERS.delete().where(WORKERS.c.worker == worker))
+        self._write(WORKERS.delete().where(WORKERS.c.worker == worker))
 
     def list_workers(self) -> list[tuple[str, str, bool]]:
         """Return each worker's name, start, and whether it is to drain, including workers that died."""
-        with self.engine.connect() as c:
-            rows = c.execute(sa.select(WORKERS).order_by(WORKERS.c.since))
-            return [(row.worker, row.since, row.draining) for row in rows]
+        rows = self._read(sa.select(WORKERS).order_by(WORKERS.c.since))
+        return [(row.worker, row.since, row.draining) for row in rows]
 
     def request_drain(self) -> None:
         """Ask all workers to drain."""
+        self._write(WORKERS.update().values(draining=True))
+
+    def _read(self, query: Any) -> Sequence[Any]:
+        with self.engine.connect() as c:
+            return c.execute(query).all()
+
+    def _write(self, statement: Any) -> bool:
+        """Execute one statement, and tell whether it changed a row."""
         with self.engine.begin() as c:
-            c.execute(WORKERS.update().values(draining=True))
+            return bool(c.execute(statement).rowcount)
 
     def _ensure_session(self, c: sa.Connection, thread: str) -> None:
         c.execute(self._insert_into(SESSIONS).values(thread=thread).on_conflict_do_nothing())

@@ -9,7 +9,6 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphDrained
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
@@ -18,23 +17,22 @@ from wakeloop.platform.database_errors import classify_outage, format_without_sq
 from wakeloop.sessions.host import SessionHost, TakenOverError, derive_id, describe_error
 from wakeloop.sessions.host_rules import (
     RUN_KEY,
+    Graph,
     NextInput,
     choose_next_input,
     close_run_after,
     find_unread_events,
     make_refusal,
     must_resume,
+    name_config,
     name_run,
     send_answer,
 )
-from wakeloop.sessions.mailbox import Mailbox
+from wakeloop.sessions.mailbox import Mailbox, StoredEvent
 from wakeloop.sessions.questions import find_early_events, open_questions
-from wakeloop.sessions.stored_events import StoredEvent
 from wakeloop.text.secrets import redact_text
 from wakeloop.thread.steering import find_next_input
 from wakeloop.thread.thread_status import is_unfinished, session_of
-
-Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
 @dataclass(frozen=True)
@@ -60,15 +58,14 @@ class ThreadRunner:
         Raises `GraphDrained` when drained, and the error of a database that was away for too long; call it
         again then. A run that meets such an outage has failed, as with any other error, unless `patient`.
         """
-        config: RunnableConfig = {"configurable": {"thread_id": thread}}
         failed, known = "", None
         while True:
-            planned, snapshot = self.plan_next_run(graph, thread, config, control, failed, known)
+            planned, snapshot = self.plan_next_run(graph, thread, control, failed, known)
             if planned is None or planned.name == failed:  # what it was to take waits for the next event
                 return snapshot
             named = graph.with_config(metadata={RUN_KEY: planned.name})
-            failure = self.execute(named, config, planned, control, patient=patient)
-            after = graph.get_state(config)
+            failure = self.execute(named, thread, planned, control, patient=patient)
+            after = graph.get_state(name_config(thread))
             if questions := open_questions(after):  # at once: the next event may be the answer
                 self.mailbox.note_questions(thread, questions)
             if failure is not None:  # before `close_run_after` ends the thread, which no longer shows it then
@@ -105,13 +102,7 @@ class ThreadRunner:
         self.mailbox.requeue(thread, [event["id"] for event in events], words)
 
     def plan_next_run(
-        self,
-        graph: Graph,
-        thread: str,
-        config: RunnableConfig,
-        control: RunControl,
-        failed: str,
-        known: StateSnapshot | None,
+        self, graph: Graph, thread: str, control: RunControl, failed: str, known: StateSnapshot | None
     ) -> "tuple[PlannedRun | None, StateSnapshot]":
         """Return the thread's next run, or None, and the thread as it was found.
 
@@ -124,7 +115,7 @@ class ThreadRunner:
             if control.drain_requested:
                 raise GraphDrained
             waiting = self.mailbox.list_waiting(thread)
-            snapshot = known if known is not None and not waiting else graph.get_state(config)
+            snapshot = known if known is not None and not waiting else graph.get_state(name_config(thread))
             given_back = bool(waiting) and all(one.error is not None for one in waiting)
             if given_back and (failed or not find_next_input(graph, snapshot)):
                 return None, snapshot  # events of failed runs wait for the next event
@@ -183,19 +174,13 @@ class ThreadRunner:
         return PlannedRun(nothing_left.name, chosen.input, tuple(taken), chosen.question)
 
     def execute(
-        self,
-        graph: Graph,
-        config: RunnableConfig,
-        planned: "PlannedRun",
-        control: RunControl,
-        *,
-        patient: bool,
+        self, graph: Graph, thread: str, planned: "PlannedRun", control: RunControl, *, patient: bool
     ) -> str | None:
         """Run the graph. Return the words of the error with which the run failed, or None."""
         if planned.nothing:
             return None
         try:
-            run_graph(graph, planned.input, config, control)
+            run_graph(graph, planned.input, name_config(thread), control)
         except (GraphBubbleUp, TakenOverError):
             raise
         # what is no Exception comes from a tool or a model, too: no signal reaches a worker's thread
@@ -209,7 +194,7 @@ class ThreadRunner:
 
     def wake_after_drain(self, graph: Graph, thread: str, name: str) -> None:
         """Queue a kick for a thread whose run was ended by a drain, so that the next host wakes it."""
-        session = session_of(graph.get_state({"configurable": {"thread_id": thread}}))
+        session = session_of(graph.get_state(name_config(thread)))
         if must_resume(session):
             self.host.send(thread, {"kind": "kick", "id": derive_id("drained", thread, name)})
 

@@ -10,25 +10,120 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from wakeloop.checks.argument_names import EDIT_HINTS, reject_unknown_arguments
-from wakeloop.checks.argument_values import check_goal_and_clear, read_ids, read_texts, read_texts_by_id
+from wakeloop.checks.argument_values import (
+    check_goal_and_clear,
+    check_graph,
+    read_ids,
+    read_texts,
+    read_texts_by_id,
+)
+from wakeloop.checks.run_inputs import require_thread
 from wakeloop.errors import ArgumentError, EditError
 from wakeloop.loop.gates import DONE
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.list_changes import PERSON, note_changes
+from wakeloop.platform.channel_overwrite import overwrite_value
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.state import note_untaken
 from wakeloop.stream import Session
 from wakeloop.text.characters import is_blank, shorten, storable_text
 from wakeloop.text.wording import suggest
-from wakeloop.thread.edit_target import EditTarget, refuse_unfinished
-from wakeloop.thread.thread_status import fit_to_list, read_session
+from wakeloop.thread.thread_status import LAST_NODE, find_last_node, fit_to_list, is_unfinished, read_session
 from wakeloop.todos.changes import diff_lists, write_all
 from wakeloop.todos.items import Status, Todo, assign_ids, count_items
 from wakeloop.todos.operations import Add, Board, Change, Operation, Rules
 from wakeloop.todos.rounds import describe_ids, play_round
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
+SESSION_CHANNELS = ("todo_session", "todo_goal")
+
+
+@dataclass(frozen=True)
+class EditTarget:
+    """The thread to edit: an agent's own, a nested agent's, or that of a parent that shares the list.
+
+    `node` is the node that the update is attributed to: the agent's last one, or None for a parent, where
+    LangGraph works it out. `renumbers` says that ids restart at 1 once the list has been cleared.
+    """
+
+    graph: Graph
+    config: RunnableConfig
+    node: str | None
+    renumbers: bool = False
+
+    @classmethod
+    def find(cls, graph: Graph, config: RunnableConfig) -> Self:
+        """Find the target. Raises `ArgumentError` or `EditError` if this graph's list cannot be edited."""
+        check_graph(graph)
+        namespace = str(require_thread(config).get("checkpoint_ns") or "")
+        if not graph.checkpointer:
+            raise EditError(
+                f"The graph {graph.name!r} keeps no threads. Build it with a checkpointer, such as "
+                "checkpointer=InMemorySaver()."
+            )
+        subgraphs: dict[str, Any] = dict(graph.get_subgraphs(recurse=True))
+        kept = {
+            name: one
+            for name, one in subgraphs.items()
+            if LAST_NODE in one.nodes and one.checkpointer is True
+        }
+        if namespace or graph.checkpointer is True:
+            path = [part.split(":")[0] for part in namespace.split("|")]  # without the ids of tasks
+            agent = kept.get("|".join(path))
+        else:
+            agent = graph
+        last = find_last_node(agent) if agent is not None else None
+        if last is not None:
+            return cls(graph, config, last[0], last[1].dialect.renumbers)
+        if agent is graph and "todos" in graph.channels:
+            return cls(graph, config, None)
+        raise EditError(
+            f"The graph {graph.name!r} keeps no list here. Pass the agent's own graph; for an agent with "
+            "checkpointer=True, pass the graph around it, with the agent's node in the config: "
+            "{'configurable': {'thread_id': …, 'checkpoint_ns': 'NODE'}}. "
+            f"Such nodes of {graph.name!r}: {', '.join(map(repr, kept)) or 'none'}."
+        )
+
+    def build_update(self, update: Mapping[str, Any], todos: list[Any]) -> dict[str, Any]:
+        """Return the update as this graph accepts it; a parent gets only the channels that it shares."""
+        if self.node is not None:
+            return dict(update)
+        channels = self.graph.channels
+        if "todo_goal" in update and "todo_goal" not in channels:
+            raise EditError(f"Nothing was changed: the graph {self.graph.name!r} has no channel 'todo_goal'.")
+        shared = {key: update[key] for key in SESSION_CHANNELS if key in update and key in channels}
+        if "todos" in update:
+            # A parent's channel may have no reducer, or one of its own, so the list is written whole.
+            shared["todos"] = overwrite_value(channels["todos"], todos)
+        return shared
+
+    def make_update_error(self, error: InvalidUpdateError) -> EditError:
+        """Return the error for a parent of which LangGraph cannot tell which node wrote last."""
+        return EditError(
+            f"Nothing was changed: the thread of {self.graph.name!r} cannot be edited as it is ({error}). "
+            "Send the list with the next input, under 'todos'."
+        )
+
+
+def refuse_unfinished(snapshot: StateSnapshot, then: str = "edit its list") -> None:
+    """Raise `EditError` if the thread is in the middle of a run, and say what to do first."""
+    if snapshot.interrupts:
+        raise EditError(f"This thread is waiting at an interrupt. Resume it first, then {then}.")
+    if not is_unfinished(snapshot):
+        return
+    if read_notes(snapshot.values).get("refused"):
+        raise EditError(f"This thread's last input was refused. Send it a message first, then {then}.")
+    raise EditError(f"This thread has not finished its run. Resume it first, then {then}.")
+
+
 Id = int | str
+CHANGES: Mapping[str, Status] = {  # of statuses, in the order in which they are made
+    "done": "completed",
+    "start": "in_progress",
+    "block": "blocked",
+    "cancel": "cancelled",
+    "reopen": "pending",
+}
 
 
 @reject_unknown_arguments(EDIT_HINTS)
@@ -172,12 +267,13 @@ class ListEdits:
         operations: list[Operation] = []
         if added := read_texts(self.add, "add"):
             operations.append(Add(added))
-        operations += _read_changes(self.done, "done", "completed")
-        operations += _read_changes(self.start, "start", "in_progress")
-        for key, reason in read_texts_by_id(self.block, "block", "reason").items():
-            operations.append(Change(key, "blocked", reason))
-        operations += _read_changes(self.cancel, "cancel", "cancelled")
-        operations += _read_changes(self.reopen, "reopen", "pending")
+        for name, status in CHANGES.items():
+            given = getattr(self, name)
+            if name == "block":
+                reasons: Mapping[Id, str | None] = read_texts_by_id(given, name, "reason")
+            else:
+                reasons = dict.fromkeys(read_ids(given, name))
+            operations += [Change(key, status, reason) for key, reason in reasons.items()]
         return operations
 
     def apply_to(self, snapshot: StateSnapshot, target: EditTarget) -> tuple[list[Todo], dict[str, Any]]:
@@ -218,7 +314,10 @@ class ListEdits:
         Raises `EditError`, and then changes nothing.
         """
         check_goal_and_clear(self.clear, self.goal)
-        next_id, refusals = ledger.get("next_id", 1), self.drop_refusals(ledger)
+        changed = {str(one.id) for one in self.operations if isinstance(one, Change)}
+        # a person overrules the verifier
+        refusals = {key: times for key, times in ledger.get("refusals", {}).items() if key not in changed}
+        next_id = ledger.get("next_id", 1)
         if self.clear and renumbers:
             next_id, refusals = 1, {}
         board = Board(() if self.clear else tuple(old), next_id=next_id, refusals=refusals)
@@ -227,23 +326,9 @@ class ListEdits:
         if "refusals" in ledger or refusals:
             notes["refusals"] = refusals
         if "passed" in ledger:
-            notes["passed"] = self.keep_passed(ledger)
+            passed = () if self.clear else ledger["passed"]
+            notes["passed"] = [key for key in passed if str(key) not in changed]
         return self.apply_texts(board), notes
-
-    def drop_refusals(self, ledger: Ledger) -> dict[str, int]:
-        """Return the verifier's refusals, without those of items that are changed: a person overrules it."""
-        refusals = dict(ledger.get("refusals", {}))
-        for operation in self.operations:
-            if isinstance(operation, Change):
-                refusals.pop(str(operation.id), None)
-        return refusals
-
-    def keep_passed(self, ledger: Ledger) -> list[Id]:
-        """Return the items that passed the verifier, without those that a person changes."""
-        if self.clear:
-            return []
-        changed = {str(one.id) for one in self.operations if isinstance(one, Change)}
-        return [key for key in ledger["passed"] if str(key) not in changed]
 
     def play(self, board: Board) -> Board:
         """Apply all operations or none; the verifier is not asked."""
@@ -285,8 +370,3 @@ class ListEdits:
         if session["state"] == "dormant" and before["open"] and not (session["open"] or was_decided):
             session["reason"] = "settled"
         return session
-
-
-def _read_changes(keys: Any, name: str, status: Status) -> list[Change]:
-    """Return a change to `status` for each id in the argument `name`."""
-    return [Change(key, status) for key in read_ids(keys, name)]

@@ -1,7 +1,9 @@
 """The shell tool, which asks a person and has a time limit."""
 
+import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -10,9 +12,12 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
 from wakeloop.loop.approval import Decision, Review, build_approval_request, quote_words
+from wakeloop.loop.goal import LONGEST_REASON, Verdict, impossible, wait
+from wakeloop.text.characters import shorten
 from wakeloop.text.descriptions import describe
 from wakeloop.text.secrets import is_secret_variable
 from wakeloop.thread.interrupts import ask_before_effect
+from wakeloop.todos.items import Todo
 from wakeloop.tools import bounded_process
 from wakeloop.tools.bounded_process import BoundedOutput
 from wakeloop.tools.folder import check_number, resolve_root
@@ -127,3 +132,118 @@ def run_command(
 def without_secret_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without variables that look like a key, a token or a password."""
     return {name: value for name, value in environment.items() if not is_secret_variable(name, value)}
+
+
+# a name or an absolute path, not a relative path, an assignment or a function definition
+PROGRAM_NAME = re.compile(r"\s*([A-Za-z][\w.+-]*|/[\w./+-]+)(?=\s+[^(\s]|\s*$)")
+LOOK_UP_TIMEOUT = 10.0  # seconds; without an answer by then, the program counts as found
+LONGEST = 10_000  # characters of an item in the environment, whose size is limited
+
+
+def command_verifier(
+    command: str, root: str | Path, *, timeout: float = 60, stop: Event | None = None
+) -> Callable[[Todo, Any], str | None]:
+    """Return a `verify` function that runs a command with `/bin/sh`: exit code 0 accepts the item.
+
+    Otherwise the last line of its output that is not empty is the reason. The item is in the environment, as
+    `WAKELOOP_TODO` (JSON), `WAKELOOP_TODO_ID` and `WAKELOOP_TODO_CONTENT`. It is not put into the command
+    line, so write `"$WAKELOOP_TODO_CONTENT"`, in quotes. As with the tool `run_shell`, variables that look
+    like secrets are left out of the environment, and the command is not sandboxed.
+
+    Args:
+        command: The command line.
+        root: The folder in which it starts.
+        timeout: Seconds after which it is killed with its process group, and the item refused.
+        stop: When set, a running command is killed. That is not a verdict: the run stops as with Ctrl-C.
+
+    Example:
+        >>> verify = command_verifier("echo report.md is missing; false", ".")
+        >>> verify({"id": 1, "content": "Write the report", "status": "in_progress"}, {})
+        'report.md is missing'
+    """
+    ending = stop or Event()
+
+    def verify(todo: Todo, state: Any) -> str | None:  # noqa: ARG001 - the signature of a verifier
+        output = BoundedOutput(LONGEST)
+        code = run_command(command, Path(root), timeout, output, ending, make_environment(todo))
+        if ending.is_set():
+            raise KeyboardInterrupt
+        if code == 0:
+            return None
+        if code is None:
+            return f"the check took longer than {timeout:g} s"
+        last = next((line for line in reversed(output.render().splitlines()) if line.strip()), "")
+        return shorten(last.strip(), 300) or f"the check ended with exit code {code}"
+
+    return verify
+
+
+def find_missing_program(command: str) -> str | None:
+    """Return the program that a command line starts with, if `/bin/sh` does not find it; else None.
+
+    A line that starts with anything but a name or an absolute path is not checked, since the agent may be
+    about to write the script of a relative path. Nor is one that contains `||`.
+    """
+    begins = PROGRAM_NAME.match(command)
+    if begins is None or "||" in command:
+        return None
+    name = begins.group(1)
+    found = run_command(f"command -v {name}", Path(os.sep), LOOK_UP_TIMEOUT, BoundedOutput(LONGEST), Event())
+    return None if found in (0, None) else name
+
+
+def make_environment(todo: Todo) -> dict[str, str]:
+    """Return an item's variables for a command. An environment cannot hold a NUL or a lone surrogate."""
+    content = todo["content"].replace("\0", " ").encode(errors="replace").decode()[:LONGEST]
+    item = json.dumps({**todo, "content": todo["content"][:LONGEST]})
+    return {"WAKELOOP_TODO": item, "WAKELOOP_TODO_ID": str(todo["id"]), "WAKELOOP_TODO_CONTENT": content}
+
+
+IMPOSSIBLE, WAIT = 3, 4  # exit codes, as the command line's own for an open list and a waiting thread
+LAST_LINES = 20  # of the output, which say what is missing
+KEPT = 20_000  # bytes of the output
+
+
+def command_goal(
+    command: str, root: str | Path, *, timeout: float = 300, stop: Event | None = None
+) -> Callable[[Any], str | Verdict | None]:
+    """Return a `done_when` function that runs a command with `/bin/sh`.
+
+    Exit code 0 means that the goal is met, 3 that it is impossible, 4 that something else must happen first;
+    any other code means that something is missing. The last lines of the output are the reason. Variables
+    that look like secrets are left out of the environment, and the command is not sandboxed.
+
+    Args:
+        command: The command line.
+        root: The folder in which it starts.
+        timeout: Seconds after which it is killed with its process group; then the goal is not met.
+        stop: When set, a running command is killed. That is not a verdict: the run stops as with Ctrl-C.
+
+    Example:
+        >>> done_when = command_goal("echo 2 failed; exit 1", ".")
+        >>> done_when({})
+        '2 failed'
+    """
+    ending = stop or Event()
+
+    def done_when(state: Any) -> str | Verdict | None:  # noqa: ARG001 - the signature of a goal
+        output = BoundedOutput(KEPT)
+        code = run_command(command, Path(root), timeout, output, ending)
+        if ending.is_set():
+            raise KeyboardInterrupt
+        if code == 0:
+            return None
+        if code is None:
+            return f"did not finish in {timeout:g} s"
+        reason = cut_to_last_lines(output.render()) or f"the command ended with exit code {code}"
+        if code == IMPOSSIBLE:
+            return impossible(reason)
+        return wait(reason) if code == WAIT else reason
+
+    return done_when
+
+
+def cut_to_last_lines(text: str) -> str:
+    """Return the last lines of an output that are not blank, cut at their beginning if they are too long."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return "\n".join(lines[-LAST_LINES:])[-LONGEST_REASON:].strip()

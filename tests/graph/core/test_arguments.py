@@ -154,11 +154,11 @@ def test_an_edit_on_a_subgraph_that_keeps_its_thread() -> None:
         "state": "idle", "reason": "disabled", "open": 2, "wakes": 0, "budget": 0, "list": 2, "items": 2,
         "completed": 0, "cancelled": 0, "blocked": 0, "spent": ANY,
     }  # fmt: skip
-    with pytest.raises(EditError, match=r"'checkpoint_ns': 'agent'"):
+    with pytest.raises(EditError, match=r"'checkpoint_ns': 'NODE'.+ Such nodes of 'LangGraph': 'agent'"):
         update_todos(parent, AT, add="b")
-    with pytest.raises(EditError, match=r"Pass the parent graph, with .+checkpoint_ns"):
+    with pytest.raises(EditError, match=r"pass the graph around it, with .+checkpoint_ns"):
         update_todos(agent, AT, add="b")
-    with pytest.raises(EditError, match="Its agents: 'agent'"):
+    with pytest.raises(EditError, match="Such nodes of 'LangGraph': 'agent'"):
         UPDATE(parent, {"configurable": {"thread_id": "1", "checkpoint_ns": "agnt"}}, add="b")
 
 

@@ -12,7 +12,7 @@ from wakeloop import create_todo_agent, session_of, update_todos
 from wakeloop.loop.gates import choose_exit_code
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel
-from wakeloop.thread.end_run import end_run
+from wakeloop.thread.outside import end_run
 
 AT: Any = {"configurable": {"thread_id": "1"}}
 

@@ -26,7 +26,7 @@ from processes import PROGRAM, Shell, run_python, start_python, wakeloop
 from processes import until as until_it
 
 from wakeloop.cli.sessions.storage import SessionStorage
-from wakeloop.sessions.dbos.cron import next_time
+from wakeloop.sessions.dbos.session_client import next_time
 
 pytestmark = [pytest.mark.loopback, pytest.mark.timeout(300)]
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.loopback, pytest.mark.timeout(180), pytest.mark.xdist_
 HALF = "half \ud800"
 KEPT, BACKGROUND = (
     "wakeloop.sessions.langgraph_server.server_store",
-    "wakeloop.sessions.langgraph_server.background_runner",
+    "wakeloop.sessions.langgraph_server.server_runner",
 )
 ONE_RUN = "wakeloop.sessions.langgraph_server.server_runner"
 

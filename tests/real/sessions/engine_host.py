@@ -16,9 +16,9 @@ from host_stage import Stage
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions import Schedule, SessionStatus, choose_next_input, find_early_events
 from wakeloop.sessions.dbos import DbosHost
-from wakeloop.sessions.dbos.workflow_queues import RUN_QUEUE, TIMER_QUEUE
+from wakeloop.sessions.dbos.session_client import RUN_QUEUE, TIMER_QUEUE
+from wakeloop.sessions.mailbox import EVENTS, SCHEDULES, SESSIONS
 from wakeloop.sessions.questions import open_questions
-from wakeloop.sessions.tables import EVENTS, SCHEDULES, SESSIONS
 
 PATIENCE = 60.0  # seconds; what is waited for takes well under one
 

@@ -20,7 +20,7 @@ from waiting import until
 
 from wakeloop import SessionError, create_todo_agent
 from wakeloop.sessions.dbos import DbosHost
-from wakeloop.sessions.dbos.fenced_saver import Fence, fence_graph
+from wakeloop.sessions.dbos.dbos_host import fence_graph
 from wakeloop.sessions.host import TakenOverError
 from wakeloop.sessions.postgres_locks import (
     LockObservation,
@@ -227,9 +227,7 @@ async def test_c51_a_result_waits_for_the_database_and_the_call_is_not_run_again
         return "done"
 
     model = ScriptedModel([calls(("work", {})), says("bye")])
-    graph = fence_graph(
-        create_todo_agent(model, [work], checkpointer=saver), Fence(lambda: None, threading.Event())
-    )
+    graph = fence_graph(create_todo_agent(model, [work], checkpointer=saver), lambda: None, threading.Event())
     thread: Any = {"configurable": {"thread_id": "t"}}
     given = {"messages": [("user", "go")]}
     if door == "sync":
@@ -256,7 +254,7 @@ def test_c51_a_run_whose_thread_was_taken_over_stops_before_its_next_superstep()
     agent = create_todo_agent(model, [work], checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "t"}}
     with pytest.raises(TakenOverError):
-        fence_graph(agent, Fence(confirm, threading.Event())).invoke(
+        fence_graph(agent, confirm, threading.Event()).invoke(
             {"messages": [("user", "go")]}, thread, durability="sync"
         )
     model.assert_done()

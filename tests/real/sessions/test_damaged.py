@@ -20,7 +20,7 @@ from wakeloop.cli.sessions.commands import list_sessions, send_event
 from wakeloop.cli.sessions.storage import SessionStorage
 from wakeloop.errors import SessionError
 from wakeloop.sessions.dbos import DbosHost, SessionClient
-from wakeloop.sessions.dbos.cron import next_time
+from wakeloop.sessions.dbos.session_client import next_time
 from wakeloop.sessions.host import utc_now
 from wakeloop.testing import ScriptedModel, calls, says
 

@@ -21,7 +21,7 @@ from waiting import until
 from wakeloop import create_todo_agent
 from wakeloop.errors import SessionError
 from wakeloop.sessions.dbos import DbosHost, SessionClient
-from wakeloop.sessions.dbos.cron import next_time
+from wakeloop.sessions.dbos.session_client import next_time
 from wakeloop.sessions.host import SessionHost
 from wakeloop.testing import ScriptedModel, calls, says
 

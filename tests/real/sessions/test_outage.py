@@ -35,7 +35,7 @@ from wakeloop.thread.steering import list_waiting
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakeloop.sessions.dbos.outages.RETRY_PAUSES", (0.05,) * 5)
+    monkeypatch.setattr("wakeloop.sessions.dbos.dbos_host.RETRY_PAUSES", (0.05,) * 5)
 
 
 def throw_out(url: str) -> None:

@@ -16,7 +16,7 @@ from waiting import until
 
 from wakeloop import create_todo_agent
 from wakeloop.sessions.dbos import DbosHost, SessionClient
-from wakeloop.sessions.dbos.workflow_queues import RUN_QUEUE, TIMER_QUEUE
+from wakeloop.sessions.dbos.session_client import RUN_QUEUE, TIMER_QUEUE
 from wakeloop.testing import ScriptedModel, says
 
 EVENTS = 301

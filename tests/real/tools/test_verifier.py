@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wakeloop.tools.command_verifier import command_verifier, find_missing_program
+from wakeloop.tools.shell import command_verifier, find_missing_program
 
 TODO: Any = {"id": 3, "content": "write it", "status": "in_progress"}
 

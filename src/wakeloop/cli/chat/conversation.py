@@ -31,7 +31,7 @@ from wakeloop.model.chat_models import bind_tools
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.settings import AgentFileSettings, LoopSettings
 from wakeloop.thread.edits import Graph, update_todos
-from wakeloop.thread.end_run import drop_question, end_run
+from wakeloop.thread.outside import drop_question, end_run
 from wakeloop.thread.steering import drop_waiting, list_waiting, steer
 from wakeloop.thread.thread_status import LAST_NODE, is_unfinished
 from wakeloop.todos.items import Todo

@@ -22,7 +22,7 @@ from wakeloop.display.terminal_text import clean_line
 from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import ALIASES, LoopSettings, check_setting_name, resolve_aliases
 from wakeloop.text.characters import pluralize
-from wakeloop.thread.hold import hold_thread
+from wakeloop.thread.outside import hold_thread
 from wakeloop.thread.thread_status import read_session
 
 DotCommand = Callable[[Conversation, Command], Iterable[str]]

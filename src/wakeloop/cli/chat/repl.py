@@ -46,7 +46,7 @@ from wakeloop.display.live_view import LiveView, supports_live_view
 from wakeloop.display.plain_view import PlainView
 from wakeloop.display.screen import Kind, Line, Screen
 from wakeloop.display.terminal_text import clean_line
-from wakeloop.thread.hold import release_thread
+from wakeloop.thread.outside import release_thread
 from wakeloop.thread.steering import find_next_input
 from wakeloop.thread.thread_status import is_unfinished, read_session
 

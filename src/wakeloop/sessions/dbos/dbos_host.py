@@ -9,28 +9,62 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import timedelta
 from functools import partial
+from itertools import count
 from typing import Any, Self
 from uuid import uuid4
 
 from dbos import DBOS
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
+from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
 from wakeloop.errors import SessionError
 from wakeloop.loop.waits import CLOCK_MARGIN, find_next_wait
 from wakeloop.platform.database_errors import classify_outage
-from wakeloop.sessions.dbos.cron import next_time
 from wakeloop.sessions.dbos.database import is_postgres, lock_sqlite_file
-from wakeloop.sessions.dbos.fenced_saver import Fence, fence_graph
-from wakeloop.sessions.dbos.outages import WorkflowStopped, retry_through_outages
-from wakeloop.sessions.dbos.session_client import SessionClient
+from wakeloop.sessions.dbos.engine import (
+    RUN_WORKFLOW,
+    TIMER_WORKFLOW,
+    call_in_thread,
+    launch_engine,
+    stop_engine,
+)
+from wakeloop.sessions.dbos.session_client import KEEP_RECORDS, SessionClient, next_time
 from wakeloop.sessions.dbos.watchdog import Watchdog
-from wakeloop.sessions.dbos.workflow_queues import KEEP_RECORDS
-from wakeloop.sessions.dbos.workflows import call_in_thread, launch_workflows, stop_engine
-from wakeloop.sessions.host import GRACE, SessionStatus, TakenOverError, derive_id, find_agent, utc_now
-from wakeloop.sessions.thread_runner import Graph, ThreadRunner
+from wakeloop.sessions.host import (
+    GRACE,
+    RETRY_PAUSES,
+    SessionStatus,
+    TakenOverError,
+    derive_id,
+    find_agent,
+    utc_now,
+)
+from wakeloop.sessions.host_rules import Graph
+from wakeloop.sessions.thread_runner import ThreadRunner
+from wakeloop.thread.patient_saver import PatientSaver, discard_cut_connections
 from wakeloop.thread.steering import list_waiting_threads
+
+
+class WorkflowStopped(BaseException):
+    """Ends a workflow without a result, so that it stays pending and the next worker runs it again."""
+
+
+def fence_graph(
+    graph: Graph, confirm: Callable[[], None], draining: threading.Event, store: BaseStore | None = None
+) -> Graph:
+    """Return a copy of a graph with the store, and with a fenced saver if it has a saver of its own.
+
+    Before each read or write the saver calls `confirm`, which raises if another worker has taken over the
+    thread. It waits for its database until the host drains: giving up would run finished calls again.
+    """
+    saver = graph.checkpointer
+    if not isinstance(saver, BaseCheckpointSaver):
+        return graph.copy({"store": store})
+    patient = PatientSaver(saver, draining, bounded=False, confirm=confirm)
+    return graph.copy({"checkpointer": patient, "store": store})
 
 
 class DbosHost(SessionClient):
@@ -89,7 +123,7 @@ class DbosHost(SessionClient):
             self.worker = worker or f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self.concurrency, self.polling = concurrency, polling
         self.hold = hold or (self.locks.hold_thread if self.locks else lambda _: nullcontext())
-        reporting = None if report is None else partial(self.report_status, report)
+        reporting = None if report is None else lambda thread: report(self.status(thread))
         self.runner = ThreadRunner(self.mailbox, self, reporting)
         self.running: dict[str, RunControl] = {}
         self.draining = self.mailbox.patience.stopped  # a drain waits for no database
@@ -140,17 +174,37 @@ class DbosHost(SessionClient):
 
     def _launch_engine(self) -> None:
         """Start the engine with this host's workflows."""
-        retrying = partial(retry_through_outages, draining=self.draining, agents=lambda: self.agents)
-        launch_workflows(
+        retry = self.retry_through_outages
+        launch_engine(
             self.url,
             self.mailbox.engine,
             self.worker,
-            run=lambda thread: retrying(lambda patient: self.run_thread(thread, patient=patient)),
-            fire=lambda schedule, due: retrying(lambda _: self.fire_schedule(schedule, due)),
-            at_work=self.at_work,
+            {
+                RUN_WORKFLOW: lambda *given: retry(self.run_thread, *given),
+                TIMER_WORKFLOW: lambda *given: retry(self.fire_schedule, *given),
+            },
+            self.at_work,
             concurrency=self.concurrency,
             polling=self.polling,
         )
+
+    def retry_through_outages(self, work: Callable[..., None], *given: str) -> None:
+        """Do the work of a workflow, and repeat it while a database is away.
+
+        Work that is `patient` raises an outage, to be repeated after a pause. From the sixth attempt on it is
+        not; it should then report the outage itself.
+        """
+        for tries in count(1):
+            try:
+                return work(*given, patient=tries <= len(RETRY_PAUSES))
+            except Exception as error:
+                if classify_outage(error) is None:
+                    raise
+                if self.draining.wait(RETRY_PAUSES[min(tries, len(RETRY_PAUSES)) - 1]):
+                    raise WorkflowStopped from None
+                for graph in self.agents.values():
+                    discard_cut_connections(graph.checkpointer)
+        return None
 
     def catch_up(self) -> None:
         """Request runs for whatever waits, such as events stored while no host was up; set the timers."""
@@ -212,12 +266,12 @@ class DbosHost(SessionClient):
             self.running[key] = control
         try:
             with self.hold(thread):
-                fence = Fence(partial(self.confirm_ownership, thread, DBOS.workflow_id), self.draining)
+                confirm = partial(self.confirm_ownership, thread, DBOS.workflow_id)
                 agent = self.agents[find_agent(thread, self.agents)]
-                graph = fence_graph(agent, fence, self.find_store(thread))
+                graph = fence_graph(agent, confirm, self.draining, self.find_store(thread))
                 found = self.runner.run_waiting(graph, thread, control, patient=patient)
                 self.set_clock(thread, found)
-                fence.confirm()  # the workflow of a thread that was taken over must stay pending
+                confirm()  # the workflow of a thread that was taken over must stay pending
         except (GraphDrained, TakenOverError):
             raise WorkflowStopped from None
         except Exception as failure:
@@ -241,10 +295,6 @@ class DbosHost(SessionClient):
             left = max(first["until"] - time.time(), 0)
             self.request_run(thread, f"{first['until']}/{int(left)}", left + CLOCK_MARGIN)
 
-    def report_status(self, report: Callable[[SessionStatus], None], thread: str) -> None:
-        """Report the session's status to the caller after a run."""
-        report(self.status(thread))
-
     def confirm_ownership(self, thread: str, key: str | None) -> None:
         """Raise `TakenOverError` if the run has lost its thread to another worker."""
 
@@ -255,9 +305,9 @@ class DbosHost(SessionClient):
         if self.locks is not None:
             self.locks.confirm_held(thread, is_mine)
 
-    def fire_schedule(self, schedule: str, due: str) -> None:
+    def fire_schedule(self, schedule: str, due: str, *, patient: bool) -> None:  # noqa: ARG002 - it waits for its database
         """Send a schedule's event and set its next timer. Times that passed meanwhile are skipped."""
-        found = self.mailbox.find_schedules(key=schedule)
+        found = self.mailbox.find_schedules(id=schedule)
         if not found or found[0].due != due:
             return
         row = found[0]

@@ -1,7 +1,10 @@
-"""Creates the DBOS engine and its clients, with JSON rows."""
+"""The DBOS engine, its workflows and its clients."""
 
 import logging
 import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NoReturn
 
 import sqlalchemy as sa
@@ -11,13 +14,28 @@ from wakeloop.errors import SessionError
 from wakeloop.sessions.dbos.database import is_postgres
 
 APP_NAME = "wakeloop"
+RUN_WORKFLOW, RUN_QUEUE = "run", "wakeloop-runs"
+TIMER_WORKFLOW, TIMER_QUEUE = "timer", "wakeloop-timers"
+TIMER_POLLING = 1.0  # seconds; the engine puts timers that are due into their queue no more often
 WORKFLOW_VERSION = "1"  # of the workflows: a worker of another version of this package may take over
 PICKLE_SERIALIZER = "DefaultSerializer"  # the class of DBOS that reads pickles
 CONSOLE_HANDLER = "__dbos_console_log_handler__"
 
 
-def make_engine(url: str, engine: sa.Engine, worker: str) -> DBOS:
-    """Create the engine of this process without launching it."""
+def launch_engine(
+    url: str,
+    engine: sa.Engine,
+    worker: str,
+    workflows: Mapping[str, Callable[..., None]],
+    at_work: list[str],
+    *,
+    concurrency: int,
+    polling: float,
+) -> None:
+    """Start the engine of this process with its workflows, by name, and its queues.
+
+    `at_work` holds the ids of the workflows that are running in this process.
+    """
     config: DBOSConfig = {
         "name": APP_NAME,
         "system_database_url": url,
@@ -30,7 +48,42 @@ def make_engine(url: str, engine: sa.Engine, worker: str) -> DBOS:
         "serializer": refuse_pickles(),
     }
     refresh_console()
-    return DBOS(config=config)
+    DBOS(config=config)
+    for name, work in workflows.items():
+        DBOS.workflow(name=name, max_recovery_attempts=None)(track(work, at_work))
+    DBOS.launch()
+    update: Any = {"on_conflict": "always_update"}
+    DBOS.register_queue(
+        RUN_QUEUE,
+        partition_concurrency=1,
+        worker_concurrency=concurrency,
+        polling_interval_sec=polling,
+        **update,
+    )
+    DBOS.register_queue(TIMER_QUEUE, polling_interval_sec=max(polling, TIMER_POLLING), **update)
+
+
+def track(work: Callable[..., None], at_work: list[str]) -> Callable[..., None]:
+    """Return a workflow that keeps its id in `at_work` while it runs."""
+
+    def workflow(*given: str) -> None:
+        key = str(DBOS.workflow_id)
+        at_work.append(key)
+        try:
+            work(*given)
+        finally:
+            at_work.remove(key)
+
+    return workflow
+
+
+stop_engine = partial(DBOS.destroy, destroy_registry=True)
+
+
+def call_in_thread(call: Callable[[], None]) -> None:
+    """Call in a thread without an event loop. The engine refuses to start in one, such as a notebook's."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(call).result()
 
 
 def refresh_console() -> None:

@@ -1,11 +1,14 @@
 """The client of a DBOS host: stores events and schedules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
+import sqlalchemy as sa
+from croniter import CroniterBadDateError, croniter
+from dbos import DBOSClient
 from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
@@ -14,37 +17,70 @@ from wakeloop.loop.inbox import WakeEvent
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.database_errors import classify_outage
 from wakeloop.platform.outages import wait_out
-from wakeloop.sessions.dbos.cron import next_time
-from wakeloop.sessions.dbos.database import open_store
-from wakeloop.sessions.dbos.workflow_queues import (
+from wakeloop.sessions.dbos.database import is_postgres, open_engine, open_store
+from wakeloop.sessions.dbos.engine import (
+    APP_NAME,
     RUN_QUEUE,
     RUN_WORKFLOW,
     TIMER_QUEUE,
     TIMER_WORKFLOW,
-    WorkflowQueues,
+    make_client,
 )
 from wakeloop.sessions.host import (
     CANCELLED_MESSAGE,
+    CRON_FIELDS,
     Schedule,
     SessionStatus,
     WaitsForEvents,
     check_name,
     check_text,
     complete_event,
+    cron_line_error,
     derive_id,
     find_agent,
     unknown_session_error,
     utc_now,
 )
-from wakeloop.sessions.host_rules import make_refusal
+from wakeloop.sessions.host_rules import Graph, make_refusal, name_config
+from wakeloop.sessions.mailbox import Mailbox
 from wakeloop.sessions.questions import answer_fault, open_questions
-from wakeloop.sessions.thread_runner import Graph
 from wakeloop.thread.patient_saver import discard_cut_connections
 from wakeloop.thread.patient_store import PatientStore
 from wakeloop.thread.steering import list_waiting, steer
 
+NEVER_DUE = "its months have no such day, so it would never fire."
+KEEP_RECORDS = timedelta(hours=1)
+ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")  # statuses of DBOS
+# with ERROR, since the record of a failed timer would keep its id from being used again
+PENDING = ("ENQUEUED", "DELAYED", "PENDING", "ERROR")
+NO_TABLES = (sa.exc.OperationalError, sa.exc.ProgrammingError)  # raised before the first host has made them
+PAGE_SIZE = 1000  # records per deletion
+# DBOS documents this table; its client cannot ask for one thread's runs. The second condition on the
+# status is that of a partial index.
+WAITING_RUN = """SELECT 1 FROM {table} WHERE queue_name = :queue AND queue_partition_key = :thread
+    AND status = 'ENQUEUED' AND status IN ('ENQUEUED', 'PENDING') LIMIT 1"""
+T = TypeVar("T")
 
-class SessionClient(WaitsForEvents, WorkflowQueues):
+
+def next_time(cron: str, after: datetime) -> datetime:
+    """Return the next time that a cron line fires after `after`, in UTC.
+
+    Raises `SessionError` unless the line has five valid fields and fires at some time.
+
+    Example:
+        >>> from datetime import UTC
+        >>> next_time("0 9 * * *", datetime(2030, 1, 1, 12, tzinfo=UTC)).isoformat()
+        '2030-01-02T09:00:00+00:00'
+    """
+    if len(cron.split()) != CRON_FIELDS or not croniter.is_valid(cron):
+        raise cron_line_error(cron)
+    try:
+        return croniter(cron, after).get_next(datetime)
+    except CroniterBadDateError:
+        raise cron_line_error(cron, NEVER_DUE) from None
+
+
+class SessionClient(WaitsForEvents):
     """Stores events and schedules, even from a process that runs no sessions.
 
     They wait until a host is up. It has the methods of `SessionHost` except `drain`, and `wait`, `prune` and
@@ -67,14 +103,18 @@ class SessionClient(WaitsForEvents, WorkflowQueues):
     check_every = 0.05
 
     def __init__(self, url: str, agents: Mapping[str, Graph] | None = None) -> None:
-        super().__init__(url)
+        self.url = url
         self.agents: Mapping[str, Graph] = agents or {}
+        self.mailbox = Mailbox(open_engine(url))
+        self.mailbox.create_tables()
 
     def close(self) -> None:
         """Close the connections."""
         if (patient := self.__dict__.pop("own_store", None)) is not None:
             patient.store.conn.close()
-        super().close()
+        if "client" in self.__dict__:
+            self.client.destroy()
+        self.mailbox.engine.dispose()
 
     # -- steering ------------------------------------------------------------------------------------------
 
@@ -130,11 +170,6 @@ class SessionClient(WaitsForEvents, WorkflowQueues):
             raise SessionError(why)
         return questions
 
-    def request_run(self, thread: str, key: str, delay: float = 0) -> None:
-        """Queue a run of a thread. The same key for the same thread is the same run."""
-        run = f"{key}@{derive_id(thread)}"
-        self.enqueue(RUN_WORKFLOW, run, RUN_QUEUE, thread, partition=thread, delay=delay)
-
     def cancel(self, key: str) -> bool:
         """Remove a schedule, or an event that no run has taken, from all its threads."""
         if self.mailbox.remove_schedule(check_name("id", key)):
@@ -166,7 +201,7 @@ class SessionClient(WaitsForEvents, WorkflowQueues):
         due, text = next_time(cron, utc_now()), check_text("text", text).replace("\0", "")
         key = derive_id("schedule", thread_id, cron, text)
         self.mailbox.add_schedule(key, thread_id, cron, text, due)
-        self.set_timer(key, self.next_due(self.mailbox.find_schedules(key=key)[0]))
+        self.set_timer(key, self.next_due(self.mailbox.find_schedules(id=key)[0]))
         return key
 
     def next_due(self, row: Any) -> datetime:
@@ -184,15 +219,15 @@ class SessionClient(WaitsForEvents, WorkflowQueues):
 
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return the schedules of one thread or of all."""
-        if thread_id is not None:
-            check_name("thread's id", thread_id)
-        rows = self.mailbox.find_schedules(thread_id)
+        which = {} if thread_id is None else {"thread": check_name("thread's id", thread_id)}
+        rows = self.mailbox.find_schedules(**which)
         return [Schedule(row.id, row.thread, row.cron, row.text, row.due) for row in rows]
 
     def set_timer(self, schedule: str, due: datetime) -> None:
         """Let a schedule fire at its time, or at once if that has passed."""
         delay, when = max((due - utc_now()).total_seconds(), 0.0), due.isoformat()
-        self.enqueue(TIMER_WORKFLOW, f"{schedule}@{when}", TIMER_QUEUE, schedule, when, delay=delay)
+        timer = {"workflow_name": TIMER_WORKFLOW, "workflow_id": f"{schedule}@{when}"}
+        self._enqueue({**timer, "queue_name": TIMER_QUEUE}, delay, schedule, when)
 
     def set_timers(self) -> None:
         """Set a timer for each schedule without one, and note an error for each that would never fire."""
@@ -201,6 +236,81 @@ class SessionClient(WaitsForEvents, WorkflowQueues):
                 self.set_timer(row.id, self.next_due(row))
             except SessionError as error:
                 self.mailbox.note_error(row.thread, str(error))
+
+    # -- the engine ----------------------------------------------------------------------------------------
+
+    @computed_once
+    def client(self) -> DBOSClient:
+        """The client of the engine's tables."""
+        return make_client(self.mailbox.engine)
+
+    def _ask_engine(self, ask: Callable[[], T]) -> T | None:
+        """Use the engine's tables, if a host has made them; wait while the database is away."""
+
+        def attempt() -> T | None:
+            try:
+                return ask()
+            except NO_TABLES as error:
+                if classify_outage(error) is not None:
+                    raise
+                return None
+
+        return wait_out(attempt, self.mailbox.patience, self.mailbox.engine.dispose)
+
+    def _enqueue(self, options: dict[str, Any], delay: float, *args: str) -> None:
+        """Put a workflow into a queue, at most once per id. A host that starts looks for what waits."""
+        given: Any = {**options, "delay_seconds": delay} if delay else options
+        self._ask_engine(lambda: self.client.enqueue(given, *args))
+
+    def request_run(self, thread: str, key: str, delay: float = 0) -> None:
+        """Queue a run of a thread. The same key for the same thread is the same run."""
+        run = {"workflow_name": RUN_WORKFLOW, "workflow_id": f"{key}@{derive_id(thread)}"}
+        queue = {"queue_name": RUN_QUEUE, "queue_partition_key": thread}
+        self._enqueue({**run, **queue}, delay, thread)
+
+    def has_waiting_run(self, thread: str) -> bool:
+        """Tell whether a run of a thread is queued that no worker has taken yet.
+
+        A run looks for events after a worker has taken it, so it finds each one that was stored before this
+        call. If that worker is killed, the run is queued again and looks again.
+        """
+        schema = f"{APP_NAME}." if is_postgres(self.url) else ""
+        query = sa.text(WAITING_RUN.format(table=f"{schema}workflow_status"))
+
+        def find_run() -> bool:
+            with self.mailbox.engine.connect() as c:
+                return c.execute(query, {"queue": RUN_QUEUE, "thread": thread}).first() is not None
+
+        return bool(self._ask_engine(find_run))
+
+    def prune(self, age: timedelta = KEEP_RECORDS) -> int:
+        """Delete the engine's records of ended runs and timers, and return how many there were.
+
+        A host does it by itself (`keep`). Nothing needs the records: the mailbox has the ids that recognize
+        repeated events.
+
+        Args:
+            age: How long ago a run or timer must have ended.
+        """
+        before, number = (utc_now() - age).isoformat(), 0
+        ours: Any = {"status": [*ENDED], "queue_name": [RUN_QUEUE, TIMER_QUEUE], "completed_before": before}
+        page: Any = {"limit": PAGE_SIZE, "load_input": False, "load_output": False}
+        while ended := self.client.list_workflows(**ours, **page):
+            self.client.delete_workflows([record.workflow_id for record in ended])
+            number += len(ended)
+        return number
+
+    def drop_unreadable_records(self) -> None:
+        """Delete the engine's pending records that are not valid JSON.
+
+        Nothing is lost: a record only asks for a run. The events are in the mailbox, and a starting host asks
+        for a run of each thread that has some.
+        """
+        ours: Any = {"status": [*PENDING], "queue_name": [RUN_QUEUE, TIMER_QUEUE], "load_output": False}
+        records = self._ask_engine(lambda: self.client.list_workflows(**ours)) or []
+        damaged = [record.workflow_id for record in records if not isinstance(record.input, dict)]
+        for first in range(0, len(damaged), PAGE_SIZE):
+            self.client.delete_workflows(damaged[first : first + PAGE_SIZE])
 
     # -- status --------------------------------------------------------------------------------------------
 
@@ -219,7 +329,7 @@ class SessionClient(WaitsForEvents, WorkflowQueues):
         """Return the newest checkpoint of a thread; wait while its database is away."""
         graph = self.agents[find_agent(thread, self.agents)]
         return wait_out(
-            lambda: graph.get_state({"configurable": {"thread_id": thread}}),
+            lambda: graph.get_state(name_config(thread)),
             self.mailbox.patience,
             lambda: discard_cut_connections(graph.checkpointer),
         )

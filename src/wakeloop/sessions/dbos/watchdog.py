@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from dbos import DBOS
 
 from wakeloop.platform.database_errors import classify_outage
+from wakeloop.sessions.dbos.engine import RUN_QUEUE, TIMER_QUEUE
 from wakeloop.sessions.dbos.session_client import SessionClient
-from wakeloop.sessions.dbos.workflow_queues import RUN_QUEUE, TIMER_QUEUE
 from wakeloop.sessions.host import describe_error
 
 if TYPE_CHECKING:  # Postgres alone needs its driver

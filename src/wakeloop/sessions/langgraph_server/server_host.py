@@ -29,8 +29,12 @@ from wakeloop.sessions.host import (
     unknown_session_error,
 )
 from wakeloop.sessions.host_rules import find_unread_events
-from wakeloop.sessions.langgraph_server.background_runner import OUTAGE_ERRORS, BackgroundRunner
-from wakeloop.sessions.langgraph_server.server_runner import POLL_EVERY, ServerRunner
+from wakeloop.sessions.langgraph_server.server_runner import (
+    OUTAGE_ERRORS,
+    POLL_EVERY,
+    BackgroundRunner,
+    ServerRunner,
+)
 from wakeloop.sessions.langgraph_server.server_store import ServerStore, iterate_pages, server_thread_id
 from wakeloop.sessions.questions import answer_fault, open_questions
 from wakeloop.text.secrets import redact_text

@@ -6,7 +6,8 @@ from itertools import islice
 from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
 
-from langgraph.types import StateSnapshot
+from langchain_core.messages import convert_to_messages
+from langgraph.types import Interrupt, PregelTask, StateSnapshot
 from langgraph_sdk.client import SyncLangGraphClient
 from langgraph_sdk.errors import NotFoundError
 
@@ -14,8 +15,24 @@ from wakeloop.loop.inbox import name_thread
 from wakeloop.loop.ledger import read_notes
 from wakeloop.sessions.host import DEFAULT_AGENT, THREAD_KEY, find_agent
 from wakeloop.sessions.host_rules import RUN_KEY
-from wakeloop.sessions.langgraph_server.snapshot import make_snapshot
-from wakeloop.thread.thread_views import read_thread
+from wakeloop.thread.thread_status import read_thread
+
+
+def make_snapshot(state: Mapping[str, Any]) -> StateSnapshot:
+    """Convert a thread's JSON to what `graph.get_state` returns."""
+    values = dict(state["values"]) if isinstance(state["values"], Mapping) else {}
+    if "messages" in values:
+        values["messages"] = convert_to_messages(values["messages"])
+    tasks: list[PregelTask] = []
+    interrupts: list[Interrupt] = []
+    for task in state["tasks"]:
+        asked = tuple(Interrupt(one.get("value"), id=str(one["id"])) for one in task.get("interrupts") or ())
+        interrupts += asked
+        more = (task.get("error"), asked, task.get("state"), task.get("result"))
+        tasks.append(PregelTask(task["id"], task["name"], (), *more))
+    about = (state.get("metadata"), state.get("created_at"))
+    return StateSnapshot(values, tuple(state["next"]), {}, *about, None, tuple(tasks), tuple(interrupts))
+
 
 # namespaces of the server's store
 EVENTS = "wakeloop-events"  # waiting events, by thread
@@ -79,30 +96,25 @@ class ServerStore:
         if words is None:
             self._delete_item((ERRORS,), server_thread_id(thread))
         else:
-            self.client.store.put_item(
-                (ERRORS,), key=server_thread_id(thread), value={"error": words}, index=False
-            )
+            self._put_item((ERRORS,), server_thread_id(thread), {"error": words})
 
     # -- steering ------------------------------------------------------------------------------------------
 
     def put_entry(self, thread: str, key: str, value: Mapping[str, Any]) -> None:
         """Store what a person steers in; the server gives the graph this store."""
-        self.client.store.put_item(name_thread(server_thread_id(thread)), key=key, value=value, index=False)
+        self._put_item(name_thread(server_thread_id(thread)), key, value)
 
     def list_entries(self, thread: str, values: Mapping[str, Any] | None = None) -> list[str]:
         """Return the ids of the entries that no run has taken, without those that the `values` have."""
         taken = read_notes(values or {}).get("steered", ())
-        search: Any = self.client.store.search_items
-        namespace = name_thread(server_thread_id(thread))
-        found = iterate_pages(lambda **page: search(namespace, **page)["items"])
+        found = self._list_items(name_thread(server_thread_id(thread)))
         return sorted(item["key"] for item in found if item["key"] not in taken)
 
     # -- events --------------------------------------------------------------------------------------------
 
     def list_waiting(self, thread: str) -> Sequence[dict[str, Any]]:
         """Return the events that no run has settled yet, in order of arrival."""
-        search: Any = self.client.store.search_items
-        found = iterate_pages(lambda **page: search((EVENTS, server_thread_id(thread)), **page)["items"])
+        found = self._list_items((EVENTS, server_thread_id(thread)))
         items = {item["key"]: dict(item["value"]) for item in found if item["value"]["event"]}
         return sorted(items.values(), key=lambda item: item["order"])
 
@@ -117,17 +129,13 @@ class ServerStore:
     def put_event(self, thread: str, item: Mapping[str, Any], **change: Any) -> dict[str, Any]:
         """Store the entry of an event, with changes, and return it."""
         whole = {**item, **change}
-        self.client.store.put_item(
-            (EVENTS, server_thread_id(thread)), key=whole["event"]["id"], value=whole, index=False
-        )
+        self._put_item((EVENTS, server_thread_id(thread)), whole["event"]["id"], whole)
         return whole
 
     def settle_events(self, thread: str, keys: Sequence[str]) -> None:
         """Delete events whose run has ended, but keep their ids, so that a repeat is recognized."""
         for key in keys:
-            self.client.store.put_item(
-                (SETTLED_IDS, server_thread_id(thread)), key=key, value=SETTLED, index=False
-            )
+            self._put_item((SETTLED_IDS, server_thread_id(thread)), key, SETTLED)
             self._delete_item((EVENTS, server_thread_id(thread)), key)
 
     def withdraw(
@@ -141,7 +149,7 @@ class ServerStore:
         """
         key = str(item["event"]["id"])
         shelf, seen = (EVENTS, server_thread_id(thread)), (SETTLED_IDS, server_thread_id(thread))
-        self.client.store.put_item(seen, key=key, value={**SETTLED, "cancelled": True}, index=False)
+        self._put_item(seen, key, {**SETTLED, "cancelled": True})
         for _ in range(WITHDRAW_CHECKS):
             now = self._get_item(shelf, key)
             if now is None:
@@ -155,6 +163,13 @@ class ServerStore:
                 return False
             look()
         return True  # the host that took it is gone, and the next one will see that the event is withdrawn
+
+    def _list_items(self, namespace: Sequence[str]) -> Iterator[Any]:
+        search: Any = self.client.store.search_items
+        return iterate_pages(lambda **page: search(namespace, **page)["items"])
+
+    def _put_item(self, namespace: Sequence[str], key: str, value: Mapping[str, Any]) -> None:
+        self.client.store.put_item(namespace, key=key, value=value, index=False)
 
     def _get_item(self, namespace: Sequence[str], key: str) -> dict[str, Any] | None:
         with contextlib.suppress(NotFoundError):
