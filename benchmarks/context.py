@@ -24,8 +24,8 @@ from langchain_core.tools import BaseTool, tool
 from wakeloop import preset
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import Knobs, ScriptedModel, WeakModel
+from wakeloop.testing.captured_requests import CHARACTERS_PER_TOKEN, render_message
 from wakeloop.testing.jobs import Call, PlainJob, Step
-from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN, render_message
 
 WINDOW, LARGE = 15_000, 1_000_000
 RESULT = 8_000  # characters

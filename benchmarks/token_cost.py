@@ -16,7 +16,7 @@ from typing import Any
 from wakeloop import create_todo_agent, preset
 from wakeloop.bench.task import CONTINUE_PROMPT
 from wakeloop.testing import ScriptedModel, calls
-from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN
+from wakeloop.testing.captured_requests import CHARACTERS_PER_TOKEN
 
 BY_TEXT = "write_todos` of `langchain"
 PRESET = {

@@ -29,7 +29,7 @@ from wakeloop.bench.study import Cell, Study, family_kind, is_own_task, make_tas
 from wakeloop.bench.task import Check, Ending, Job, Task, find_damage, is_complete, share_of
 from wakeloop.errors import BenchError, SettingsError, WakeloopError
 from wakeloop.model.redaction import collect_secrets
-from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN
+from wakeloop.testing.captured_requests import CHARACTERS_PER_TOKEN
 from wakeloop.text.secrets import redact_text
 
 COMPLETION_WORDS = re.compile(r"\b(done|completed?|finished|all set)\b", re.IGNORECASE)

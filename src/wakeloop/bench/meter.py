@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from wakeloop.model.finish_reasons import is_unreadable_call
 from wakeloop.platform.provider_errors import find_status
-from wakeloop.testing import token_usage
+from wakeloop.testing.captured_requests import UsageMeter
 from wakeloop.text.characters import pluralize
 
 REFUSAL_STATUSES = (400, 413, 422)  # a server refused a request: the agent's fault, so a result
@@ -49,7 +49,7 @@ class RequestMeter(BaseCallbackHandler):
     given_up: bool = False  # nobody waits any more, so replies are refused
     raised: Exception | None = None  # a ceiling or an outage, which some agents swallow
     raise_error = True
-    _size: token_usage.UsageMeter = field(default_factory=token_usage.UsageMeter)
+    _size: UsageMeter = field(default_factory=UsageMeter)
     _asked: dict[UUID, tuple[Sequence[dict[str, Any]], list[BaseMessage]]] = field(default_factory=dict)
     _since: dict[UUID, float] = field(default_factory=dict)
 

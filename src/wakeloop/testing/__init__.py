@@ -10,12 +10,11 @@ from wakeloop.platform.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from wakeloop.testing.knobs import Knobs
-    from wakeloop.testing.prompt_check import prompt_faults
     from wakeloop.testing.replies import calls, malformed_call, says
     from wakeloop.testing.scripted_model import ScriptedModel, ScriptError
     from wakeloop.testing.walks import awalk, walk
     from wakeloop.testing.weak_model import WeakModel
-    from wakeloop.testing.wire_check import wire_faults
+    from wakeloop.testing.wire_check import prompt_faults, wire_faults
 
 __all__ = [
     "Knobs",
@@ -35,11 +34,10 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "wakeloop.testing.knobs": ("Knobs",),
-        "wakeloop.testing.prompt_check": ("prompt_faults",),
         "wakeloop.testing.replies": ("calls", "malformed_call", "says"),
         "wakeloop.testing.scripted_model": ("ScriptedModel", "ScriptError"),
         "wakeloop.testing.walks": ("awalk", "walk"),
         "wakeloop.testing.weak_model": ("WeakModel",),
-        "wakeloop.testing.wire_check": ("wire_faults",),
+        "wakeloop.testing.wire_check": ("prompt_faults", "wire_faults"),
     },
 )

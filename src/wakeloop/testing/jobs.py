@@ -1,13 +1,12 @@
 """Jobs for a weak model: steps and the calls that do them."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple, Protocol
-
-from wakeloop.testing.schema_examples import make_example
 
 DONE = "All done."
 OWN_LABEL = re.compile(r"(request \d+, )?part \d+ of \d+")
@@ -104,3 +103,109 @@ def example_args(function: Mapping[str, Any], rng: Random, text: str) -> dict[st
 def _example_call(tools: Mapping[str, Mapping[str, Any]], rng: Random, label: str) -> Call:
     name = rng.choice(sorted(tools))
     return Call(name, example_args(tools[name], rng, label))
+
+
+_FORMATS = {
+    "date": "2024-02-29",
+    "date-time": "2024-02-29T12:00:00Z",
+    "time": "12:00:00Z",
+    "email": "someone@example.org",
+    "uri": "https://example.org/",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+}
+_DEEPEST = 12  # levels of a recursive schema
+_SPREAD = 9  # of whole numbers above the least one
+
+
+def make_example(  # noqa: PLR0911 - one for each kind of schema
+    schema: Mapping[str, Any], rng: Random, text: str, root: Mapping[str, Any] | None = None, depth: int = 0
+) -> Any:
+    """Make a value for `schema`: required properties only, numbers near their bounds, `text` for strings.
+
+    It follows `$ref` within the schema `root`, takes the first alternative that is not null, and ignores
+    `pattern`. Once a recursive schema gets too deep, the value is None.
+    """
+    if depth > _DEEPEST:
+        return None
+
+    def inner(part: Mapping[str, Any]) -> Any:
+        return make_example(part, rng, text, root or schema, depth + 1)
+
+    if "const" in schema or schema.get("enum"):
+        return rng.choice([schema["const"]] if "const" in schema else schema["enum"])
+    alternatives = schema.get("anyOf", schema.get("oneOf", ()))
+    choices = [part for part in alternatives if part.get("type") != "null"]
+    if "$ref" in schema:
+        choices = [_resolve_reference(root or schema, schema["$ref"])]
+    if choices:
+        return inner(choices[0])
+    kind = _type_of(schema)
+    if kind == "array":
+        return [inner(schema.get("items", {})) for _ in range(schema.get("minItems", 1))]
+    if kind != "object":
+        return _make_scalar(schema, kind, rng, text)
+    known = schema.get("properties", {})
+    made: Any = {name: inner(known.get(name, {})) for name in schema.get("required", ())}
+    for part in schema.get("allOf", ()):
+        value = inner(part)
+        if not isinstance(value, dict):
+            return value
+        made |= value
+    return made
+
+
+def _make_scalar(schema: Mapping[str, Any], kind: str, rng: Random, text: str) -> Any:
+    made: Any = None
+    if kind == "boolean":
+        made = rng.choice([False, True])
+    elif kind in ("integer", "number"):
+        low, high = _whole_bounds(schema)
+        has_room = low is None or high is None or low <= high
+        if kind == "integer" or has_room:
+            made = _make_integer(schema, rng)
+        else:  # no whole number lies between them
+            made = (_bound(schema, "Minimum") + _bound(schema, "Maximum")) / 2
+        made = made if kind == "integer" else float(made)
+    elif kind == "string":
+        made = str(_FORMATS.get(schema.get("format", ""), text)).ljust(schema.get("minLength", 0), ".")
+        made = made[: schema.get("maxLength", len(made))]
+    return made
+
+
+def _make_integer(schema: Mapping[str, Any], rng: Random) -> int:
+    step = max(int(schema.get("multipleOf", 1)), 1)
+    low, high = _whole_bounds(schema)
+    if low is None:
+        low = 1 if high is None else min(1, high)
+    low = -(-low // step)
+    most = low + _SPREAD if high is None else min(high // step, low + _SPREAD)
+    return rng.randint(low, max(low, most)) * step
+
+
+def _whole_bounds(schema: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return the least and the greatest whole number that the schema allows; None is no limit."""
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if "exclusiveMinimum" in schema:
+        low = math.floor(schema["exclusiveMinimum"]) + 1
+    if "exclusiveMaximum" in schema:
+        high = math.ceil(schema["exclusiveMaximum"]) - 1
+    return low if low is None else math.ceil(low), high if high is None else math.floor(high)
+
+
+def _bound(schema: Mapping[str, Any], end: str) -> float:
+    return float(schema.get(end.lower(), schema.get(f"exclusive{end}")))
+
+
+def _type_of(schema: Mapping[str, Any]) -> str:
+    kind = schema.get("type", "object" if schema.keys() & {"properties", "required", "allOf"} else "string")
+    if isinstance(kind, list):
+        return next((str(one) for one in kind if one != "null"), "null")
+    return str(kind)
+
+
+def _resolve_reference(root: Mapping[str, Any], reference: str) -> Mapping[str, Any]:
+    found: Any = root
+    for key in reference.removeprefix("#").strip("/").split("/"):
+        if key:
+            found = found[key]
+    return found if isinstance(found, Mapping) else {}

@@ -1,5 +1,6 @@
 """A chat model that records its requests."""
 
+import json
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,17 +10,17 @@ from typing import Any
 
 from langchain_core.caches import BaseCache
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.exceptions import OutputParserException
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
+from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.tools import BaseTool
-from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import BaseModel, Field, PrivateAttr
+from langchain_core.utils.function_calling import convert_to_json_schema, convert_to_openai_tool
+from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 
-from wakeloop.testing.script_steps import Step, resolve_step
-from wakeloop.testing.stream_chunks import split_reply
-from wakeloop.testing.structured_output import bind_schema
+from wakeloop.testing.replies import Step, resolve_step
 
 
 @dataclass
@@ -179,3 +180,102 @@ def _convert_tool(tool: dict[str, Any] | type | Callable[..., Any] | BaseTool) -
         if isinstance(tool, dict):  # a provider's own tool, e.g. {"type": "memory_20250818", …}
             return tool
         raise
+
+
+_MOST_TEXTS = 4
+
+
+class _SingleChunk(ChatGenerationChunk):
+    """The only chunk of a stream. Adding an empty list must not parse its calls again."""
+
+    def __add__(self, other: ChatGenerationChunk | list[ChatGenerationChunk]) -> ChatGenerationChunk:
+        return super().__add__(other) if other else self
+
+
+def split_reply(message: AIMessage) -> list[ChatGenerationChunk]:
+    """Return chunks that add up to `message`, metadata, usage and malformed calls included.
+
+    If the sum would differ, the reply comes as one chunk: LangChain's lenient parser makes cut arguments
+    look complete, and loses names and content blocks.
+    """
+    chunks = list(_chunks_of(message))
+    if message_chunk_to_message(chunks[0] + chunks[1:]) == message:
+        return [ChatGenerationChunk(message=chunk) for chunk in chunks]
+    fields = {name: value for name, value in dict(message).items() if name != "type"}
+    return [_SingleChunk(message=AIMessageChunk(**fields, chunk_position="last"))]
+
+
+def _chunks_of(message: AIMessage) -> Iterator[AIMessageChunk]:
+    if isinstance(message.content, str):
+        for text in _split_text(message.content):
+            yield AIMessageChunk(content=text, id=message.id)
+    made: list[tuple[str | None, str | None, str | None]] = []
+    for call in message.tool_calls:
+        made.append((call["name"], json.dumps(call["args"], default=repr), call["id"]))
+    for broken in message.invalid_tool_calls:
+        made.append((broken["name"], broken["args"], broken["id"]))
+    for index, (name, args, key) in enumerate(made):
+        middle = len(args or "") // 2
+        yield _call_chunk(message, name=name, args=args and args[:middle], id=key, index=index)
+        yield _call_chunk(message, name=None, args=args and args[middle:], id=None, index=index)
+    yield AIMessageChunk(
+        content="" if isinstance(message.content, str) else message.content,
+        id=message.id,
+        additional_kwargs=message.additional_kwargs,
+        response_metadata=message.response_metadata,
+        usage_metadata=message.usage_metadata,
+        chunk_position="last",
+    )
+
+
+def _call_chunk(message: AIMessage, **part: Any) -> AIMessageChunk:
+    return AIMessageChunk(content="", id=message.id, tool_call_chunks=[tool_call_chunk(**part)])
+
+
+def _split_text(text: str) -> Iterator[str]:
+    size = -(-len(text) // _MOST_TEXTS) or 1
+    for start in range(0, len(text), size):
+        yield text[start : start + size]
+
+
+def bind_schema(
+    model: BaseChatModel,
+    schema: dict[str, Any] | type,
+    *,
+    include_raw: bool,
+    method: str = "json_schema",
+    strict: bool | None = None,
+    **kwargs: Any,
+) -> Runnable[LanguageModelInput, dict[str, Any] | BaseModel]:
+    """Return a runnable: the model with `response_format` bound, then a parser of its reply."""
+    shape = convert_to_json_schema(schema)
+    wanted = {"name": shape.get("title", "answer"), "schema": shape, "strict": strict}
+    asked = model.bind(
+        response_format={"type": "json_schema", "json_schema": wanted},
+        ls_structured_output_format={"kwargs": {"method": method}, "schema": schema},
+        **kwargs,
+    )
+
+    def parse(reply: AIMessage) -> Any:
+        return _parse_reply(reply, schema)
+
+    def parse_and_show(reply: AIMessage) -> dict[str, Any]:
+        try:
+            return {"raw": reply, "parsed": _parse_reply(reply, schema), "parsing_error": None}
+        except OutputParserException as error:
+            return {"raw": reply, "parsed": None, "parsing_error": error}
+
+    return asked | RunnableLambda(parse_and_show if include_raw else parse)
+
+
+def _parse_reply(reply: AIMessage, schema: dict[str, Any] | type) -> Any:
+    text = str(reply.text)
+    try:
+        data = reply.tool_calls[0]["args"] if reply.tool_calls else json.loads(text)
+        if isinstance(schema, type) and issubclass(schema, BaseModel):
+            return schema.model_validate(data)
+    except (json.JSONDecodeError, ValidationError) as error:
+        raise OutputParserException(f"The reply does not fit the format: {error}", llm_output=text) from error
+    if not isinstance(data, dict):
+        raise OutputParserException(f"The reply is not a JSON object: {text}", llm_output=text)
+    return data

@@ -11,7 +11,7 @@ from pydantic import PrivateAttr
 
 from wakeloop.testing.captured_requests import describe_message
 from wakeloop.testing.recording_model import RecordingModel
-from wakeloop.testing.script_steps import Step, is_step, step_error
+from wakeloop.testing.replies import Step, is_step, step_error
 
 _LOOK_AHEAD = 100
 

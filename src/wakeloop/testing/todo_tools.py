@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
@@ -38,34 +38,6 @@ class AnsweredCall(NamedTuple):
     args: Mapping[str, Any]
     result: str
     accepted: bool = True
-
-
-class TodoTools(Protocol):
-    """A set of todo tools: how to read the list, write it and close an item."""
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names of all its tools."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The tools without which it cannot be used: those that write and close."""
-
-    @property
-    def writes(self) -> frozenset[str]:
-        """The tools that start or replace a list."""
-
-    def read(self, events: Iterable[AnsweredCall | str], /) -> list[Item]:
-        """Return the list after these calls and messages."""
-
-    def plan(self, texts: Sequence[str], /) -> list[Call]:
-        """Return the calls of one reply that store these texts as open items."""
-
-    def block(self, items: Sequence[Item], item: Item, reason: str, /) -> Call:
-        """Return the call that closes an item as blocked, or as done if there is no other way."""
-
-    def edit(self, items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Call]:
-        """Return the calls of one reply that close some items and add others."""
 
 
 class ParleyTools:
@@ -254,6 +226,7 @@ class WholeListTools:
         return Call(self.tool, {self.list_name: rows})
 
 
+TodoTools: TypeAlias = ParleyTools | LokiTools | WholeListTools
 CHECKLIST = WholeListTools("todo", "items", "text", key="id")
 WRITE_TODOS = WholeListTools("write_todos", "todos", "content")
 COMPLETING = replace(WRITE_TODOS, completes=True)

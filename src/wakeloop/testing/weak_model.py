@@ -9,15 +9,31 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from pydantic import Field, PrivateAttr
 
-from wakeloop.testing.captured_requests import calls_of, is_from_model, malformed_of, role_of
+from wakeloop.testing.captured_requests import (
+    CHARACTERS_PER_TOKEN,
+    UsageMeter,
+    calls_of,
+    is_from_model,
+    malformed_of,
+    render_message,
+    role_of,
+)
 from wakeloop.testing.job_progress import read_progress
-from wakeloop.testing.jobs import OWN_LABEL, Call, Job, PlainJob, Step, example_args, make_job, seeded_random
+from wakeloop.testing.jobs import (
+    OWN_LABEL,
+    Call,
+    Job,
+    PlainJob,
+    Step,
+    example_args,
+    make_example,
+    make_job,
+    seeded_random,
+)
 from wakeloop.testing.knobs import Knobs
 from wakeloop.testing.recording_model import RecordingModel
 from wakeloop.testing.replies import calls, malformed_call, says
-from wakeloop.testing.schema_examples import make_example
 from wakeloop.testing.todo_tools import DEFAULT_STATUS, find_todo_tools, read_events, updated_ids
-from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN, UsageMeter, render_message
 from wakeloop.testing.weak_policy import Dice, PlannedReply, WeakPolicy, follow_instructions, show_list
 
 GRADER = "GraderResponse"  # the tool by which the grader of Deep Agents' rubric answers

@@ -1,14 +1,17 @@
-"""Checks the message order that strict servers require."""
+"""Checks requests as strict servers and caches do."""
 
+import re
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
+from typing import Any
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from wakeloop.testing.call_check import call_faults, name_faults, user_faults
 from wakeloop.testing.captured_requests import (
     Request,
     calls_of,
+    common_length,
+    describe_message,
     is_blank,
     malformed_of,
     number_requests,
@@ -125,3 +128,159 @@ class _RequestReader:
             yield self.caller, f"the call {key!r} of {name!r} is not answered directly after its message"
         self.open = {}
         self.answered = set()
+
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_USER_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
+_LONGEST_ID = 40
+_ID_KEYS = {  # where a block of this type has its call's id
+    "tool_use": "id",
+    "tool_call": "id",
+    "invalid_tool_call": "id",
+    "tool_call_chunk": "id",
+    "function_call": "call_id",
+    "custom_tool_call": "call_id",
+    **dict.fromkeys(("computer_call", "local_shell_call", "shell_call", "apply_patch_call"), "call_id"),
+}
+_SERVER_TOOL_CALLS = ("server_tool_use", "mcp_tool_use", "server_tool_call")
+
+
+def user_faults(message: BaseMessage) -> Iterator[str]:
+    """Yield the faults of a user message: it is empty, or it contains tool results."""
+    kinds = [block.get("type") for block in _blocks_of(message)]
+    if "tool_result" in kinds or "function_call_output" in kinds:
+        yield "a tool's result in a user's message"
+    elif is_blank(message) and kinds.count("text") == len(kinds):
+        yield "an empty user message"
+
+
+def name_faults(message: BaseMessage) -> Iterator[str]:
+    """Yield the faults in the name of the speaker, or of the tool that answers."""
+    allowed = _NAME if isinstance(message, ToolMessage | AIMessage) else _USER_NAME
+    if message.name and not allowed.fullmatch(message.name):
+        yield f"the message's name {message.name!r} is not one that every server takes"
+
+
+def call_faults(message: BaseMessage) -> Iterator[str]:
+    """Yield the faults of an assistant's calls: names, ids, and calls left outside of `tool_calls`."""
+    made = {call["id"]: call["name"] for call in calls_of(message)}
+    for key, name in made.items():
+        if not _NAME.fullmatch(name):
+            yield f"the call {key!r} has the name {name!r}, which is not one that every server takes"
+        if key and len(key) > _LONGEST_ID:
+            yield f"the call id {key!r} has more than {_LONGEST_ID} characters"
+    extra = message.additional_kwargs
+    if "function_call" in extra or ("tool_calls" in extra and not made):
+        yield "a call is left in additional_kwargs"
+    if not isinstance(message, AIMessage):
+        return
+    if not made:
+        yield from _server_tool_faults(message)
+    for block in _blocks_of(message):
+        if str(block.get("type")) in _ID_KEYS:
+            yield from _block_faults(block, made)
+
+
+def _blocks_of(message: BaseMessage) -> list[dict[str, Any]]:
+    """Return the content blocks of a message; a plain string has none."""
+    return [block for block in message.content if isinstance(block, dict)]
+
+
+def _server_tool_faults(message: AIMessage) -> Iterator[str]:
+    blocks = _blocks_of(message)
+    ended = [block.get("tool_use_id") or block.get("tool_call_id") for block in blocks]
+    for block in blocks:
+        if block.get("type") in _SERVER_TOOL_CALLS and block.get("id") not in ended:
+            yield f"the call {block.get('id')!r} of the provider's own tool has no result"
+
+
+def _block_faults(block: dict[str, Any], made: dict[str | None, str]) -> Iterator[str]:
+    key, name = block.get(_ID_KEYS[block["type"]]), block.get("name")
+    if not isinstance(key, str | None) or key not in made:
+        yield f"a block holds the call {key!r} of {name!r}, which is not among the message's calls"
+    elif made.pop(key) != name:
+        yield f"the block of the call {key!r} has another name: {name!r}"
+
+
+_EXCERPT = 20
+
+
+def prompt_faults(requests: Iterable[Request]) -> list[str]:
+    """Return every breach of the static prompt (rule 11 of docs/rules.md), `[]` if all requests comply.
+
+    A breach is a string such as `"request 3, message 5: …"`; both numbers are indices, counted from 0.
+    `requests` are those of one thread, in order: lists of messages or of dicts in OpenAI's format.
+
+    Each request must have one system message, at index 0, with the same text as in the request before. Then
+    come all other messages of the request before, in the same order, with the same role, content, calls
+    (name, arguments, id) and answered ids. Each request is compared with the one before it, so a change is
+    reported once, and only the first difference of a broken prefix.
+
+    Example:
+        >>> system, question = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}
+        >>> prompt_faults([[system, question]])
+        []
+    """
+    reader = _PromptReader()
+    faults = []
+    for number, messages in number_requests(requests):
+        for place, fault in reader.faults(number, messages):
+            faults.append(f"request {number}, message {place}: {fault}")
+    return faults
+
+
+class _PromptReader:
+    """Remembers the system prompt and the conversation of the request before."""
+
+    def __init__(self) -> None:
+        self.system: BaseMessage | None = None
+        self.said: list[BaseMessage] = []
+
+    def faults(self, number: int, messages: list[BaseMessage]) -> Iterator[tuple[int, str]]:
+        """Yield the faults of the next request as (index of the message, sentence)."""
+        systems, said = [], []
+        for place, message in enumerate(messages):
+            if role_of(message) == "system":
+                systems.append(place)
+            else:
+                said.append(place)
+        if not systems:
+            yield 0, "no system message at index 0"
+        for place in systems:
+            if place:
+                yield place, "a system message that is not at index 0"
+        if systems:
+            system = messages[systems[0]]
+            if self.system is not None and self.system.content != system.content:
+                yield systems[0], f"the system prompt has changed {_describe_change(self.system, system)}"
+            self.system = system
+        yield from self._difference(number, messages, said)
+        self.said = [messages[place] for place in said]
+
+    def _difference(
+        self, number: int, messages: list[BaseMessage], said: list[int]
+    ) -> Iterator[tuple[int, str]]:
+        for old, place in zip(self.said, said, strict=False):
+            new = messages[place]
+            if old is not new and _wire_form(old) != _wire_form(new):
+                was, now = describe_message(old), describe_message(new)
+                yield place, f"not as in request {number - 1}: was {was}, is {now}"
+                return
+        if len(said) < len(self.said):
+            dropped = describe_message(self.said[len(said)])
+            yield len(messages), f"missing; request {number - 1} continues with {dropped}"
+
+
+def _wire_form(message: BaseMessage) -> tuple[Any, ...]:
+    """Return the parts of a message that a server's cache sees."""
+    made = []
+    for call in (*calls_of(message), *malformed_of(message)):
+        made.append((call["name"], call["args"], call["id"]))
+    answered = message.tool_call_id if isinstance(message, ToolMessage) else None
+    return role_of(message), message.content, made, answered
+
+
+def _describe_change(old: BaseMessage, new: BaseMessage) -> str:
+    was, now = str(old.content), str(new.content)
+    at = common_length(was, now)
+    return f"from character {at}: was {was[at : at + _EXCERPT]!r}, is {now[at : at + _EXCERPT]!r}"

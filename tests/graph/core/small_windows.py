@@ -7,9 +7,9 @@ from langchain_core.tools import BaseTool, tool
 from pydantic import PrivateAttr
 
 from wakeloop.testing import Knobs, ScriptedModel, WeakModel
+from wakeloop.testing.captured_requests import CHARACTERS_PER_TOKEN, render_message
 from wakeloop.testing.jobs import Call, PlainJob, Step
 from wakeloop.testing.recording_model import RecordingModel
-from wakeloop.testing.token_usage import CHARACTERS_PER_TOKEN, render_message
 
 WINDOW = 15_000
 RESULT = 8_000  # characters: 2,000 tokens

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from wakeloop.testing.schema_examples import make_example
+from wakeloop.testing.jobs import make_example
 
 
 class Inner(BaseModel):
