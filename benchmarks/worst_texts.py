@@ -32,7 +32,7 @@ from wakeloop.channels.todo_list import merge_todos
 from wakeloop.dialects import get_dialect
 from wakeloop.display.formatting import format_interrupt
 from wakeloop.display.screen import Screen
-from wakeloop.display.terminal_text import strip_controls
+from wakeloop.display.terminal_output import strip_controls
 from wakeloop.loop.progress import has_progressed
 from wakeloop.text.characters import to_one_line
 from wakeloop.text.secrets import is_secret_variable, redact_text

@@ -10,10 +10,12 @@ from typing import Any, Literal
 
 from langchain_core.tools import BaseTool
 
-from wakeloop.bench.task import Call, Check, Family, Kind, Step, Task, answers_match, world_tools
+from wakeloop.bench.task import Call, Check, Family, Step, Task, answers_match, world_tools
+from wakeloop.config.files import read_yaml
 from wakeloop.testing.jobs import seeded_random
 
 LENGTHS = (1, 5, 20, 60)
+WORDS = read_yaml(Path(__file__).with_name("families.yaml")).values
 _WORDS = [
     *("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "harbor"),
     *("iris", "juniper", "kestrel", "lagoon", "maple", "nectar", "opal", "quartz"),
@@ -107,9 +109,7 @@ def append_call(path: str, content: str) -> Call:
     return Call("append_file", {"path": path, "content": content})
 
 
-def single_parts(
-    prompt: str, label: str, **options: Any
-) -> Callable[[Callable[[Random, str], Part]], Family]:
+def single_parts(**options: Any) -> Callable[[Callable[[Random, str], Part]], Family]:
     """Make a family whose parts are drawn one by one, by a function of a random generator and a name."""
 
     def family(part: Callable[[Random, str], Part]) -> Family:
@@ -117,30 +117,26 @@ def single_parts(
             return [part(rng, name) for name in names]
 
         parts.__name__, parts.__doc__ = part.__name__, part.__doc__
-        return connected_parts(prompt, label, **options)(parts)
+        return connected_parts(**options)(parts)
 
     return family
 
 
 def connected_parts(
-    prompt: str,
-    label: str,
     *,
-    kind: Kind = "work",
-    lengths: tuple[int, ...] = LENGTHS,
     files: Mapping[str, str] | None = None,
     tools: Callable[[Path], Sequence[BaseTool]] = world_tools,
     closed: str | None = None,
 ) -> Callable[[Callable[[Random, Sequence[str]], list[Part]]], Family]:
     """Make a family whose parts depend on each other: a function of dice and all names draws them.
 
-    The function's docstring describes the family. `{}` in `label` is the part's name, `{list}` in `prompt`
-    all names; `files` are in every world. Nothing may be added to the folder `closed` that was not asked for;
-    "." is the whole world.
+    The function's docstring describes the family, and `families.yaml` has its words. `files` are in every
+    world. Nothing may be added to the folder `closed` that was not asked for; "." is the whole world.
     """
 
     def family(draw: Callable[[Random, Sequence[str]], list[Part]]) -> Family:
-        name = draw.__name__.strip("_").replace("_", "-")
+        name = draw.__name__.replace("_", "-")
+        words = WORDS[name]
 
         def make(seed: int, parts: int) -> Task:
             rng = seeded_random(f"{name}/{seed}/{parts}")
@@ -152,7 +148,7 @@ def connected_parts(
             for part_name, part in zip(names, drawn, strict=True):
                 world |= part.files
                 wants |= part.wants
-                steps.append(Step(label.format(part_name), part.solution(), part.found))
+                steps.append(Step(words["label"].format(part_name), part.solution(), part.found))
             mentioned = [part.mentioned for part in drawn if part.mentioned]
 
             def check(folder: Path) -> list[Check]:
@@ -165,7 +161,7 @@ def connected_parts(
                 family=name,
                 seed=seed,
                 parts=parts,
-                prompt=prompt.format(list=", ".join(names)),
+                prompt=words["prompt"].format(list=", ".join(names)),
                 files=world,
                 steps=tuple(steps),
                 spoils=tuple(part.spoil for part in drawn if part.spoil)
@@ -176,7 +172,8 @@ def connected_parts(
                 check_text=lambda text: [Check(f"says {word}", word in text) for word in mentioned],
             )
 
-        return Family(name, (draw.__doc__ or "").strip(), kind, lengths, make)
+        lengths = tuple(words.get("lengths", LENGTHS))
+        return Family(name, draw.__doc__ or "", words.get("kind", "work"), lengths, make)
 
     return family
 

@@ -46,15 +46,13 @@ def random_date(rng: Random) -> tuple[int, int, int]:
     return rng.randint(2019, 2030), rng.randint(1, 12), rng.randint(1, 28)
 
 
-@single_parts(
-    "Make a file notes/NAME.txt for each of these names: {list}. Each holds one line: Note NAME.", "write {}"
-)
+@single_parts()
 def make_files(_rng: Random, name: str) -> Part:
     """Make a file for each name in the request."""
     return Part(wants={f"notes/{name}.txt": Expected(f"Note {name}.")})
 
 
-@single_parts("Switch on these lamps, and no others: {list}.", "switch on {}", tools=lamp_tools)
+@single_parts(tools=lamp_tools)
 def switch_lamps(_rng: Random, name: str) -> Part:
     """Switch lamps on, with two tools of one argument."""
     path = f"lamps/{name}.txt"
@@ -62,11 +60,7 @@ def switch_lamps(_rng: Random, name: str) -> Part:
     return Part({path: "off\n"}, {path: Expected("on")}, calls, spoil=Call("switch_off", {"lamp": name}))
 
 
-@single_parts(
-    "Rename every file in reports/ after the date in its first line: reports/NAME.txt becomes "
-    "reports/YYYY-MM-DD-NAME.txt. Its text stays as it is.",
-    "rename {}",
-)
+@single_parts()
 def rename_by_date(rng: Random, name: str) -> Part:
     """Rename reports after the date in them."""
     date = "{:04}-{:02}-{:02}".format(*random_date(rng))
@@ -75,20 +69,14 @@ def rename_by_date(rng: Random, name: str) -> Part:
     return Part({old: text}, {old: None, new: Expected(text)}, (move_call(old, new),))
 
 
-@single_parts(
-    "Change the ending of every .jpeg file in pictures/ to .jpg; rename, change nothing else.",
-    "rename {}.jpeg",
-)
+@single_parts()
 def change_ending(rng: Random, name: str) -> Part:
     """Change the extension of files."""
     old, new, text = f"pictures/{name}.jpeg", f"pictures/{name}.jpg", random_sentence(rng)
     return Part({old: text}, {old: None, new: Expected(text)}, (move_call(old, new),))
 
 
-@single_parts(
-    "Sort inbox/: move each file into the folder named by its line `kind:`, inbox/NAME.txt to KIND/NAME.txt.",
-    "sort {}",
-)
+@single_parts()
 def sort_inbox(rng: Random, name: str) -> Part:
     """Move files into folders by the kind that each one states."""
     kind = rng.choice(KINDS)
@@ -97,9 +85,7 @@ def sort_inbox(rng: Random, name: str) -> Part:
     return Part({old: text}, {old: None, new: Expected(text)}, (move_call(old, new),))
 
 
-@single_parts(
-    "Delete the files in archive/ that hold the line `obsolete: yes`. All others stay.", "look at {}"
-)
+@single_parts()
 def delete_obsolete(rng: Random, name: str) -> Part:
     """Delete what is obsolete, keep what is not."""
     old, kept = f"archive/{name}.txt", f"archive/{name}-b.txt"
@@ -110,9 +96,7 @@ def delete_obsolete(rng: Random, name: str) -> Part:
     return Part(files, {old: None})
 
 
-@single_parts(
-    "Join left/NAME.txt and right/NAME.txt, in this order, to joined/NAME.txt; keep both.", "join {}"
-)
+@single_parts()
 def join_halves(rng: Random, name: str) -> Part:
     """Join two files into one."""
     left, right = join_lines(*random_lines(rng)), join_lines(*random_lines(rng))
@@ -120,11 +104,7 @@ def join_halves(rng: Random, name: str) -> Part:
     return Part(files, {f"joined/{name}.txt": Expected(left + right)})
 
 
-@single_parts(
-    "Split every file in both/ at its line `---`: what stands before goes to first/NAME.txt, the rest to "
-    "second/NAME.txt. Then both/NAME.txt is deleted.",
-    "split {}",
-)
+@single_parts()
 def split_files(rng: Random, name: str) -> Part:
     """Split a file into two and delete it."""
     one, two = join_lines(*random_lines(rng)), join_lines(*random_lines(rng))
@@ -136,18 +116,14 @@ def split_files(rng: Random, name: str) -> Part:
     return Part({f"both/{name}.txt": f"{one}---\n{two}"}, wants)
 
 
-@single_parts(
-    "For every logs/NAME.log write counts/NAME.txt: the number of its lines and nothing else.", "count {}"
-)
+@single_parts()
 def count_lines(rng: Random, name: str) -> Part:
     """Count the lines of each log."""
     found = random_lines(rng, 3, 30)
     return Part({f"logs/{name}.log": join_lines(*found)}, {f"counts/{name}.txt": Expected(str(len(found)))})
 
 
-@single_parts(
-    "The product is now called Beacon. Replace the word Lantern in every file in pages/.", "rename it in {}"
-)
+@single_parts()
 def replace_word(rng: Random, name: str) -> Part:
     """Replace a name in each page."""
     text = join_lines(
@@ -159,11 +135,7 @@ def replace_word(rng: Random, name: str) -> Part:
     return Part({f"pages/{name}.md": text}, {f"pages/{name}.md": Expected(text.replace("Lantern", "Beacon"))})
 
 
-@single_parts(
-    "Add the line `See also: index.md` at the end of every file in docs/.",
-    "link {}",
-    files={"index.md": "# Index\n"},
-)
+@single_parts(files={"index.md": "# Index\n"})
 def link_index(rng: Random, name: str) -> Part:
     """Append a line to each page, once."""
     path, text = f"docs/{name}.md", join_lines(f"# {name}", *random_lines(rng))
@@ -171,7 +143,7 @@ def link_index(rng: Random, name: str) -> Part:
     return Part({path: text}, {path: Expected(text + line)}, (append_call(path, line),))
 
 
-@single_parts("Raise the last number of every version in packages/NAME/VERSION by one, in place.", "raise {}")
+@single_parts()
 def raise_version(rng: Random, name: str) -> Part:
     """Raise the version of each package."""
     major, minor, patch = rng.randint(0, 20), rng.randint(0, 20), rng.randint(0, 20)
@@ -179,7 +151,7 @@ def raise_version(rng: Random, name: str) -> Part:
     return Part({path: f"{major}.{minor}.{patch}\n"}, {path: Expected(f"{major}.{minor}.{patch + 1}\n")})
 
 
-@single_parts('Set "retries" to 5 in every JSON file in services/; change nothing else.', "retries of {}")
+@single_parts()
 def set_key(rng: Random, name: str) -> Part:
     """Set a key in each JSON file."""
     path = f"services/{name}.json"
@@ -187,11 +159,7 @@ def set_key(rng: Random, name: str) -> Part:
     return Part({path: json.dumps(old)}, {path: Expected(json.dumps({**old, "retries": 5}), "json")})
 
 
-@single_parts(
-    "Read every interviews/NAME.txt and write answers/NAME.txt: the name of the person who speaks last, "
-    "alone.",
-    "the last speaker of {}",
-)
+@single_parts()
 def last_speaker(rng: Random, name: str) -> Part:
     """Find who speaks last; each part is one search and one new file."""
     spoken = [f"{rng.choice(PEOPLE)}: {random_sentence(rng)}" for _ in range(rng.randint(3, 8))]
@@ -214,10 +182,7 @@ def random_sales(rng: Random, size: int = 5) -> list[tuple[str, int]]:
     return [(noun, rng.randint(2, 90)) for noun in rng.sample(NOUNS, size)]
 
 
-@single_parts(
-    "Convert every tables/NAME.csv to json/NAME.json: a list of objects, one a row, all values as strings.",
-    "convert {}",
-)
+@single_parts()
 def csv_to_json(rng: Random, name: str) -> Part:
     """Convert tables to JSON."""
     rows = random_sales(rng, 3)
@@ -230,9 +195,7 @@ def csv_to_json(rng: Random, name: str) -> Part:
     )
 
 
-@single_parts(
-    "Write every tables/NAME.csv as a Markdown table into pages/NAME.md, nothing else in it.", "table of {}"
-)
+@single_parts()
 def markdown_table(rng: Random, name: str) -> Part:
     """Write tables as Markdown."""
     head, *rows = [("thing", "amount"), *random_sales(rng, 4)]
@@ -244,11 +207,7 @@ def markdown_table(rng: Random, name: str) -> Part:
     )
 
 
-@single_parts(
-    "For every orders/NAME.csv write totals/NAME.csv with the header customer,total: one row a customer, "
-    "the sum of the amounts; rows in any order.",
-    "totals of {}",
-)
+@single_parts()
 def group_totals(rng: Random, name: str) -> Part:
     """Sum by group in each table."""
     rows = []
@@ -263,12 +222,7 @@ def group_totals(rng: Random, name: str) -> Part:
     )
 
 
-@single_parts(
-    "Replace the customers' numbers by their names from customers.csv: for every orders/NAME.csv write "
-    "named/NAME.csv with the header name,amount, rows in the same order.",
-    "join {}",
-    files={"customers.csv": csv_text([("number", "name"), *enumerate(PEOPLE, 1)])},
-)
+@single_parts(files={"customers.csv": csv_text([("number", "name"), *enumerate(PEOPLE, 1)])})
 def join_tables(rng: Random, name: str) -> Part:
     """Join two tables."""
     rows: list[tuple[object, ...]] = [("number", "amount")]
@@ -280,11 +234,7 @@ def join_tables(rng: Random, name: str) -> Part:
     return Part({f"orders/{name}.csv": csv_text(rows)}, {f"named/{name}.csv": Expected(csv_text(named))})
 
 
-@connected_parts(
-    "Enter every receipts/NAME.txt into ledger.csv: append one row NAME,amount for each, in any order, "
-    "none twice.",
-    "enter {}",
-)
+@connected_parts()
 def keep_ledger(rng: Random, names: Sequence[str]) -> list[Part]:
     """Append a row for each receipt to one table; doing it again spoils the table."""
     amounts = {name: rng.randint(1, 500) for name in names}
@@ -345,12 +295,7 @@ def module_name(name: str) -> str:
     return name.replace("-", "_")
 
 
-@single_parts(
-    "Every test in tests/ fails because of a fault in the program src/ that it imports. Mend the "
-    "programs, leave the tests as they are. run_python runs a test.",
-    "mend {}",
-    tools=program_tools,
-)
+@single_parts(tools=program_tools)
 def mend_program(rng: Random, name: str) -> Part:
     """Fix programs whose tests fail."""
     _, wrong, tests, want = draw_program(rng, name)
@@ -358,24 +303,14 @@ def mend_program(rng: Random, name: str) -> Part:
     return Part({path: wrong, f"tests/test_{module_name(name)}.py": tests}, {path: want})
 
 
-@single_parts(
-    "Write a Python program src/NAME.py for every specs/NAME.txt, with _ for - in its name: a function "
-    "solve(xs) that returns what the text says.",
-    "write {}",
-    tools=program_tools,
-)
+@single_parts(tools=program_tools)
 def write_program(rng: Random, name: str) -> Part:
     """Write a function from its description."""
     told, _, _, want = draw_program(rng, name)
     return Part({f"specs/{name}.txt": f"Return {told}.\n"}, {f"src/{module_name(name)}.py": want})
 
 
-@single_parts(
-    "The function `solve` is to be called `answer` in every program in src/: rename it, and change "
-    "nothing else.",
-    "rename in {}",
-    tools=program_tools,
-)
+@single_parts(tools=program_tools)
 def rename_function(rng: Random, name: str) -> Part:
     """Rename a function in each program."""
     _, _, _, want = draw_program(rng, name)
@@ -383,11 +318,7 @@ def rename_function(rng: Random, name: str) -> Part:
     return Part({path: want.text}, {path: Expected(want.text.replace("solve", "answer"))})
 
 
-@single_parts(
-    "Make every program in src/ take an empty list: `solve([])` is to return None, everything else stays.",
-    "guard {}",
-    tools=program_tools,
-)
+@single_parts(tools=program_tools)
 def guard_program(rng: Random, name: str) -> Part:
     """Add a case to each program."""
     factor, path = rng.randint(2, 9), f"src/{module_name(name)}.py"

@@ -1,4 +1,4 @@
-"""Studies: the question, written down before the run, and its cells."""
+"""Studies: the question, written before the run; its cells."""
 
 import hashlib
 import json

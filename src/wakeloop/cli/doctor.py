@@ -16,8 +16,7 @@ from wakeloop.cli.spec_builder import build_stack, settings_from_spec, spec_from
 from wakeloop.cli.store import DatabaseFile, database_exists, open_to_read
 from wakeloop.cli.streams import at_a_terminal
 from wakeloop.config.levels import config_folder
-from wakeloop.display.terminal_output import write_text
-from wakeloop.display.terminal_text import clean_line
+from wakeloop.display.terminal_output import clean_line, write_text
 from wakeloop.errors import ReplyError
 from wakeloop.platform.provider_errors import find_status
 from wakeloop.text.characters import pluralize, quote_path

@@ -25,8 +25,7 @@ from wakeloop.cli.streams import OutputFormat, at_a_terminal
 from wakeloop.dialects import get_dialect
 from wakeloop.display.formatting import format_elapsed
 from wakeloop.display.live_view import LiveView, supports_live_view
-from wakeloop.display.plain_view import PlainView
-from wakeloop.display.screen import STREAM_MODES, Line, Screen
+from wakeloop.display.screen import STREAM_MODES, Line, PlainView, Screen
 from wakeloop.loop.waits import build_clock_event, find_next_wait, read_wait_kind
 from wakeloop.thread.edits import Graph
 from wakeloop.thread.steering import find_next_input

@@ -6,7 +6,7 @@ from contextlib import suppress
 from errno import EDQUOT, ENAMETOOLONG, ENOENT, ENOSPC
 from typing import Any
 
-from wakeloop.display.terminal_text import clean_line
+from wakeloop.display.terminal_output import clean_line
 from wakeloop.errors import (
     RESUME_HINT,
     BenchError,

@@ -14,8 +14,7 @@ from wakeloop.cli.streams import OutputOptions, read_all
 from wakeloop.cli.thread_lookup import find_thread, new_thread_id, resolve_thread_option
 from wakeloop.cli.todo_file import read_todo_file
 from wakeloop.cli.trusted_files import confirm_files
-from wakeloop.display.terminal_output import write_text
-from wakeloop.display.terminal_text import clean_line
+from wakeloop.display.terminal_output import clean_line, write_text
 
 BYTE_ORDER_MARK = "\ufeff"
 TEXT_OUTPUT = OutputOptions()

@@ -14,7 +14,7 @@ from wakeloop.cli.store import DatabaseFile, open_to_read, open_to_write
 from wakeloop.cli.stored_state import read_state
 from wakeloop.cli.thread_lookup import check_thread_id, find_thread
 from wakeloop.display.formatting import MARKS, format_ending, format_progress
-from wakeloop.display.terminal_text import clean_line, strip_controls
+from wakeloop.display.terminal_output import clean_line, strip_controls
 from wakeloop.text.secrets import redact_json
 from wakeloop.todos.items import count_open
 

@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import Runnable
 
 from wakeloop.cli.failures import FAILED, SETTLED, CommandError
-from wakeloop.display.terminal_text import clean_line
+from wakeloop.display.terminal_output import clean_line
 from wakeloop.errors import ToolError
 from wakeloop.model.reply import read_reply
 from wakeloop.model.reply_watcher import ReplyWatcher

@@ -20,7 +20,7 @@ from wakeloop.cli.thread_lookup import require_thread
 from wakeloop.demo.job import PAGE
 from wakeloop.display.report import thread_report
 from wakeloop.display.screen import Line
-from wakeloop.display.terminal_text import clean_line
+from wakeloop.display.terminal_output import clean_line
 from wakeloop.testing import ScriptedModel
 from wakeloop.text.characters import quote_path
 from wakeloop.text.drawing import draw_svg, draw_text, graph_edges

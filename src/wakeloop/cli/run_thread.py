@@ -40,10 +40,8 @@ from wakeloop.cli.streams import OutputFormat, at_a_terminal, keep_stdout_for_da
 from wakeloop.demo.job import INTRODUCTION, compare_with_plain_loop, explain_missing_report
 from wakeloop.display.formatting import format_ending
 from wakeloop.display.live_view import LiveView
-from wakeloop.display.plain_view import PlainView
-from wakeloop.display.screen import Line
-from wakeloop.display.terminal_output import write_text
-from wakeloop.display.terminal_text import clean_line
+from wakeloop.display.screen import Line, PlainView
+from wakeloop.display.terminal_output import clean_line, write_text
 from wakeloop.errors import InputError
 from wakeloop.loop.gates import DONE
 from wakeloop.loop.goal import is_unmet

@@ -16,8 +16,14 @@ from wakeloop.cli.stored_state import DAMAGED, StoredState, read_state
 from wakeloop.cli.thread_lookup import require_thread
 from wakeloop.display import formatting
 from wakeloop.display.formatting import count_failed_calls, format_failures
-from wakeloop.display.terminal_output import cut_text, find_width, format_columns
-from wakeloop.display.terminal_text import clean_line, indent_continuation, strip_controls
+from wakeloop.display.terminal_output import (
+    clean_line,
+    cut_text,
+    find_width,
+    format_columns,
+    indent_continuation,
+    strip_controls,
+)
 from wakeloop.loop.silences import QUESTION_WAIT
 from wakeloop.text.characters import pluralize, quote_path
 from wakeloop.text.marks import is_model_reply, is_user_message, kind_of, source_of, split_result_text

@@ -12,8 +12,7 @@ from wakeloop.cli.spec_builder import LevelStack, build_stack, select_base_url
 from wakeloop.cli.store import DatabaseFile
 from wakeloop.config.levels import NON_SETTINGS, ResolvedValue, config_folder, list_names
 from wakeloop.display.formatting import to_json
-from wakeloop.display.terminal_output import find_width, format_columns
-from wakeloop.display.terminal_text import clean_line
+from wakeloop.display.terminal_output import clean_line, find_width, format_columns
 from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import LoopSettings, resolve_aliases
 from wakeloop.text.characters import quote_path

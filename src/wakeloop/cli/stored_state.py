@@ -62,7 +62,7 @@ def read_state(saver: BaseCheckpointSaver[Any], thread: str, *, partly: bool = F
 def _read_remains(saver: BaseCheckpointSaver[Any], thread: str) -> StoredState | None:
     """Return what can be read of a damaged thread, if anything."""
     from wakeloop.display.checkpoint_history import read_history_at
-    from wakeloop.display.timeline_builder import recover_state
+    from wakeloop.display.timeline import recover_state
 
     try:
         past = read_history_at(saver, {"thread_id": thread})

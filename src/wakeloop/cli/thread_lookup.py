@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_read
-from wakeloop.display.terminal_text import clean_line
+from wakeloop.display.terminal_output import clean_line
 from wakeloop.text.characters import is_visible
 
 ABBREVIATED_ID = re.compile(r"(t|demo)-[0-9a-f]{1,7}")  # the start of an id from `new_thread_id`

@@ -15,8 +15,7 @@ from wakeloop.cli.failures import CommandError, redact, usage_error
 from wakeloop.cli.mcp_config import read_json_file
 from wakeloop.cli.streams import read_line
 from wakeloop.config.levels import config_folder
-from wakeloop.display.terminal_output import write_text
-from wakeloop.display.terminal_text import strip_controls
+from wakeloop.display.terminal_output import strip_controls, write_text
 from wakeloop.text.characters import pluralize, quote_path, shorten
 
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish"))

@@ -11,9 +11,8 @@ from typing_extensions import TypedDict
 
 from wakeloop.agent import create_todo_agent
 from wakeloop.checks.argument_values import resolve_settings
-from wakeloop.display.events import is_wakeloop_event
-from wakeloop.display.terminal_output import format_columns
-from wakeloop.display.terminal_text import clean_line
+from wakeloop.display.screen import is_wakeloop_event
+from wakeloop.display.terminal_output import clean_line, format_columns
 from wakeloop.errors import BenchError, WakeloopError
 from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from wakeloop.display.terminal_text import clean_line, strip_controls
+from wakeloop.display.terminal_output import clean_line, strip_controls
 from wakeloop.loop.approval import PLAN_ACTION
 from wakeloop.loop.gates import ENDINGS, lacks_proof
 from wakeloop.stream import ActivationSpending

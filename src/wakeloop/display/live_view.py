@@ -7,17 +7,52 @@ from itertools import islice
 from threading import Event, RLock, Thread
 from typing import Any, Self, TextIO
 
-from rich.console import Console, Group
+from markdown_it import MarkdownIt
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.live import Live as Region
+from rich.markdown import Heading, Markdown
 from rich.text import Text
 
 from wakeloop.display import formatting
 from wakeloop.display.screen import Line, Screen
-from wakeloop.display.terminal_markdown import render_markdown
-from wakeloop.display.terminal_output import wrap_text
-from wakeloop.display.terminal_text import strip_controls
+from wakeloop.display.terminal_output import strip_controls, wrap_text
 from wakeloop.text.characters import pluralize
 from wakeloop.todos.items import Todo, is_open
+
+MAX_CHARACTERS = 100_000  # longer messages are shown as they are
+
+
+class LeftHeading(Heading):
+    """A left-aligned heading; rich centres them."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        """Render the heading."""
+        self.text.justify = "left"
+        yield self.text
+
+
+class TerminalMarkdown(Markdown):
+    """Markdown with left-aligned headings."""
+
+    elements = {**Markdown.elements, "heading_open": LeftHeading}  # noqa: RUF012 - as the class that it is of
+
+
+def render_markdown(text: str) -> RenderableType:
+    """Render Markdown with nothing hidden: HTML tags stay text, and links show their addresses.
+
+    Entities stay as written, since one for a control code would be obeyed.
+    """
+    if len(text) > MAX_CHARACTERS:
+        return Text(text)
+    page = TerminalMarkdown("", code_theme="ansi_dark", hyperlinks=False)
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable("entity")
+    page.markup, page.parsed = text, parser.parse(text)
+    for token in page.parsed:
+        for part in token.children or ():
+            if part.type == "softbreak":
+                part.type = "hardbreak"  # models mean their line breaks
+    return page
+
 
 STYLES = {
     "note": "dim",

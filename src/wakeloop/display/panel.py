@@ -9,10 +9,8 @@ from typing import Any
 
 from wakeloop.checks.argument_values import check_graph
 from wakeloop.display import formatting
-from wakeloop.display.events import is_wakeloop_event
-from wakeloop.display.plain_view import PlainView
-from wakeloop.display.screen import STREAM_MODES, Line, Screen
-from wakeloop.display.terminal_text import clean_line, strip_controls
+from wakeloop.display.screen import STREAM_MODES, Line, PlainView, Screen, is_wakeloop_event
+from wakeloop.display.terminal_output import clean_line, strip_controls
 from wakeloop.display.views import (
     View,
     make_paragraph,

@@ -11,9 +11,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.display.checkpoint_history import read_history
-from wakeloop.display.report_page import ReportPage
-from wakeloop.display.report_text import Hide
-from wakeloop.display.timeline_builder import build_timeline
+from wakeloop.display.report_page import Hide, ReportPage
+from wakeloop.display.timeline import build_timeline
 from wakeloop.thread.edits import Graph
 from wakeloop.thread.thread_status import read_session
 

@@ -1,31 +1,107 @@
 """Report page: a timeline as values for the template."""
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from markupsafe import Markup
+from markdown_it import MarkdownIt
+from markupsafe import Markup, escape
 
 from wakeloop.display import formatting
-from wakeloop.display.report_text import (
-    MIN_LIMIT,
-    Hide,
-    clean_text,
-    limit_per_text,
-    markdown_to_html,
-    text_to_html,
-)
-from wakeloop.display.terminal_text import clean_line
-from wakeloop.display.time_axis import TimeAxis
+from wakeloop.display.formatting import format_elapsed
+from wakeloop.display.terminal_output import clean_line, strip_controls
 from wakeloop.display.timeline import ItemLane, MessageEntry, Moment, RequestUsage, Timeline
 from wakeloop.text.characters import pluralize
 from wakeloop.text.marks import call_duration_ms, kind_of, source_of, split_result_text
-from wakeloop.text.secrets import redact_json
+from wakeloop.text.secrets import redact_json, redact_text
+
+MAX_TEXT = 20_000  # characters of one message
+MIN_LIMIT = 1_000  # the limit for one message if there are very many
+MAX_TOTAL = 6_000_000  # of all messages together, roughly
+MARGIN = 2_000  # redacted beyond the limit, so that the cut does not split a secret
+
+Hide = Callable[[str], str]
+
+# Messages are not trusted: raw HTML stays text, and nothing becomes a link or loads anything.
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+_MARKDOWN.disable(["link", "image", "autolink", "html_block", "html_inline", "reference", "entity"])
+
+
+def limit_per_text(count: int) -> int:
+    """Return how long each of `count` messages may be so that a browser opens the page quickly."""
+    return max(MIN_LIMIT, min(MAX_TEXT, MAX_TOTAL // max(count, 1)))
+
+
+def clean_text(text: str, hide: Hide, most: int = MAX_TEXT) -> str:
+    """Remove control codes and secrets, and cut what is too long, with a count of the rest."""
+    kept = redact_text(hide(strip_controls(text[: most + MARGIN])))
+    if len(text) <= most:
+        return kept
+    return f"{kept[:most]}\n… and {len(text) - most:,} more characters"
+
+
+def markdown_to_html(text: str) -> Markup:
+    """Render Markdown as HTML without links or anything that loads."""
+    return Markup(_MARKDOWN.render(text))  # noqa: S704 - it escapes what it is given
+
+
+def text_to_html(text: str) -> Markup:
+    """Render text as it is."""
+    return Markup("<pre>{}</pre>").format(text) if text else escape("")
+
+
+NARROWEST, WIDEST = 0.4, 6.0  # width of a step, relative to the median
+PAUSE_SECONDS = 60.0  # a shortened step of this length is marked as a pause
+FULL_WIDTH = 100.0
+
+
+class TimeAxis:
+    """Maps times in seconds to positions in percent.
+
+    A step is as wide as it was long, within bounds: very long ones are shortened, so that a night between two
+    messages does not hide the work, and very short ones are widened.
+    """
+
+    def __init__(self, times: Sequence[float]) -> None:
+        self.times = sorted(set(times)) or [0.0]
+        took = [after - before for before, after in pairwise(self.times)]
+        middle = median(took) if took else 1.0
+        drawn = [min(max(one, NARROWEST * middle), WIDEST * middle) for one in took]
+        total = sum(drawn) or 1.0
+        self.places = [place / total * FULL_WIDTH for place in accumulate(drawn, initial=0.0)]
+        self.pauses = []
+        for (start, end), seconds in zip(pairwise(self.places), took, strict=True):
+            if seconds > max(WIDEST * middle, PAUSE_SECONDS):
+                self.pauses.append((start, end, seconds))
+
+    def place(self, time: float) -> float:
+        """Return the position of a time, from 0 to 100."""
+        at = bisect_right(self.times, time) - 1
+        if at < 0:
+            return 0.0
+        if at + 1 >= len(self.times):
+            return self.places[-1]
+        before, after = self.times[at], self.times[at + 1]
+        share = (time - before) / (after - before)
+        return self.places[at] + share * (self.places[at + 1] - self.places[at])
+
+    def ticks(self, most: int = 5) -> Iterator[tuple[float, str]]:
+        """Yield positions with the time since the beginning, without repeating a label."""
+        last = None
+        for number in range(most):
+            place = FULL_WIDTH * number / most
+            at = min(bisect_right(self.places, place) - 1, len(self.times) - 1)
+            text = format_elapsed(self.times[at] - self.times[0])
+            if text != last:
+                yield self.places[at], text
+            last = text
+
 
 FOLD_AT = 700  # characters; longer messages are folded
 FOLD_AT_LINES = 14

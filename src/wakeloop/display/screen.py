@@ -3,22 +3,37 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Literal
+from functools import cache, partial
+from typing import Annotated, Any, Literal, Self, TextIO, TypeGuard
 
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
+from pydantic import Discriminator, TypeAdapter, ValidationError
 
 from wakeloop.display import formatting
-from wakeloop.display.events import is_wakeloop_event
-from wakeloop.display.terminal_text import clean_line, indent_continuation, strip_controls
+from wakeloop.display.terminal_output import clean_line, indent_continuation, strip_controls, write_text
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.spending import report_spent as spent_in
-from wakeloop.stream import ActivationSpending
+from wakeloop.stream import ActivationSpending, Event
 from wakeloop.text.characters import pluralize
 from wakeloop.text.marks import is_model_reply, kind_of, split_result_text
 from wakeloop.text.secrets import redact_text
 from wakeloop.thread.thread_status import INTERRUPT_KEY
 from wakeloop.todos.items import Todo
+
+
+def is_wakeloop_event(data: object) -> TypeGuard[Event]:
+    """Tell whether streamed data is an event of this package, and not something that a tool streamed."""
+    try:
+        _make_reader().validate_python(data, strict=True)
+    except ValidationError:
+        return False
+    return True
+
+
+@cache
+def _make_reader() -> TypeAdapter[Any]:
+    return TypeAdapter(Annotated[Event, Discriminator("type")])
+
 
 Kind = Literal[
     "note", "way", "item", "tool", "done", "error", "model", "wake", "nag", "guard", "question", "end", "good"
@@ -306,3 +321,25 @@ class Screen:
                 text += f" ({took})"
             parts = (call.text if call else name, took, result)
             yield Line(kind, text, parts)
+
+
+class PlainView:
+    """A view that writes and flushes each line as it comes."""
+
+    def __init__(self, screen: Screen, out: TextIO) -> None:
+        self.screen, self.out = screen, out
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def feed(self, mode: str, data: Any) -> None:
+        """Show one part of the stream."""
+        for line in self.screen.feed(mode, data):
+            self.say(line)
+
+    def say(self, line: Line) -> None:
+        """Write a line."""
+        write_text(line.text, self.out)

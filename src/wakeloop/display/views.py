@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from wakeloop.display import formatting
-from wakeloop.display.terminal_text import clean_line, indent_continuation, strip_controls
+from wakeloop.display.terminal_output import clean_line, indent_continuation, strip_controls
 from wakeloop.text.characters import pluralize
 from wakeloop.text.plain_html import escape_html, html_table
 from wakeloop.text.secrets import redact_json, redact_text

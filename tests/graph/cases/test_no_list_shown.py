@@ -9,8 +9,7 @@ from rig import close, write
 
 from wakeloop import create_todo_agent
 from wakeloop.display.live_view import LiveView
-from wakeloop.display.plain_view import PlainView
-from wakeloop.display.screen import STREAM_MODES, Screen
+from wakeloop.display.screen import STREAM_MODES, PlainView, Screen
 from wakeloop.testing import ScriptedModel, calls, malformed_call, wire_faults
 
 SENT: dict[str, Any] = {

@@ -11,8 +11,7 @@ from langchain_core.tools import tool
 
 from wakeloop import LoopSettings, create_todo_agent
 from wakeloop.display.live_view import LiveView, select_visible, supports_live_view
-from wakeloop.display.plain_view import PlainView
-from wakeloop.display.screen import STREAM_MODES, Line, RunningCall, Screen
+from wakeloop.display.screen import STREAM_MODES, Line, PlainView, RunningCall, Screen
 from wakeloop.testing import ScriptedModel, calls, malformed_call, says
 
 EVIL = "\x1b[31mred\x1b[0m [bold]markup[/bold] \u202edne\x07\x9b2J"

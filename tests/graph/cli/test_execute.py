@@ -21,8 +21,7 @@ from wakeloop.cli import execution
 from wakeloop.cli.execution import RunQueue, execute
 from wakeloop.cli.final_state import exit_code
 from wakeloop.cli.questions import make_question_handler
-from wakeloop.display.plain_view import PlainView
-from wakeloop.display.screen import Screen
+from wakeloop.display.screen import PlainView, Screen
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.thread.thread_status import session_of
 

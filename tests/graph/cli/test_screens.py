@@ -23,10 +23,8 @@ from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import DatabaseFile
 from wakeloop.cli.streams import OutputFormat, OutputOptions
 from wakeloop.display import screen
-from wakeloop.display.events import is_wakeloop_event
 from wakeloop.display.live_view import LiveView
-from wakeloop.display.plain_view import PlainView
-from wakeloop.display.screen import STREAM_MODES, Line, Screen
+from wakeloop.display.screen import STREAM_MODES, Line, PlainView, Screen, is_wakeloop_event
 from wakeloop.stream import Event
 from wakeloop.testing import ScriptedModel, calls, says
 

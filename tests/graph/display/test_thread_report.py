@@ -16,7 +16,7 @@ from langgraph.types import interrupt
 from wakeloop import ArgumentError, DamagedError, create_todo_agent, update_todos
 from wakeloop.display import athread_report, thread_report
 from wakeloop.display.checkpoint_history import read_history
-from wakeloop.display.timeline_builder import build_timeline
+from wakeloop.display.timeline import build_timeline
 from wakeloop.testing import ScriptedModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

@@ -26,7 +26,7 @@ from wakeloop.display.formatting import (
     format_interrupt,
     format_waiting,
 )
-from wakeloop.display.terminal_text import clean_line, strip_controls
+from wakeloop.display.terminal_output import clean_line, strip_controls
 from wakeloop.display.views import format_session
 from wakeloop.sessions import SessionStatus
 from wakeloop.stream import Session

@@ -11,11 +11,16 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, Tool
 from langgraph.types import Interrupt
 
 from wakeloop.display.checkpoint_history import Step, ThreadHistory
-from wakeloop.display.report_page import ReportPage, split_messages
-from wakeloop.display.report_text import MAX_TEXT, clean_text, limit_per_text, markdown_to_html
-from wakeloop.display.time_axis import TimeAxis
-from wakeloop.display.timeline import SubagentSpan, Timeline
-from wakeloop.display.timeline_builder import build_timeline
+from wakeloop.display.report_page import (
+    MAX_TEXT,
+    ReportPage,
+    TimeAxis,
+    clean_text,
+    limit_per_text,
+    markdown_to_html,
+    split_messages,
+)
+from wakeloop.display.timeline import SubagentSpan, Timeline, build_timeline
 from wakeloop.loop.approval import build_approval_request
 from wakeloop.text.marks import append_to_result, make_user_message
 

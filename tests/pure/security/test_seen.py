@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessageChunk
 
 from wakeloop.display.formatting import format_interrupt
 from wakeloop.display.screen import MAX_STREAMED, Screen
-from wakeloop.display.terminal_text import strip_controls
+from wakeloop.display.terminal_output import strip_controls
 from wakeloop.text.characters import INVISIBLE, escape_invisible, is_visible, to_one_line
 from wakeloop.tools.folder import quote_path
 

@@ -89,7 +89,7 @@ def serve(line: socket.socket) -> None:
     for name in (*IMPORTED, *own_modules()):
         if find_spec(name.split(".")[0]):
             __import__(name)
-    sys.modules["wakeloop.display.events"].is_wakeloop_event({})  # it makes its reader at the first event
+    sys.modules["wakeloop.display.screen"].is_wakeloop_event({})  # it makes its reader at the first event
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -14,9 +14,8 @@ from wakeloop.cli.questions import format_question_value
 from wakeloop.cli.show import format_message
 from wakeloop.cli.store import DatabaseFile, open_to_write
 from wakeloop.display.live_view import LiveView
-from wakeloop.display.plain_view import PlainView
-from wakeloop.display.screen import Line, Screen
-from wakeloop.display.terminal_text import clean_line, indent_continuation, strip_controls
+from wakeloop.display.screen import Line, PlainView, Screen
+from wakeloop.display.terminal_output import clean_line, indent_continuation, strip_controls
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.text.characters import escape_invisible
 from wakeloop.tools.shell import approval_request

@@ -18,7 +18,7 @@ from wakeloop.cli.thread_lookup import find_or_new
 from wakeloop.config.files import MODEL_OPTIONS, explain_loki_key
 from wakeloop.config.levels import NON_SETTINGS, canonical_key, config_folder, is_thread_setting, list_names
 from wakeloop.display.formatting import format_ending, to_json
-from wakeloop.display.terminal_text import clean_line
+from wakeloop.display.terminal_output import clean_line
 from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import ALIASES, LoopSettings, check_setting_name, resolve_aliases
 from wakeloop.text.characters import pluralize

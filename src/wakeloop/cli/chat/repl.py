@@ -43,9 +43,8 @@ from wakeloop.display.formatting import (
     format_trouble,
 )
 from wakeloop.display.live_view import LiveView, supports_live_view
-from wakeloop.display.plain_view import PlainView
-from wakeloop.display.screen import Kind, Line, Screen
-from wakeloop.display.terminal_text import clean_line
+from wakeloop.display.screen import Kind, Line, PlainView, Screen
+from wakeloop.display.terminal_output import clean_line
 from wakeloop.thread.outside import release_thread
 from wakeloop.thread.steering import find_next_input
 from wakeloop.thread.thread_status import is_unfinished, read_session

@@ -14,8 +14,13 @@ from wakeloop.cli.questions import find_questions
 from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage, session_errors_as_usage
 from wakeloop.cli.thread_lookup import check_thread_id, match_prefix
 from wakeloop.display.formatting import format_interrupt, format_trouble, format_wait, format_waiting
-from wakeloop.display.terminal_output import find_width, format_columns, write_text
-from wakeloop.display.terminal_text import clean_line, strip_controls
+from wakeloop.display.terminal_output import (
+    clean_line,
+    find_width,
+    format_columns,
+    strip_controls,
+    write_text,
+)
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.sessions.dbos import SessionClient
 from wakeloop.sessions.host import SessionStatus

@@ -23,8 +23,7 @@ from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import Store
 from wakeloop.cli.trusted_files import confirm_files
 from wakeloop.config.levels import config_folder, list_names, read_agent
-from wakeloop.display.terminal_output import write_text
-from wakeloop.display.terminal_text import clean_line
+from wakeloop.display.terminal_output import clean_line, write_text
 from wakeloop.sessions.communication_tools import session_tools
 from wakeloop.sessions.dbos import DbosHost
 from wakeloop.sessions.host import DEFAULT_AGENT, GRACE, SessionStatus
