@@ -54,30 +54,17 @@ def diff_lists(old: Sequence[Todo], new: Sequence[Todo]) -> Changes:
     if updated is not None:
         return {"put": updated} if updated else {}
     was = {todo["id"]: todo for todo in old}
-    put: list[Todo] = []
-    added: list[int | str] = []
-    order: list[int | str] = []
-    for todo in new:
-        key = todo["id"]
-        order.append(key)
-        if key not in was:
-            added.append(key)
-        if was.get(key) != todo:
-            put.append(todo)
+    order = [todo["id"] for todo in new]
     now = set(order)
-    kept: list[int | str] = []
-    drop: list[int | str] = []
-    for key in was:
-        if key in now:
-            kept.append(key)
-        else:
-            drop.append(key)
+    put = [todo for todo in new if was.get(todo["id"]) != todo]
+    drop = [key for key in was if key not in now]
+    expected = [key for key in was if key in now] + [key for key in order if key not in was]
     result: Changes = {}
     if put:
         result["put"] = put
     if drop:
         result["drop"] = drop
-    if kept + added != order:
+    if expected != order:
         result["order"] = order
     return result
 

@@ -74,13 +74,8 @@ class ItemCounts(TypedDict):
 def count_items(todos: Sequence[Todo]) -> ItemCounts:
     """Count the items of a list by what became of them."""
     tally = tally_statuses(todos)
-    return {
-        "open": count_open(todos),
-        "items": len(todos),
-        "completed": tally.get("completed", 0),
-        "cancelled": tally.get("cancelled", 0),
-        "blocked": tally.get("blocked", 0),
-    }
+    closed = {status: tally.get(status, 0) for status in ("completed", "cancelled", "blocked")}
+    return cast(ItemCounts, {"open": count_open(todos), "items": len(todos), **closed})
 
 
 def count_closed(todos: Sequence[Todo]) -> int:
@@ -157,21 +152,16 @@ def _read_item(place: int, item: Any) -> dict[str, Any]:
     content, status, key = item.get("content"), item.get("status", "pending"), item.get("id")
     if not isinstance(content, str) or is_blank(content):
         raise OperationRefused(f"todos item {place} has no content; every item needs text that is not blank")
+    fault = None
     if status not in STATUSES:
-        raise OperationRefused(
-            f"todos item {place} ({shorten(to_one_line(content))}) has the status {shorten(repr(status))}; "
-            f"allowed: {', '.join(STATUSES)}"
-        )
-    if key is not None and not is_id(key):
-        raise OperationRefused(
-            f"todos item {place} ({shorten(to_one_line(content))}) has the id {shorten(repr(key))}; "
-            "an id is an integer or a string"
-        )
+        fault = f"the status {shorten(repr(status))}; allowed: {', '.join(STATUSES)}"
+    elif key is not None and not is_id(key):
+        fault = f"the id {shorten(repr(key))}; an id is an integer or a string"
     for name in ("reason", "evidence"):
         if not isinstance(item.get(name, ""), str | None):
-            raise OperationRefused(
-                f"todos item {place} ({shorten(to_one_line(content))}) has a {name} that is not a string"
-            )
+            fault = fault or f"a {name} that is not a string"
+    if fault is not None:
+        raise OperationRefused(f"todos item {place} ({shorten(to_one_line(content))}) has {fault}")
     clean: dict[str, Any] = {}
     for name in ITEM_FIELDS:
         value = item.get(name)
@@ -218,16 +208,11 @@ def clip_item_texts(todo: Todo) -> Todo:
     """Return an item as a result shows it: long texts cut, its id whole. The same object if none is."""
     if len(todo["content"]) <= TEXT_SHOWN and len(todo.get("reason", "")) <= REASON_SHOWN:
         return todo
-    short: Todo = {**todo}
-    if _is_too_long(todo["content"], TEXT_SHOWN):
-        short["content"] = clip_text(todo["content"])
-    if _is_too_long(todo.get("reason", ""), REASON_SHOWN):
-        short["reason"] = clip_text(todo["reason"], REASON_SHOWN)
-    return todo if short == todo else short
-
-
-def _is_too_long(text: str, limit: int) -> bool:
-    return len(text) > limit and len(to_one_line(text)) > limit
+    short: Any = {**todo}
+    for name, limit in (("content", TEXT_SHOWN), ("reason", REASON_SHOWN)):
+        if len(to_one_line(short.get(name, ""))) > limit:
+            short[name] = clip_text(short[name], limit)
+    return todo if short == todo else cast(Todo, short)
 
 
 class OperationRefused(Exception):  # noqa: N818 - a ruling, not an error of the program
@@ -242,20 +227,12 @@ def next_free_number(todos: Sequence[Mapping[str, Any]], at_least: int = 1) -> i
     number = at_least
     for todo in todos:
         key = todo.get("id")
-        if type(key) is not int:
-            key = _to_number(key)
-        if key >= number:
+        # The thread never counts beyond ID_LIMIT, and Python refuses to read thousands of digits.
+        if isinstance(key, str) and key.isdecimal() and len(key) < len(str(ID_LIMIT)):
+            key = int(key)
+        if isinstance(key, int) and key >= number:
             number = key + 1
     return number
-
-
-def _to_number(key: object) -> int:
-    if isinstance(key, int):
-        return key
-    # The thread never counts beyond ID_LIMIT, and Python refuses to read thousands of digits.
-    if isinstance(key, str) and key.isdecimal() and len(key) < len(str(ID_LIMIT)):
-        return int(key)
-    return 0
 
 
 def assign_ids(todos: Sequence[Mapping[str, Any]], next_id: int) -> tuple[list[Todo], int]:

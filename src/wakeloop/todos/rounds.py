@@ -109,17 +109,17 @@ def _play(
     board = replace(board, refusals={**board.refusals})
     outcomes: list[Outcome] = []
     for i, call in enumerate(calls):
-        if i in refused or isinstance(call, str):
-            operation = None if isinstance(call, str) else call
-            outcomes.append(Outcome(operation, board, shorten(refused[i], MAX_REFUSAL_LENGTH)))
-            continue
-        try:
-            outcome = yield from _apply_operation(board, call, rules, i, verdicts)
+        operation, why = None if isinstance(call, str) else call, refused.get(i)
+        outcome = Outcome(operation, board)
+        if operation is not None and why is None:
+            try:
+                outcome = yield from _apply_operation(board, operation, rules, i, verdicts)
+            except OperationRefused as refusal:
+                why = str(refusal)
             if limit is not None and limit.refuses(i, board, outcome):
-                refused[i] = limit.fault
-                outcome = Outcome(call, board, shorten(limit.fault, MAX_REFUSAL_LENGTH))
-        except OperationRefused as refusal:
-            outcome = Outcome(call, board, shorten(str(refusal), MAX_REFUSAL_LENGTH))
+                why = refused[i] = limit.fault
+        if why is not None:
+            outcome = Outcome(operation, board, shorten(why, MAX_REFUSAL_LENGTH))
         board = outcome.board
         outcomes.append(outcome)
     return board, outcomes
@@ -128,6 +128,7 @@ def _play(
 def _apply_operation(
     board: Board, operation: Operation, rules: Rules, call: int, verdicts: Verdicts
 ) -> Generator[Question, str | None, Outcome]:
+    changes: Sequence[Change]
     match operation:
         case Show():
             return Outcome(operation, board)
@@ -135,12 +136,15 @@ def _apply_operation(
             return Outcome(operation, replace(board, todos=(), goal=goal, next_id=1, refusals={}))
         case Add(contents):
             return _add_items(board, operation, contents, rules)
-        case Change():
-            return (yield from _change_item(board, operation, call, verdicts))
-        case ChangeSeveral() | Complete():
-            return (yield from _change_items(board, operation, call, verdicts))
         case Replace():
             return (yield from replace_list(board, operation, rules, call, verdicts))
+        case Complete(contents):
+            changes = [Change(todo["id"], "completed") for todo in _find_contents(board, contents)]
+        case ChangeSeveral():
+            changes = operation.changes
+        case Change():
+            changes = [operation]
+    return (yield from _change_items(board, operation, changes, call, verdicts))
 
 
 def _add_items(board: Board, operation: Add, contents: tuple[str, ...], rules: Rules) -> Outcome:
@@ -151,11 +155,8 @@ def _add_items(board: Board, operation: Add, contents: tuple[str, ...], rules: R
             raise OperationRefused(f"item {place} is blank; every item needs text")
     repeated: dict[int | str, None] = {}
     texts: list[str] = []
-    for content in contents:
-        text = content.strip()
-        twin = None
-        if rules.repeats == "name":
-            twin = board.rows.find_open_duplicate(text)
+    for text in map(str.strip, contents):
+        twin = board.rows.find_open_duplicate(text) if rules.repeats == "name" else None
         if twin is None:
             texts.append(text)
         else:
@@ -166,7 +167,7 @@ def _add_items(board: Board, operation: Add, contents: tuple[str, ...], rules: R
             f"{len(texts)} more would make {after_adding} items that are not closed; "
             f"at most {rules.max_items} are allowed, so close some or plan larger ones"
         )
-    first = _find_free_numbers(board, len(texts))
+    first = board.next_id
     new: list[Todo] = [
         {"id": number, "content": text, "status": "pending"} for number, text in enumerate(texts, first)
     ]
@@ -175,33 +176,24 @@ def _add_items(board: Board, operation: Add, contents: tuple[str, ...], rules: R
     return Outcome(operation, after, touched=tuple(range(first, next_id)), repeated=tuple(repeated))
 
 
-def _find_free_numbers(board: Board, count: int) -> int:
-    """Return the first of `count` consecutive numbers that no item has as its id."""
-    # The thread never gives a number twice, but a model that sends whole lists chooses ids of its own.
-    for number in range(board.next_id, board.next_id + count):
-        if board.find(number) is not None:
-            return next_free_number(board.todos, board.next_id)
-    return board.next_id
-
-
 def _change_items(
-    board: Board, operation: ChangeSeveral | Complete, call: int, verdicts: Verdicts
+    board: Board, operation: Operation, changes: Sequence[Change], call: int, verdicts: Verdicts
 ) -> Generator[Question, str | None, Outcome]:
-    if isinstance(operation, ChangeSeveral):
-        changes: Sequence[Change] = operation.changes
-    else:
-        changes = [Change(todo["id"], "completed") for todo in _find_contents(board, operation.contents)]
-    # All changes or none: an impossible one must be found before the verifier is asked about another.
-    for change in changes:
-        _apply_change(board, change)
-    touched: list[int | str] = []
+    if len(changes) > 1:
+        # All changes or none: an impossible one must be found before the verifier is asked about another.
+        for change in changes:
+            _apply_change(board, change)
+    touched: dict[int | str, None] = {}
     denied: dict[int | str, str] = {}
     for change in changes:
-        outcome = yield from _change_item(board, change, call, verdicts)
-        board = outcome.board
-        touched += outcome.touched
-        denied |= outcome.denied
-    return Outcome(operation, board, touched=tuple(dict.fromkeys(touched)), denied=denied)
+        old, new = _apply_change(board, change)
+        if new["status"] == "completed" and old["status"] != "completed":
+            new, why = yield from ask_verifier(board, new, call, verdicts, fallback=old)
+            if why is not None:
+                denied[old["id"]] = why
+        board = board.with_item(new)
+        touched[old["id"]] = None
+    return Outcome(operation, board, touched=tuple(touched), denied=denied)
 
 
 def _find_contents(board: Board, contents: Sequence[str]) -> list[Todo]:
@@ -218,18 +210,6 @@ def _find_contents(board: Board, contents: Sequence[str]) -> list[Todo]:
         meant = (left or same)[0]
         found[meant["id"]] = meant
     return [*found.values()]
-
-
-def _change_item(
-    board: Board, change: Change, call: int, verdicts: Verdicts
-) -> Generator[Question, str | None, Outcome]:
-    old, new = _apply_change(board, change)
-    denied: dict[int | str, str] = {}
-    if new["status"] == "completed" and old["status"] != "completed":
-        new, why = yield from ask_verifier(board, new, call, verdicts, fallback=old)
-        if why is not None:
-            denied[old["id"]] = why
-    return Outcome(change, board.with_item(new), touched=(old["id"],), denied=denied)
 
 
 def describe_ids(todos: Sequence[Todo]) -> str:
@@ -285,27 +265,23 @@ def replace_list(
             if why is not None:
                 denied[todo["id"]] = why
     after = replace(board, todos=new, next_id=next_id)
-    kept: set[int | str] = set()
-    touched: list[int | str] = []
-    for todo in new:
-        kept.add(todo["id"])
-        if old.get(todo["id"]) != todo:
-            touched.append(todo["id"])
+    kept = {todo["id"] for todo in new}
+    touched = tuple(todo["id"] for todo in new if old.get(todo["id"]) != todo)
     dropped = tuple(todo for todo in board.todos if is_open(todo) and todo["id"] not in kept)
-    return Outcome(operation, after, touched=tuple(touched), dropped=dropped, denied=denied)
+    return Outcome(operation, after, touched=touched, dropped=dropped, denied=denied)
 
 
 def _check_drafts(drafts: Sequence[Draft], rules: Rules) -> None:
     """Refuse a list that is too long or has blank items or equal ids. Raises `OperationRefused`."""
     if rules.max_items is not None and len(drafts) > rules.max_items:
         raise OperationRefused(f"the list has {len(drafts)} items; at most {rules.max_items} are allowed")
-    counts = Counter[str]()
+    keys = []
     for place, draft in enumerate(drafts, 1):
         if is_blank(draft.content):
             raise OperationRefused(f"item {place} is blank; every item needs text")
         if draft.id is not None:
-            counts[str(draft.id)] += 1
-    for key, count in counts.items():
+            keys.append(str(draft.id))
+    for key, count in Counter(keys).items():
         if count > 1:
             raise OperationRefused(f"the id {shorten(repr(key))} occurs twice; each id must be unique")
 
@@ -327,7 +303,9 @@ def _match_ids(board: Board, drafts: Sequence[Draft]) -> tuple[list[Todo], int]:
             free.setdefault(todo["content"], deque()).append(todo["id"])
         if len(todo["content"]) > TEXT_SHOWN:
             cut.setdefault(clip_text(todo["content"]), OrderedDict())[str(todo["id"])] = todo
-    next_id = _first_new_number(board, drafts)
+    # above all ids, also those that a model chose: a number is never given twice
+    next_id = next_free_number(board.todos, board.next_id)
+    next_id = next_free_number([{"id": key} for key in sent], next_id)
     new: list[Todo] = []
     for draft in drafts:
         key, content = draft.id, draft.content.strip()
@@ -358,12 +336,3 @@ def _find_cut_ids(board: Board, sent: set[int | str]) -> dict[int | str, int | s
         if todo["id"] not in sent:
             shown[str(shorten_id(todo["id"], ID_SHOWN))] = todo["id"]
     return {key: shown.get(str(key), key) for key in unknown}
-
-
-def _first_new_number(board: Board, drafts: Sequence[Draft]) -> int:
-    """Return the first number for drafts without an id, above all ids that a model chose."""
-    keys = [draft.id for draft in drafts]
-    if None not in keys:
-        return board.next_id
-    above_old = next_free_number(board.todos, board.next_id)
-    return next_free_number([{"id": key} for key in keys], above_old)

@@ -257,7 +257,8 @@ def test_a_number_that_returns_as_a_string_is_the_same_id() -> None:
 
 @pytest.mark.parametrize("items", [("x",), ("x", "y", "z")])
 def test_an_added_item_takes_no_number_that_the_model_chose(items: tuple[str, ...]) -> None:
-    after, _, _ = playing(board(todo("1", "a"), todo("3", "b"), next_id=1), Add(items))
+    write = Replace((Draft("a", "pending", "1"), Draft("b", "pending", "3")))
+    after, _, _ = playing(board(next_id=1), write, Add(items))
     assert [item["id"] for item in after.todos[2:]] == [4, 5, 6][: len(items)]
 
 
