@@ -341,8 +341,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c69": (
         "loop/gates.py",
-        "return is_done(case) and case.gave_up",
-        "return False",
+        "stops=lambda case: is_done(case) and case.gave_up,",
+        "stops=lambda case: False,",
     ),
     "c70": (
         "thread/judges.py",

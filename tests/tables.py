@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from wakeloop.loop.case import Case
-from wakeloop.loop.gates import ENDINGS, GATES, OTHER_ENDINGS, choose_exit_code
+from wakeloop.loop.gates import ENDINGS, GATES, OTHER_ENDINGS, Gate, choose_exit_code
 from wakeloop.loop.ruling import rule
 from wakeloop.settings import LoopSettings
 
@@ -14,11 +14,16 @@ ROOT = Path(__file__).parents[1]
 
 
 def endings_table() -> str:
-    """List every gate in order, then every other ending."""
-    rows = ["| | reason | state | when |", "|---|---|---|---|"]
-    rows += [f"| {n} | `{one.name}` | {one.state} | {one.meaning} |" for n, one in enumerate(GATES, 1)]
-    rows += [f"| | `{one.name}` | {one.state} | {one.meaning} |" for one in OTHER_ENDINGS]
-    return "\n".join(rows)
+    """List every gate in order, then every other ending; the page itself says when each one happens."""
+    head = ["| | reason | state | when |", "|---|---|---|---|"]
+    page = (ROOT / "docs/rules.md").read_text(encoding="utf-8")
+    listed = page.partition("\n".join(head))[2].partition("\n\n")[0].strip().splitlines()
+    words = [row.split(" | ", 3)[3] for row in listed]
+    rows = []
+    for place, (one, when) in enumerate(zip((*GATES, *OTHER_ENDINGS), words, strict=True), 1):
+        number = f" {place}" if isinstance(one, Gate) else ""
+        rows.append(f"|{number} | `{one.name}` | {one.state} | {when}")
+    return "\n".join([*head, *rows])
 
 
 LISTS: dict[str, dict[str, Any]] = {
@@ -62,11 +67,11 @@ def exit_code_table() -> str:
     """List the exit code of every ending: with open items, without, and when no item passed the verifier."""
     rows = ["| reason | open items | nothing open | no item passed `verify` |", "|---|---|---|---|"]
     for one in ENDINGS.values():
-        with_open: Any = f"{one.exit_code_open:d}"
+        with_open: Any = f"{one.exit_codes[0]:d}"
         if one.name in ("blocked", "settled", "answered"):
             with_open = ""  # they need a list without open items
         code = choose_exit_code({"reason": one.name, "open": 0, "verified": False})
-        rows.append(f"| `{one.name}` | {with_open} | {one.exit_code:d} | {code:d} |")
+        rows.append(f"| `{one.name}` | {with_open} | {one.exit_codes[1]:d} | {code:d} |")
     return "\n".join(rows)
 
 

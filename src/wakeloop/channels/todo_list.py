@@ -117,14 +117,14 @@ def merge_one_write(old: Sequence[Todo], new: Any) -> list[Todo]:
 
 def load_todos(state: Any) -> Todos:
     """Return a stored list. If an input wrote it during a run, its items may still wait for their ids."""
-    if isinstance(state, dict):  # as `TodosChannel` stores a list that no node has taken over yet
-        if not {"todos", "before"} <= state.keys():
-            raise DamagedError(f"todos must be a list, got {shorten(repr(state))}")
-        todos = Todos(checked_todos(state.get("todos")))
-        todos.before, todos.by = checked_todos(state.get("before")), state.get("by")
-        todos.fault = state.get("fault")
+    if isinstance(state, dict) and {"todos", "before"} <= state.keys():
+        # as `PlainTodosChannel` stores a list that no node has taken over yet
+        check_stored_todos(state["before"])
+        todos = load_todos(state["todos"])
+        todos.before, todos.by, todos.fault = state["before"], state.get("by"), state.get("fault")
         return todos
-    todos = Todos(checked_todos(state))
+    check_stored_todos(state)
+    todos = Todos(state)
     if not all("id" in todo for todo in todos):
         todos.before, todos.loaded = [], True
     return todos
@@ -202,26 +202,15 @@ def _apply_difference(todos: Todos, difference: Changes) -> Todos:
     return todos
 
 
-def checked_todos(todos: Any) -> list[Any]:
-    """Return a stored list. Raises `DamagedError` if it is not one."""
-    check_stored_todos(list(todos) if isinstance(todos, tuple) else todos)
-    return todos  # type: ignore[no-any-return]
-
-
 def check_stored_todos(todos: object) -> None:
     """Refuse a stored value that is not a list of items. Raises `DamagedError`."""
-    if todos is None:
+    if todos is None or isinstance(todos, Todos):  # a reducer made it, so its items are checked already
         return
-    if not isinstance(todos, list):
+    if not isinstance(todos, list | tuple):
         raise DamagedError(f"todos must be a list, got {shorten(repr(todos))}")
-    if type(todos) is not list:  # a reducer made it, so its items are checked already
-        return
     for todo in todos:
-        if (
-            type(todo) is not dict
-            or type(todo.get("content")) is not str
-            or todo.get("status") not in STATUSES
-        ):
+        is_item = type(todo) is dict and type(todo.get("content")) is str and todo.get("status") in STATUSES
+        if not is_item:
             raise DamagedError(f"todos contains {shorten(repr(todo))}, which is not an item")
 
 
