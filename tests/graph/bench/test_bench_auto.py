@@ -1,4 +1,4 @@
-"""`settings="auto"`: what a profile says of the agent's model."""
+"""`settings="auto"`: what a profile says about the agent's model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Named(ScriptedModel):
 
 
 def wakes(model: ScriptedModel) -> int:
-    """How often an agent of these settings wakes a model that stops with an open item."""
+    """Return how often an agent with these settings wakes a model that stops with an open item."""
     state = create_todo_agent(model, settings="auto").invoke({"messages": [("user", "go")]})
     return int(state["todo_session"]["wakes"])
 
@@ -57,7 +57,7 @@ OFF = {"any": {"list": "off", "settings": SETTINGS["off"]}}
         ("small", "smaller", False),
     ],
 )
-def test_a_provider_before_the_name_makes_no_other_model(
+def test_a_provider_before_the_name_is_the_same_model(
     profile: Path, written: str, asked: str, found: bool
 ) -> None:
     write_profile(profile, {written: OFF})
@@ -67,7 +67,7 @@ def test_a_provider_before_the_name_makes_no_other_model(
     assert (model.bound == [[]]) is found
 
 
-def test_a_name_of_two_providers_is_said(profile: Path) -> None:
+def test_a_name_of_two_providers_is_reported(profile: Path) -> None:
     write_profile(profile, {"anthropic:small": OFF, "bedrock:small": OFF})
     for look in (
         lambda: LoopSettings.for_model("small"),
@@ -102,13 +102,13 @@ def openai(name: str, url: str | None) -> object:
             [f"small@{ONE}", f"openai:small@{ONE}/", ("small", ONE)],
             [f"small@{TWO}", ("small", TWO), ("small", None)],
         ),
-        (  # as older files have it, which tell of no server
+        (  # as in older files, which name no server
             ["small"],
             ["small", "openai:small", f"small@{TWO}", ("small", ONE), ("small", None)],
             ["large", ("large", None)],
         ),
-        (["openai:small"], ["small", "openai:small", ("small", ONE)], []),  # as only a hand writes it
-        (  # which was measured nowhere else; a colon makes no provider
+        (["openai:small"], ["small", "openai:small", ("small", ONE)], []),  # as only written by hand
+        (  # measured nowhere else; a colon is not a provider
             [f"small:20b@{ONE}"],
             [f"openai:small:20b@{ONE}", ("small:20b", ONE)],
             ["anthropic:small:20b", "ollama:small:20b", ("small:20b", None)],
@@ -117,7 +117,7 @@ def openai(name: str, url: str | None) -> object:
     ],
     ids=["a server's", "of no server", "with a prefix", "with a colon", "an exact one"],
 )
-def test_an_entry_is_for_its_own_server_and_one_without_for_all(
+def test_an_entry_is_for_its_own_server_and_one_without_is_for_all(
     profile: Path, written: list[str], off: list[Spelled], on: list[Spelled]
 ) -> None:
     """A pair is a client's model, by name and address."""
@@ -127,7 +127,7 @@ def test_an_entry_is_for_its_own_server_and_one_without_for_all(
         assert [is_off(model) for model in models] == [expected] * len(some)
 
 
-def test_what_has_its_own_entry_does_not_take_the_one_for_all(
+def test_a_model_with_its_own_entry_does_not_use_the_one_for_all(
     profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_profile(profile, {"small": OFF, f"small@{TWO}": {"any": {"list": "on", "settings": {}}}})
@@ -142,16 +142,16 @@ def test_what_has_its_own_entry_does_not_take_the_one_for_all(
 
 @pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "OPENAI_API_BASE"])
 @pytest.mark.parametrize("model", ["small", "gpt-oss:20b", "anthropic:small"])
-def test_an_address_of_the_environment_is_of_every_name_of_openais_kind(
+def test_an_address_in_the_environment_applies_to_every_openai_compatible_name(
     profile: Path, monkeypatch: pytest.MonkeyPatch, name: str, model: str
 ) -> None:
     write_profile(profile, {f"{model}@{ONE}": OFF})
     monkeypatch.setenv("OPENAI_BASE_URL", TWO)
-    monkeypatch.setenv(name, ONE)  # where both are set, langchain-openai takes the older
+    monkeypatch.setenv(name, ONE)  # if both are set, langchain-openai uses the older one
     assert (is_off(f"openai:{model}"), is_off(openai(model, None))) == (True, True)
 
 
-def test_a_name_that_was_measured_on_a_server_alone_is_said(profile: Path) -> None:
+def test_a_name_that_was_measured_only_on_a_server_is_reported(profile: Path) -> None:
     write_profile(profile, {f"small@{ONE}": OFF})
     with pytest.raises(SettingsError, match=rf"'small' was measured as 'small@{ONE}': write"):
         LoopSettings.for_model("openai:small")

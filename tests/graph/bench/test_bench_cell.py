@@ -1,4 +1,4 @@
-"""Cells: every agent that runs here, and what a row says of it."""
+"""Cells: every agent that runs here, and its row."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cell(agent: str, model: str = "weak", family: str = "make-files", parts: int
 
 
 def played(agent: str, *replies: Any, study: Study = STUDY, **values: Any) -> Row:
-    """A cell with a scripted model."""
+    """Play a cell with a scripted model."""
 
     def make(_name: str, _task: Task, _seed: int) -> ScriptedModel:
         return ScriptedModel(list(replies))
@@ -60,7 +60,7 @@ def test_a_reliable_model_completes_the_job_with_any_agent(agent: str) -> None:
     assert (row["completed"], row["share"], row["end"], row["claims"]) == (True, 1.0, "done", True)
     assert (row["calls"], row["failed"], row["damage"], row["wakes"]) == (5, 0, 0, asks)
     assert row["listed"] == (0 if without_a_list else 5)
-    # their words ask for two replies an item
+    # their prompts ask for two replies per item
     two = agent in ("agentparley", "loki", "lesson", "cubepi", "cubepi-strict")
     assert row["requests"] == (6 + asks if without_a_list or agent == "+ verify round" else 12 if two else 7)
 
@@ -87,12 +87,12 @@ def test_the_same_cell_is_the_same_row() -> None:
 
 
 @pytest.mark.parametrize(("agent", "damage"), [("plain", 0), ("asked 1", 2), ("wakeloop", 0)])
-def test_damage_is_what_is_broken_after_all_was_done(agent: str, damage: int) -> None:
+def test_damage_is_what_was_broken_after_everything_was_done(agent: str, damage: int) -> None:
     row = play_cell(cell(agent, "weak:spoil=1"), STUDY)
     assert (row["damage"], row["completed"]) == (damage, damage == 0)
 
 
-def test_a_call_that_fails_is_counted() -> None:
+def test_a_failed_call_is_counted() -> None:
     row = play_cell(cell("plain", "weak:cannot=2,on_failure=fakes"), STUDY)
     assert (row["calls"], row["failed"], row["completed"], row["claims"]) == (5, 2, False, True)
 
@@ -102,14 +102,14 @@ def test_a_question_needs_no_list_and_no_second_request() -> None:
     assert (row["completed"], row["requests"], row["listed"], row["calls"]) == (True, 1, 0, 0)
 
 
-def test_results_are_filled_up() -> None:
+def test_results_are_padded() -> None:
     short, long = (play_cell(cell("plain")._replace(results=size), STUDY) for size in (0, 300))
     assert long["requests"] == short["requests"] == 6
     assert long["input"] - short["input"] > (1 + 2 + 3 + 4 + 5) * 280
     assert long["completed"]
 
 
-def test_what_counts_are_replies_without_a_call_in_a_row() -> None:
+def test_consecutive_replies_without_a_call_are_counted() -> None:
     row = played("asked 1", says("Later."), calls(WRITE), says("Later."), says("Done."))
     assert (row["requests"], row["wakes"], row["calls"]) == (4, 2, 1)
 
@@ -130,7 +130,7 @@ def test_steps_are_a_ceiling_too() -> None:
 
 @pytest.mark.parametrize("agent", ["plain", "wakeloop"])
 @pytest.mark.parametrize("status", [None, 401, 429, 503])
-def test_an_outage_is_no_result(agent: str, status: int | None) -> None:
+def test_an_outage_is_not_a_result(agent: str, status: int | None) -> None:
     error = ConnectionError("no sk-0123456789abcdef at https://u:abcdef@h")
     if status:
         error.status_code = status  # type: ignore[attr-defined]
@@ -140,7 +140,7 @@ def test_an_outage_is_no_result(agent: str, status: int | None) -> None:
 
 
 @pytest.mark.parametrize("agent", ["plain", "wakeloop"])
-def test_a_request_without_an_end_is_an_outage_and_what_comes_after_all_does_nothing(
+def test_an_endless_request_is_an_outage_and_a_late_reply_does_nothing(
     agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -162,10 +162,10 @@ def test_a_request_without_an_end_is_an_outage_and_what_comes_after_all_does_not
         if thread.name == THREAD_NAME:
             thread.join(30)
             assert not thread.is_alive()
-    assert (len(model.requests), list(tmp_path.iterdir())) == (1, [])  # nobody pays for what nobody waits for
+    assert (len(model.requests), list(tmp_path.iterdir())) == (1, [])  # no request is paid for after its time
 
 
-def test_a_request_is_waited_for_from_its_beginning_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_requests_time_covers_it_from_beginning_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     meter, one, two = RequestMeter(9, lambda _said: None), uuid4(), uuid4()
@@ -181,7 +181,7 @@ def test_a_request_is_waited_for_from_its_beginning_to_its_end(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("agent", ["plain", "wakeloop"])
-def test_a_full_disk_is_no_fault_of_the_agents(agent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_not_the_agents_fault(agent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def write(*_args: object) -> None:
         raise OSError(ENOSPC, "No space left on device")
 
@@ -191,7 +191,7 @@ def test_a_full_disk_is_no_fault_of_the_agents(agent: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("agent", ["plain", "wakeloop"])
-def test_a_request_that_the_server_refuses_is_one(agent: str) -> None:
+def test_a_request_that_the_server_refuses_is_counted(agent: str) -> None:
     error = ValueError("too long")
     error.status_code = 400  # type: ignore[attr-defined]
     row = played(agent, calls(WRITE), error)
@@ -200,7 +200,7 @@ def test_a_request_that_the_server_refuses_is_one(agent: str) -> None:
 
 
 @pytest.mark.parametrize("agent", ["plain", "wakeloop"])
-def test_no_row_holds_a_key_that_a_server_says(agent: str) -> None:
+def test_no_row_holds_a_key_that_a_server_repeats(agent: str) -> None:
     class Keyed(ScriptedModel):
         """A model with a key, as a client has one."""
 
@@ -213,7 +213,7 @@ def test_no_row_holds_a_key_that_a_server_says(agent: str) -> None:
 
 
 @pytest.mark.parametrize("agent", ["plain", "wakeloop"])
-def test_a_first_request_that_is_refused_says_nothing_of_the_agent(agent: str) -> None:
+def test_a_refused_first_request_says_nothing_about_the_agent(agent: str) -> None:
     error = ValueError("small does not support tools")
     error.status_code = 400  # type: ignore[attr-defined]
     with pytest.raises(BenchError) as caught:
@@ -224,8 +224,8 @@ def test_a_first_request_that_is_refused_says_nothing_of_the_agent(agent: str) -
 
 
 @pytest.mark.parametrize(("agent", "end", "requests"), [("plain", "error", 2), ("wakeloop", "done", 3)])
-def test_a_reply_whose_calls_are_none_is_the_models(agent: str, end: str, requests: int) -> None:
-    """The client raises it; this package asks again."""
+def test_invalid_calls_in_a_reply_are_the_models_fault(agent: str, end: str, requests: int) -> None:
+    """The client raises; this package asks again."""
     with pytest.raises(ValidationError) as caught:
         AIMessage("", tool_calls=[{"name": "write_file", "args": ["a"], "id": "1"}])
     row = played(agent, calls(WRITE), caught.value, says("Done."))
@@ -237,7 +237,7 @@ def test_a_reply_whose_calls_are_none_is_the_models(agent: str, end: str, reques
     "said",
     ["Error code: 500 - Failed to parse tool call arguments as JSON: x", "error parsing tool call: raw='{'"],
 )
-def test_a_call_that_the_server_cannot_read_is_the_models(
+def test_a_call_that_the_server_cannot_read_is_the_models_fault(
     agent: str, end: str, requests: int, said: str
 ) -> None:
     """As llama.cpp and Ollama answer it; this package asks again."""
@@ -248,7 +248,7 @@ def test_a_call_that_the_server_cannot_read_is_the_models(
     assert (row["reason"] == f"ValueError: {said}") is (end == "error")
 
 
-def test_whatever_a_model_calls_the_plain_loop_answers() -> None:
+def test_the_plain_loop_answers_whatever_a_model_calls() -> None:
     row = played(
         "plain",
         calls(("no_such_tool", {})),
@@ -259,7 +259,7 @@ def test_whatever_a_model_calls_the_plain_loop_answers() -> None:
     assert (row["end"], row["requests"], row["calls"], row["failed"]) == ("done", 4, 1, 1)
 
 
-def test_usage_is_the_servers_and_else_taken_from_the_size() -> None:
+def test_usage_is_the_servers_or_else_estimated_from_the_size() -> None:
     told = {
         "input_tokens": 900,
         "output_tokens": 7,

@@ -31,7 +31,7 @@ def timeless(rows: list[Row]) -> list[Row]:
     return [row | {"seconds": 0} for row in rows]
 
 
-def test_a_run_that_was_ended_goes_on_and_comes_to_the_same(
+def test_an_interrupted_run_resumes_with_the_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = play_study(SMALL, tmp_path / "whole", workers=1)
@@ -55,7 +55,7 @@ def test_a_run_that_was_ended_goes_on_and_comes_to_the_same(
     assert played == plan_study(SMALL)  # each once
 
 
-def test_a_limit_that_is_no_number_lets_nothing_be_spent(tmp_path: Path) -> None:
+def test_a_limit_that_is_not_a_number_allows_no_spending(tmp_path: Path) -> None:
     found = play_study(SMALL, tmp_path, workers=1, max_cost=float("nan"))
     assert (found.rows, found.why) == ([], "the cost of nan is reached")
 
@@ -77,7 +77,7 @@ def test_a_run_in_this_process_leaves_it_as_it_was(
     assert logger.level == logging.INFO
 
 
-def test_an_outage_leaves_its_cell_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outage_leaves_its_cell_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     down = {2}
 
     def play(cell: Cell, study: Study, **more: Any) -> Row:
@@ -105,7 +105,7 @@ def test_three_outages_in_a_row_end_the_run(tmp_path: Path, monkeypatch: pytest.
     assert (found.rows, found.why, len(told)) == ([], "3 cells in a row failed", 3)
 
 
-def test_a_worker_that_was_killed_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_worker_is_reported_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def pool(*_given: object) -> Iterator[Callable[[Cell], Future[Row]]]:
         def start(_cell: Cell) -> Future[Row]:
@@ -120,7 +120,7 @@ def test_a_worker_that_was_killed_is_a_sentence(tmp_path: Path, monkeypatch: pyt
     assert (found.rows, found.why) == ([], "one of its processes was ended from outside")
 
 
-def test_time_and_cost_are_shown_as_they_go(tmp_path: Path) -> None:
+def test_time_and_cost_are_shown_along_the_way(tmp_path: Path) -> None:
     shown: list[tuple[int, int, float]] = []
 
     def see(progress: Progress, ahead: object) -> None:
@@ -182,12 +182,12 @@ def test_a_page_does_not_depend_on_which_cell_was_finished_first(tmp_path: Path)
     assert render_page([Result.load(tmp_path)]) == text
 
 
-def test_a_page_of_half_a_run_says_so(tmp_path: Path) -> None:
+def test_a_page_of_an_unfinished_run_says_so(tmp_path: Path) -> None:
     play_study(SMALL, tmp_path, workers=1, max_cost=1)
     assert "1 cell, 7 still missing" in render_page([Result.load(tmp_path)])
 
 
-def test_a_study_that_was_changed_afterwards_is_refused(tmp_path: Path) -> None:
+def test_a_study_that_has_changed_since_is_refused(tmp_path: Path) -> None:
     play_study(SMALL, tmp_path, workers=1, max_cost=1)
     path = tmp_path / "cells.jsonl"
     head, rest = path.read_text().split("\n", 1)

@@ -1,4 +1,4 @@
-"""The weak model: reliable at its defaults, and each habit on its own, by exact counts."""
+"""The weak model: reliable at its defaults, and each habit by itself, by exact counts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_it_follows_its_instructions(varied: dict[str, Any], requests: int, tmp_
     assert ours(tmp_path, parts=20, settings=settings).facts == (True, requests, "settled")
 
 
-def test_several_items_are_closed_in_one_call_where_the_tool_takes_several(tmp_path: Path) -> None:
+def test_several_items_are_closed_in_one_call_if_the_tool_takes_several(tmp_path: Path) -> None:
     def closings(name: str) -> list[dict[str, Any]]:
         settings = preset(name).model_copy(update=AWAKE)
         run = ours(tmp_path / name, Knobs(forget=1, replies=2, plan_beside=False), settings=settings)
@@ -93,7 +93,7 @@ def test_it_speaks_every_vocabulary_also_where_parts_are_found(
     assert [todo["status"] for todo in run.todos] == ["completed"] * 5
 
 
-def test_what_has_to_be_found_is_in_no_plan(tmp_path: Path) -> None:
+def test_parts_that_have_to_be_found_are_in_no_plan(tmp_path: Path) -> None:
     replies = ours(tmp_path, family="follow-ups").messages
     written = [call["args"]["items"] for message in replies for call in getattr(message, "tool_calls", ())
                if call["name"] == "todo_write"]  # fmt: skip
@@ -112,7 +112,7 @@ def test_a_job_of_one_step_and_a_question_get_no_list(family: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("family", ["missing-sources", "outside-folder"])
-def test_what_the_world_refuses_it_blocks_and_tells(family: str, tmp_path: Path) -> None:
+def test_it_blocks_and_reports_what_the_world_refuses(family: str, tmp_path: Path) -> None:
     run = ours(tmp_path / "w", family=family)
     assert (run.facts[0], run.facts[2]) == (True, "blocked")
     blocked = {"missing-sources": 2, "outside-folder": 5}[family]
@@ -175,8 +175,8 @@ def test_a_false_done_that_is_refused_is_followed_by_the_work(tmp_path: Path) ->
     assert ours(tmp_path, Knobs(false_done=1), verify=verify).facts == (True, 8, "settled")
 
 
-def test_what_is_feigned_and_refused_for_ever_ends(tmp_path: Path) -> None:
-    """Two items that their tool refuses, closed as if they were done: each is held after three refusals."""
+def test_endless_false_claims_that_are_refused_end(tmp_path: Path) -> None:
+    """Two items that their tool refuses, closed as if done: each is blocked after three refusals."""
 
     def verify(todo: Any, state: Any) -> str | None:
         name = todo["content"].removeprefix("write ")
@@ -193,7 +193,7 @@ def test_a_false_done_without_a_list_is_never_done(tmp_path: Path) -> None:
     assert (run.facts, run.share) == ((False, 2, ""), 0)
 
 
-def test_pushed_on_it_spoils_what_was_finished(tmp_path: Path) -> None:
+def test_pushed_after_completion_it_damages_finished_work(tmp_path: Path) -> None:
     finished = plain(tmp_path / "a", Knobs(spoil=1))
     asked = plain(tmp_path / "b", Knobs(spoil=1), asks=1)
     assert (finished.facts, asked.facts) == ((True, 6, ""), (False, 8, ""))
@@ -201,7 +201,7 @@ def test_pushed_on_it_spoils_what_was_finished(tmp_path: Path) -> None:
     assert ours(tmp_path / "c", Knobs(spoil=1)).facts == (True, 7, "settled")
 
 
-def test_asked_to_go_on_after_a_stop_it_goes_on(tmp_path: Path) -> None:
+def test_asked_to_continue_after_a_stop_it_continues(tmp_path: Path) -> None:
     facts = [plain(tmp_path / str(asks), Knobs(stop=0.5), asks=asks).facts for asks in range(9)]
     assert [requests for _, requests, _ in facts] == [2, 3, 6, 7, 8, 10, 11, 13, 14]
     assert [done for done, _, _ in facts] == [False] * 7 + [True] * 2
@@ -216,7 +216,7 @@ PLANNED = [
 
 @cache
 def toolbox() -> list[dict[str, Any]]:
-    """Tools as they are bound, made once: to make them takes longer than a reply."""
+    """Return the tools as they are bound, cached because making them takes longer than a reply."""
     return [
         convert_to_openai_tool(tool)
         for tool in (Write, Update, List, *task_of("make-files", 2).tools(Path()))
@@ -230,12 +230,12 @@ def asked(knobs: Knobs, messages: Sequence[BaseMessage], seed: int = 0, **option
 
 
 def made(reply: AIMessage) -> list[str]:
-    """The names of the tools that a reply calls."""
+    """Return the names of the tools that a reply calls."""
     return [call["name"] for call in reply.tool_calls]
 
 
 def stops(knobs: Knobs, messages: Sequence[BaseMessage]) -> int:
-    """How many of a hundred seeds stop there."""
+    """Return how many of a hundred seeds stop there."""
     return sum(not asked(knobs, messages, seed).tool_calls for seed in range(100))
 
 
@@ -245,7 +245,7 @@ def test_a_stop_makes_the_next_more_likely() -> None:
     assert [stops(Knobs(stop=0.1, stick=stick), pushed) for stick in (0, 0.5, 1)] == [10, 64, 89]
 
 
-def test_the_first_reply_is_no_stop_and_no_distraction() -> None:
+def test_the_first_reply_is_neither_a_stop_nor_a_distraction() -> None:
     first = [HumanMessage("do it")]
     assert stops(Knobs(stop=1), first) == 0
     reply = asked(Knobs(busy=1, wander=1, relist=1), first)
@@ -286,7 +286,7 @@ def test_a_forced_call_is_made_whatever_the_habit(habit: str) -> None:
     assert made(asked(knobs, PUSHED, tool_choice="required")) == ["write_file"]
 
 
-def test_a_forced_call_is_that_of_the_tool_that_is_named_and_some_call_where_nothing_is_left() -> None:
+def test_a_forced_call_uses_the_named_tool_and_any_tool_if_nothing_is_left() -> None:
     named = {"type": "function", "function": {"name": "todo_list"}}
     assert made(asked(Knobs(), LISTED, tool_choice=named)) == ["todo_list"]
     assert made(asked(Knobs(stop=1), LISTED, tool_choice="any")) == ["write_file"]
@@ -298,7 +298,7 @@ def test_a_forced_call_is_that_of_the_tool_that_is_named_and_some_call_where_not
     assert made(asked(Knobs(no_list=1), done, tool_choice="any")) == ["todo_list"]
 
 
-def test_pushed_in_words_it_may_be_deaf_or_fake_the_results() -> None:
+def test_pushed_in_words_it_may_ignore_them_or_fake_the_results() -> None:
     assert asked(Knobs(deaf=1), PUSHED).text == "All done."
     faked = asked(Knobs(fake_results=1), PUSHED)
     assert (faked.text.count("<tool_response>"), faked.tool_calls) == (1, [])
@@ -315,7 +315,7 @@ def test_a_promise_and_a_printed_call_are_text() -> None:
     assert (json.loads(printed.text), printed.tool_calls) == ({"name": name, "arguments": args}, [])
 
 
-def test_a_skipped_part_comes_to_mind_when_it_is_asked(tmp_path: Path) -> None:
+def test_a_skipped_part_is_remembered_when_asked_about(tmp_path: Path) -> None:
     facts = []
     for notice in (0, 0.5, 1):
         run = plain(tmp_path / str(notice), Knobs(skip=1, notice=notice), asks=2)
@@ -352,7 +352,7 @@ def test_it_closes_a_few_items_in_one_call(close_by: Any, closings: list[int], t
     assert sum(sizes) == 20
 
 
-def test_what_was_cleared_is_done_again_unless_its_item_is_closed() -> None:
+def test_cleared_work_is_done_again_unless_its_item_is_closed() -> None:
     [(name, args)] = STEPS[0].calls
     cleared = [HumanMessage("do it"), calls((name, args, "c")), ToolMessage("[cleared]", tool_call_id="c")]
     knobs = Knobs(no_list=1)
@@ -372,7 +372,7 @@ def test_a_filler_is_copied_once_it_is_in_the_request() -> None:
     assert made(asked(Knobs(copy_filler=1), LISTED)) == ["write_file"]
 
 
-def test_a_mark_is_unseen_obeyed_or_disobeyed(tmp_path: Path) -> None:
+def test_a_mark_is_overlooked_obeyed_or_disobeyed(tmp_path: Path) -> None:
     def ask(marks: str, message: str, **knobs: Any) -> AIMessage:
         request = [*LISTED, says("All done."), HumanMessage(message)]
         return asked(Knobs.model_validate({"marks": marks, **knobs}), request)
@@ -385,7 +385,7 @@ def test_a_mark_is_unseen_obeyed_or_disobeyed(tmp_path: Path) -> None:
     assert ask("obeyed", marked, stop=1, ask=1).text == "All done."
 
 
-def test_obeying_a_mark_it_spoils_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_obeying_a_mark_it_damages_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(benched, "GO_ON", "(automatic) Go on if anything is left.")
     for marks, completed in (("unseen", False), ("obeyed", True)):
         knobs = Knobs.model_validate({"spoil": 1, "marks": marks})
@@ -410,12 +410,12 @@ def test_a_wrong_tool_does_not_exist_and_wrong_arguments_do_not_fit() -> None:
 
 
 def accepted(number: int) -> list[BaseMessage]:
-    """A step's call and its result."""
+    """Return a step's call and its result."""
     [(name, args)] = STEPS[number].calls
     return [calls((name, args, f"s{number}")), ToolMessage("Wrote it.", tool_call_id=f"s{number}")]
 
 
-def test_busy_is_the_same_look_wandering_a_new_one_and_listing_asks_for_the_list() -> None:
+def test_busy_repeats_a_look_wandering_makes_a_new_one_and_listing_asks_for_the_list() -> None:
     task = task_of("make-files", 2)
     looks = {}
     for habit in ("busy", "wander", "relist"):
@@ -430,7 +430,7 @@ def test_busy_is_the_same_look_wandering_a_new_one_and_listing_asks_for_the_list
     }
 
 
-def test_where_no_call_is_allowed_it_answers_and_where_a_format_is_asked_for_it_keeps_to_it(
+def test_it_answers_if_no_call_is_allowed_and_keeps_to_a_format_if_one_is_asked_for(
     tmp_path: Path,
 ) -> None:
     assert ours(tmp_path, Knobs(stop=1), settings="cubepi-strict").facts == (False, 5, "guard_blocked")
@@ -443,8 +443,8 @@ def test_where_no_call_is_allowed_it_answers_and_where_a_format_is_asked_for_it_
 @pytest.mark.parametrize(
     ("lenient", "verdict"), [(0, ("needs_revision", "left: write b")), (1, ("satisfied", "All done."))]
 )
-def test_as_a_grader_it_judges_what_it_last_worked_on(lenient: float, verdict: tuple[str, str]) -> None:
-    """As the grader of Deep Agents' rubric asks it: by a tool, of a transcript that is one text."""
+def test_as_a_grader_it_judges_its_latest_work(lenient: float, verdict: tuple[str, str]) -> None:
+    """As the grader of Deep Agents' rubric asks it: with a tool, about a transcript in one string."""
     task = task_of("make-files", 2)
     model = WeakModel(task, 0, Knobs(stop=1, lenient=lenient))
     [(name, args)] = task.steps[0].calls
@@ -466,7 +466,7 @@ def test_a_cut_call_has_half_of_its_last_text() -> None:
     assert asked(Knobs(cut=1), PLANNED[:1]).response_metadata == {"finish_reason": "length"}
 
 
-def test_the_same_seed_gives_the_same_run_and_another_habit_leaves_the_dice_as_they_fall(
+def test_the_same_seed_gives_the_same_run_and_another_habit_does_not_change_the_dice(
     tmp_path: Path,
 ) -> None:
     def run(folder: str, **knobs: Any) -> Run:
@@ -489,13 +489,13 @@ def test_one_seeded_cell_of_the_study(knobs: dict[str, Any], requests: list[int]
     assert [run.facts for run in runs] == [(True, number, "settled") for number in requests]
 
 
-def test_usage_is_the_size_of_the_request_and_what_it_shares_with_the_one_before() -> None:
+def test_usage_is_the_size_of_the_request_and_of_what_it_shares_with_the_one_before() -> None:
     model = WeakModel(task_of("make-files", 2))
     bound = model.bind_tools([List])
     one, two = (
         HumanMessage("a" * 388),
         HumanMessage("a" * 188 + "b" * 200),
-    )  # with "human:" and a line's end 395
+    )  # 395 with "human:" and a line break
     tools = 4 * (len(json.dumps(model.tools)) // 4)
     usage = [bound.invoke(request).usage_metadata for request in ([one], [one, one], [one, two], [two])]
     assert len(json.dumps(model.tools)) % 4 == 1

@@ -1,4 +1,4 @@
-"""Every case by every door, without a saver and with each."""
+"""Every case through every door, without a saver and with each."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +52,7 @@ def _rig(pair: tuple[str, str], path: Path) -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def whole() -> Iterator[None]:
-    """A dialect from outside, there until the rig has sent its second message."""
+    """An external dialect, registered until the rig has sent its second message."""
     register_dialect(Whole())
     yield
     del DIALECTS["whole"]
@@ -60,5 +60,5 @@ def whole() -> Iterator[None]:
 
 @pytest.fixture
 def replacing() -> LoopSettings:
-    """The settings of an agent whose one todo tool sends the whole list."""
+    """The settings of an agent whose only todo tool sends the whole list."""
     return SETTINGS.model_copy(update={"dialect": "whole"})

@@ -1,7 +1,7 @@
-"""The four forms of a provider's messages: real clients on made-up servers, whole and streamed.
+"""The four forms of a provider's messages: real clients on fake servers, whole and streamed.
 
 A server plays a script in its own form and refuses what servers refuse: names, ids and blocks that it would
-not take back, calls without a result, a history with calls and no tools beside it.
+not take back, calls without a result, a history with calls but no tools with it.
 """
 
 import json
@@ -18,7 +18,7 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
 
-platform.processor()  # openai's client asks the system once, by a process: here, outside of any test
+platform.processor()  # openai's client calls this once per process; do it here, outside of any test
 if find_spec("distro"):
     import_module("distro").id()
 
@@ -28,17 +28,17 @@ LONGEST_ID = 40
 
 @dataclass(frozen=True)
 class Said:
-    """A reply before it has a form: calls are (name, the text of the arguments, id)."""
+    """A reply before it has a form: calls are (name, the arguments as a string, id)."""
 
     text: str = ""
     calls: tuple[tuple[str, str, str | None], ...] = ()
-    sign: str = ""  # "", "cut", "refused", "promised"; "none" for a whole reply that has no sign at all
+    sign: str = ""  # "", "cut", "refused", "promised"; "none" for a whole reply without any sign
     refusal: str = ""
-    body: Any = None  # what is answered as it is, with status 200
+    body: Any = None  # answered as it is, with status 200
 
 
 def as_said(step: Any) -> Said:
-    """A reply of the test kit, as these servers play it."""
+    """Convert a reply of the test kit for these servers."""
     if isinstance(step, Said):
         return step
     if isinstance(step, str):
@@ -55,7 +55,7 @@ Item = tuple[str, str, str]  # "call", id, name; "result", id, ""; "text", role,
 
 
 class Server:
-    """One script in one form; `chat` is the client, `payloads` what came in, `faults` what was refused."""
+    """One script in one form; `chat` is the client, `payloads` the requests, `faults` the refusals."""
 
     def __init__(self, form: "Form", *steps: Any) -> None:
         single = len(steps) == 1 and not isinstance(steps[0], str | AIMessage | Said)
@@ -67,7 +67,7 @@ class Server:
         self.chat.callbacks = [Recorder(self.requests)]
 
     def take(self, payload: dict[str, Any]) -> Said | str:
-        """The reply to a request, or why it is refused."""
+        """Return the reply to a request, or why it is refused."""
         self.payloads.append(json.loads(json.dumps(payload)))
         if fault := next(refusals(self.form.items(payload), tools=bool(self.form.tools(payload))), None):
             self.faults.append(fault)
@@ -83,17 +83,17 @@ class Server:
 
     @property
     def choices(self) -> list[Any]:
-        """How each request chose among the tools."""
+        """Return each request's tool choice."""
         return [self.form.choice(payload) for payload in self.payloads]
 
     @property
     def bound(self) -> list[int]:
-        """How many tools came with each request."""
+        """Return how many tools came with each request."""
         return [len(self.form.tools(payload)) for payload in self.payloads]
 
 
 class Recorder(BaseCallbackHandler):
-    """Keeps the messages of each request, as they went to the client."""
+    """Records the messages of each request, as they went to the client."""
 
     def __init__(self, requests: list[Any]) -> None:
         self.requests = requests
@@ -103,7 +103,7 @@ class Recorder(BaseCallbackHandler):
 
 
 def refusals(items: Sequence[Item], *, tools: bool) -> Iterator[str]:
-    """What a strict server says of a history."""
+    """Return a strict server's objections to a history."""
     waiting: list[str] = []
     seen: set[str] = set()
     for kind, key, name in items:
@@ -133,7 +133,7 @@ def find_name_faults(key: str, name: str, seen: set[str]) -> Iterator[str]:
 
 
 class Form:
-    """How one provider writes requests and replies."""
+    """One provider's form of requests and replies."""
 
     name = ""
 
@@ -151,10 +151,10 @@ class Form:
 
 
 class OverHttp(Form):
-    """A form that is spoken over HTTP: a transport in the place of the network."""
+    """A form spoken over HTTP: a transport replaces the network."""
 
     package = "openai"
-    asked: ClassVar[dict[str, Any]] = {}  # the request that is answered
+    asked: ClassVar[dict[str, Any]] = {}  # the request to be answered
 
     def transport(self, server: Server) -> Any:
         kind = import_module(self.package).DefaultHttpxClient
@@ -234,7 +234,7 @@ class Chat(OverHttp):
     def parts(self, said: Said) -> Iterator[dict[str, Any]]:
         told = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
         yield {**told, "choices": [{"index": 0, "finish_reason": None, "delta": self.message(said)}]}
-        if said.refusal:  # comes in pieces
+        if said.refusal:  # it comes in pieces
             more = {"refusal": " Ask me another."}
             yield {**told, "choices": [{"index": 0, "finish_reason": None, "delta": more}]}
         yield {**told, "choices": [{"index": 0, "finish_reason": self.ends[said.sign], "delta": {}}]}
@@ -437,7 +437,7 @@ class Anthropic(OverHttp):
 
 
 class Bedrock(Form):
-    """Bedrock's Converse: a client object in the place of boto's."""
+    """Bedrock's Converse: a client object replaces boto's."""
 
     name = "bedrock"
     ends: ClassVar = {
@@ -536,10 +536,10 @@ FORMS = [
 
 
 def all_ids(server: Server) -> list[str]:
-    """The ids of all calls in the last request."""
+    """Return the ids of all calls in the last request."""
     return [key for kind, key, _ in server.form.items(server.payloads[-1]) if kind == "call"]
 
 
 def names_of(server: Server) -> list[str]:
-    """The names of all calls in the last request."""
+    """Return the names of all calls in the last request."""
     return list(chain(name for kind, _, name in server.form.items(server.payloads[-1]) if kind == "call"))

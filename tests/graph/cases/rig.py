@@ -35,17 +35,17 @@ MODES = ["values", "updates", "custom"]
 
 
 def write(*items: str, **more: Any) -> Any:
-    """A reply whose one call plans these items."""
+    """Return a reply whose one call plans these items."""
     return calls(("todo_write", {"items": list(items)}), **more)
 
 
 def close(*ids: int, text: str = "") -> Any:
-    """A reply that closes these items, one call each."""
+    """Return a reply that closes these items, one call each."""
     return calls(*(("todo_update", {"id": i, "status": "done"}) for i in ids), text=text)
 
 
 def update(id: int, status: str, reason: str | None = None) -> Any:  # noqa: A002 - the tool's word
-    """A reply whose one call gives an item a status."""
+    """Return a reply whose one call gives an item a status."""
     return calls(("todo_update", {"id": id, "status": status, **({"reason": reason} if reason else {})}))
 
 
@@ -58,7 +58,7 @@ def results(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
 
 
 def users(messages: Sequence[BaseMessage]) -> list[str]:
-    """The user's own words: never the graph's."""
+    """Return the user's own words, never the graph's."""
     return [
         str(m.content)
         for m in messages
@@ -67,7 +67,7 @@ def users(messages: Sequence[BaseMessage]) -> list[str]:
 
 
 def marks(messages: Sequence[BaseMessage]) -> list[str]:
-    """The kinds of the messages that the graph wrote, in order."""
+    """Return the kinds of the messages that the graph wrote, in order."""
     return [m.additional_kwargs["wakeloop"]["kind"] for m in messages if "wakeloop" in m.additional_kwargs]
 
 
@@ -101,7 +101,7 @@ class Rig:
         return AsyncSqliteSaver(await aiosqlite.connect(database(self.path)))
 
     def wait(self, awaitable: Any) -> Any:
-        """The value of an awaitable, on this rig's own loop."""
+        """Return the value of an awaitable, on this rig's own loop."""
         assert self.runner is not None
         return self.runner.run(awaitable)
 
@@ -116,24 +116,24 @@ class Rig:
         return self.then(*replies)
 
     def then(self, *replies: Any) -> "Rig":
-        """The same agent over the same thread, with a new script."""
+        """Keep the agent and the thread, with a new script."""
         self.model: Any = ScriptedModel(*replies) if self.form is None else Server(self.form, *replies)
         self.models.append(self.model)
         chat = self.model if self.form is None else self.model.chat
         self.agent = create_todo_agent(chat, checkpointer=self.saver, **self.options)
-        by(Clock(), self.agent)  # so that every way stores the same
+        by(Clock(), self.agent)  # so that every path stores the same
         return self
 
     def speaks(self, form: Any) -> "Rig":
-        """A provider's form for all that follows: `invoke` whole, `stream` streamed."""
+        """Use a provider's form from now on: `invoke` whole, `stream` streamed."""
         self.form, self.modes = form, [*MODES, "messages"]
         return self
 
     def run(self, given: Any, **config: Any) -> dict[str, Any]:
-        """Run once; a text is one user message. Returns the state at the end (or as far as it came)."""
+        """Run once, and return the final state (or as far as it came); a string is one user message."""
         given, config = self._input(given), {**self.config, **config}
         if self.runner is not None:
-            self.wait(self._arun(given, config))  # asyncio.Runner spells out what it returns: nothing
+            self.wait(self._arun(given, config))  # asyncio.Runner prints what it returns, so return nothing
             return self.values
         if self.door == "invoke":
             self.values = self.agent.invoke(given, config)
@@ -150,7 +150,7 @@ class Rig:
                 self._see(chunk)
 
     def walk(self, given: Any) -> list[str]:
-        """Run once and return the nodes visited."""
+        """Run once, and return the nodes visited."""
         if self.runner is not None:
             return list(self.wait(awalk(self.agent, self._input(given), self.config)))
         return walk(self.agent, self._input(given), self.config)
@@ -164,7 +164,7 @@ class Rig:
             self.events.append(payload)
 
     def _input(self, given: Any) -> Any:
-        """A text as a user message; without a saver the caller carries the state himself."""
+        """Return a string as a user message; without a saver the caller carries the state himself."""
         if isinstance(given, str):
             given = {"messages": [("user", given)]}
         if self.keeps or not isinstance(given, dict) or not self.values:
@@ -211,7 +211,7 @@ class Rig:
     # -- what every case ends with -----------------------------------------------------------------------
 
     def follow_up(self, text: str = SECOND) -> None:
-        """The same thread takes a second message: it reaches the model as it is, and the run settles."""
+        """Send the same thread a second message: it reaches the model unchanged, and the run settles."""
         self.followed = True
         left = [todo["id"] for todo in self.todos if is_open(todo)]
         self.then(*([close(*left)] if left else []), says("Second answer."))
@@ -226,7 +226,7 @@ class Rig:
         assert all(ids)
 
     def goes_on(self) -> None:
-        """A second message in any dialect, where the case sent none: it is heard, and the run ends."""
+        """Send a second message if the case sent none: in any dialect the model gets it, and the run ends."""
         if self.followed or not self.models:
             return
         asked = len(self.requests)
@@ -240,7 +240,9 @@ class Rig:
         assert all(ids)
 
     def check(self) -> None:
-        """No request of any run breaks the wire order or the prefix; no provider's server refused one."""
+        """Check that no run's requests break the wire order or the prefix, and no provider's server refused
+        one.
+        """
         assert [fault for model in self.models for fault in getattr(model, "faults", ())] == []
         assert wire_faults(self.requests) == []
         if self.grows:

@@ -1,4 +1,4 @@
-"""C48: a thread continues in a build with other tools, another dialect, or after an edit in mid-run."""
+"""C48: a thread continues in a build with other tools, in another dialect, or after an edit in mid-run."""
 
 from functools import cache
 from itertools import permutations
@@ -62,7 +62,7 @@ def results(agent: Any) -> list[tuple[str, str]]:
     return [(m.status, m.text) for m in messages if isinstance(m, ToolMessage)]
 
 
-# -- a tool, a dialect that is gone ---------------------------------------------------------------------
+# -- a tool or a dialect that is gone -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", [Command(resume="yes"), None], ids=["answer", "none"])
@@ -80,7 +80,7 @@ async def test_c48_a_question_of_a_tool_that_is_gone_is_answered_with_an_error(w
     model.assert_done()
 
 
-def test_without_other_tools_the_list_s_own_are_named() -> None:
+def test_without_other_tools_the_lists_own_are_named() -> None:
     saver = InMemorySaver()
     first, _ = built(saver, calls(("ask", {"what": "?"})), tools=(ask,))
     first.invoke({"messages": [("user", "go")]}, CONFIG)
@@ -89,7 +89,7 @@ def test_without_other_tools_the_list_s_own_are_named() -> None:
     assert results(then) == [("error", "Error: tool 'ask' no longer exists. Available: todo.")]
 
 
-def test_a_malformed_call_of_a_round_that_waits_keeps_its_own_sentence() -> None:
+def test_a_malformed_call_of_a_waiting_round_keeps_its_own_sentence() -> None:
     saver = InMemorySaver()
     first, _ = built(saver, calls(("ask", {"what": "?"}), ("nobody", {})), tools=(look, ask))
     first.invoke({"messages": [("user", "go")]}, CONFIG)
@@ -102,7 +102,7 @@ def test_a_malformed_call_of_a_round_that_waits_keeps_its_own_sentence() -> None
 
 
 @pytest.mark.parametrize(("name", "other"), list(permutations(PRESETS, 2)))
-def test_c48_a_todo_call_that_waits_is_answered_under_another_dialect(name: str, other: str) -> None:
+def test_c48_a_waiting_todo_call_is_answered_under_another_dialect(name: str, other: str) -> None:
     saver = InMemorySaver()
     first, _ = built(saver, calls(PLANS[name]), calls(DONE[name]), name=name, verify=asking)
     first.invoke({"messages": [("user", "go")]}, CONFIG)
@@ -117,7 +117,7 @@ def test_c48_a_todo_call_that_waits_is_answered_under_another_dialect(name: str,
     assert wire_faults(model.requests) == []
 
 
-MORE: dict[str, tuple[str, dict[str, Any]]] = {  # one item more
+MORE: dict[str, tuple[str, dict[str, Any]]] = {  # one more item
     "wakeloop": ("todo_write", {"items": ["n"]}),
     "loki": ("todo__add", {"task": "n"}),
     "lesson": ("todo", {"items": [{"id": "1", "text": "a"}, {"id": "2", "text": "n"}]}),
@@ -129,7 +129,7 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {  # one item more
 
 
 @pytest.mark.parametrize(("name", "other"), list(permutations(PRESETS, 2)))
-def test_an_item_more_under_another_dialect_has_an_id_of_its_own(name: str, other: str) -> None:
+def test_another_item_under_another_dialect_has_its_own_id(name: str, other: str) -> None:
     saver = InMemorySaver()
     first, _ = built(saver, calls(PLANS[name]), *[says(str(n)) for n in range(40)], name=name)
     first.invoke({"messages": [("user", "go")]}, CONFIG)
@@ -146,7 +146,7 @@ def test_an_item_more_under_another_dialect_has_an_id_of_its_own(name: str, othe
 
 
 def copied(saver: InMemorySaver) -> InMemorySaver:
-    """A saver with the same threads, written to on its own."""
+    """Return an independent saver with the same threads."""
     new = InMemorySaver()
     for thread, spaces in saver.storage.items():
         for space, rows in spaces.items():
@@ -159,7 +159,10 @@ def copied(saver: InMemorySaver) -> InMemorySaver:
 
 @cache
 def story(name: str) -> tuple[InMemorySaver, tuple[Any, ...]]:
-    """A thread with all that one may hold, and its checkpoints: rounds, a wake, a question, an end, more."""
+    """Play a thread that has everything, and return it with its checkpoints:
+
+    rounds, a wake, a question, an end.
+    """
     saver = InMemorySaver()
     rounds = [
         calls(PLANS[name], ("look", {"path": "x"})),
@@ -196,12 +199,12 @@ def goes_on(name: str, at: int, node: str, write: str, other: str, *, asks: bool
     agent.invoke(None, here)
     now = agent.get_state(CONFIG)
     session = session_of(now)
-    if not model.requests and node == "finalization_guard":  # such an edit ends a run where it stands
+    if not model.requests and node == "finalization_guard":  # such an edit ends a run where it is
         agent.invoke({"messages": [("user", "again")]}, CONFIG)
         now = agent.get_state(CONFIG)
         session = session_of(now)
     assert session["state"] in ("idle", "dormant") or now.interrupts or session["on"] == "human", session
-    if session.get("on") == "human":  # after two silences a person has to speak, in our own presets only
+    if session.get("on") == "human":  # after two silences a person has to speak, only in our own presets
         assert {name, other} & {"wakeloop", "langchain"}
     assert all("id" in todo for todo in now.values["todos"])
     assert wire_faults(model.requests) == []
@@ -218,7 +221,7 @@ def goes_on(name: str, at: int, node: str, write: str, other: str, *, asks: bool
     st.booleans(),
 )
 @examples(60)
-def test_an_edit_as_any_node_at_any_checkpoint_goes_on_in_any_build(
+def test_an_edit_as_any_node_at_any_checkpoint_continues_in_any_build(
     name: str, at: int, node: str, write: str, other: str, asks: bool
 ) -> None:
     goes_on(name, at, node, write, other, asks=asks)
@@ -229,7 +232,7 @@ def test_an_edit_as_any_node_at_any_checkpoint_goes_on_in_any_build(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", [Command(resume="y"), None], ids=["resume", "none"])
-def test_a_resume_at_an_older_checkpoint_meets_nobody(what: Any) -> None:
+def test_a_resume_at_an_older_checkpoint_has_nothing_to_answer(what: Any) -> None:
     saver, rows = story("wakeloop")
     for row in rows:
         agent, _ = built(copied(saver), *[says(str(n)) for n in range(90)], tools=(look, ask))

@@ -1,4 +1,4 @@
-"""Case C44: a model that goes round in a circle."""
+"""Case C44: a model that goes round in circles."""
 
 from itertools import chain, count, cycle, repeat
 from typing import Any
@@ -22,7 +22,7 @@ def looks(path: str) -> Any:
 
 
 def spelt(text: str) -> Any:
-    """A whole list of one item."""
+    """Return a whole list of one item."""
     return calls(("write_todos", {"todos": [{"content": text, "status": "in_progress"}]}))
 
 
@@ -35,7 +35,7 @@ CIRCLES: dict[str, tuple[Any, int]] = {
 
 
 @pytest.mark.parametrize("name", CIRCLES)
-def test_c44_a_circle_is_reminded_corrected_and_ended(rig: Rig, name: str) -> None:
+def test_c44_a_loop_is_reminded_corrected_and_ended(rig: Rig, name: str) -> None:
     replies, requests = CIRCLES[name]
     rig.build(replies(), tools=[look])
     rig.run("go")
@@ -59,7 +59,7 @@ def test_c44_two_spellings_that_drop_each_other(rig: Rig) -> None:
     assert len(rig.todos) == 1
 
 
-def test_c44_a_correction_that_is_taken_to_heart_settles(rig: Rig) -> None:
+def test_c44_a_heeded_correction_settles(rig: Rig) -> None:
     rig.build([write("a"), *[looks("x")] * 11, close(1), "There is no way on."], tools=[look])
     rig.run("go")
     rig.model.assert_done()
@@ -73,7 +73,7 @@ def test_c44_polling_whose_result_changes_is_left_alone(rig: Rig) -> None:
 
     @tool
     def poll() -> str:
-        """Ask how far it is."""
+        """Ask for the progress."""
         return f"{next(polled)} of 60"
 
     rig.build([write("a"), *[calls(("poll", {}))] * 60, close(1), says("Done.")], tools=[poll])

@@ -59,7 +59,7 @@ def test_c01_two_writes_in_one_reply(quick: Rig, spoken: Whole) -> None:
 
     @tool
     def side() -> str:
-        """Do something beside the list."""
+        """Do something else."""
         ran.append(1)
         return "done"
 
@@ -161,7 +161,7 @@ def look(place: str) -> str:
 
 
 def some_turns(agent: Any) -> list[Any]:
-    """Four activations; a question is answered, or followed by a plain message."""
+    """Play four activations; a question is answered, or followed by a plain message."""
     ends: list[Any] = []
     for turn in range(4):
         given: Any = {"messages": [SystemMessage("Be terse."), HumanMessage(f"turn {turn}")]}

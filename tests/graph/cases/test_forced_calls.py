@@ -17,7 +17,7 @@ IN_FORM = pytest.mark.parametrize("form", FORMS)
 @pytest.mark.slow
 @IN_FORM
 def test_c103_in_each_form(quick: Rig, form: Form) -> None:
-    """The exact count, from a model that ignores the choice."""
+    """The exact count, for a model that ignores the choice."""
     quick.speaks(form).build(write("a"), *repeat("All done.", 7))
     quick.run("go")
     quick.model.assert_done()
@@ -71,7 +71,7 @@ class Thinking(Anthropic):
 
 
 class Llama(Bedrock):
-    """A model of which langchain-aws knows that it takes no such choice: it would raise."""
+    """A model that, as langchain-aws knows, takes no such choice: it would raise."""
 
     def client(self, server: Any) -> Any:
         return super().client(server).model_copy(update={"supports_tool_choice_values": ("auto",)})
@@ -85,7 +85,7 @@ class Own(Chat):
 
 
 @pytest.mark.parametrize(("form", "choice"), [(Thinking(), None), (Llama(), None), (Own(), "auto")])
-def test_c103_where_the_client_cannot_force_or_the_user_has_chosen_words_alone(
+def test_c103_if_the_client_cannot_force_or_the_user_has_chosen_only_words(
     quick: Rig, form: Form, choice: Any
 ) -> None:
     quick.speaks(form).build(write("a"), *repeat("All done.", 7))

@@ -16,13 +16,13 @@ from wakeloop.testing import ScriptedModel, calls, says
 
 @tool
 async def slow() -> str:
-    """Wait a moment: there is no synchronous way."""
+    """Wait a moment: there is no synchronous version."""
     await asyncio.sleep(0)
     return "waited"
 
 
 def in_a_cell(rig: Rig, given: Any) -> dict[str, Any]:
-    """Run as in a notebook's cell: an event loop is running, whatever the door."""
+    """Run as in a notebook cell, where an event loop is always running, whatever the door."""
 
     async def cell() -> dict[str, Any]:
         return rig.run(given)
@@ -71,7 +71,7 @@ def test_c31_a_saver_without_a_thread(kept: Rig) -> None:
     assert len(users(kept.messages)) == 1
 
 
-def test_c32_a_server_brings_its_own_saver(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c32_a_server_uses_its_own_saver(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exported graph through every door, with the saver that a server puts in, and without."""
     model = ScriptedModel(write("a"), says("stop"), close(1), says("Done."), says("Hello."))
     monkeypatch.setenv("WAKELOOP_MODEL", "openai:some-model")

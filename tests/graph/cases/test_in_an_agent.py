@@ -1,4 +1,4 @@
-"""Cases of servers, by way of an agent of `create_agent`: real clients on made-up servers."""
+"""Cases of servers, through an agent of `create_agent`: real clients on fake servers."""
 
 import asyncio
 from typing import Any
@@ -42,7 +42,7 @@ def listened(agent: Any, given: Any) -> dict[str, Any]:
 @PARSED
 @OVER_HTTP
 @pytest.mark.filterwarnings("ignore:Deserializing")
-def test_c39_a_format_of_the_provider_s_own(form: Form) -> None:
+def test_c39_a_format_of_the_providers_own(form: Form) -> None:
     """openai's parser refuses tools that are not strict, and the todo tools go out with the format."""
     server = Server(form, write("a"), close(1), "bye", '{"city": "Bern"}')
     agent = laid(server, response_format=ProviderStrategy(City))
@@ -54,7 +54,7 @@ def test_c39_a_format_of_the_provider_s_own(form: Form) -> None:
 
 @OVER_HTTP
 def test_c46_a_server_that_does_not_stream(form: Form) -> None:
-    """What a body says that is no stream is heard by asking once more, whole."""
+    """If a body is not a stream, its words are read by asking once more, whole."""
     server = Server(form, *[Said(body={"error": LOADING})] * 2, "Hello.")
     agent = laid(server)
     with pytest.raises(ReplyError, match=rf"\(the server says: {LOADING}\)"):
@@ -66,7 +66,7 @@ def test_c46_a_server_that_does_not_stream(form: Form) -> None:
 
 @wrap_model_call
 def texts(request: Any, handler: Any) -> Any:
-    """Sends results as texts, for a server that takes no blocks."""
+    """Sends results as strings, for a server that takes no blocks."""
     sent = [
         m.model_copy(update={"content": str(m.text)}) if m.type == "tool" else m for m in request.messages
     ]

@@ -83,7 +83,7 @@ def test_c25_the_resume_before_that_still_works(kept: Rig) -> None:
     assert [todo["content"] for todo in kept.todos] == ["a", "b"]
 
 
-def test_c25_the_question_again_and_again(kept: Rig) -> None:
+def test_c25_repeated_questions(kept: Rig) -> None:
     """Each plain message closes its own question; the history stays legal."""
     kept.build(write("a"), calls(("ask", {"question": "1"})), tools=[ask])
     kept.run("go")
@@ -95,7 +95,7 @@ def test_c25_the_question_again_and_again(kept: Rig) -> None:
     kept.follow_up()
 
 
-def test_c25_without_a_saver_the_caller_brings_the_open_calls_back(bare: Rig) -> None:
+def test_c25_without_a_saver_the_caller_sends_the_open_calls_back(bare: Rig) -> None:
     """The run ends at the question, and nothing can answer it; its history can be sent again."""
     ran, edit = editing()
     both = calls(("ask", {"question": "?"}, "1"), ("edit", {}, "2"), ("todo_write", {"items": ["b"]}, "3"))
@@ -109,7 +109,7 @@ def test_c25_without_a_saver_the_caller_brings_the_open_calls_back(bare: Rig) ->
     assert ran == ["x"]
     told = {m.tool_call_id: str(m.content) for m in results(bare.model.requests[0])}
     assert "may or may not have run" in told["1"]
-    assert told["2"] == "edited x"  # what had finished came out with the run
+    assert told["2"] == "edited x"  # finished results came out with the run
     assert told["3"].startswith("Stored 1 item")
     assert marks(bare.model.requests[0]) == ["repair", "repair"]
     assert users(bare.messages) == ["go", "never mind"]
@@ -133,7 +133,7 @@ def bad_tool() -> str:
 
 @tool
 def nothing_said() -> str:
-    """Raise an exception without a text."""
+    """Raise an exception without a message."""
     raise RuntimeError
 
 
@@ -151,7 +151,7 @@ def see(todos: Annotated[list[Any], InjectedState("todos")]) -> str:
 
 @tool
 def lacking(what: Annotated[Any, InjectedState("no_such_channel")]) -> str:
-    """Ask for a channel that is not there."""
+    """Ask for a channel that does not exist."""
     return "never"
 
 
@@ -213,7 +213,7 @@ def test_c26_arguments_that_do_not_fit(rig: Rig) -> None:
     assert all("number" in str(m.content) for m in results(out["messages"])[:2])
 
 
-def test_c26_an_interrupt_passes_through_beside_a_failure(kept: Rig) -> None:
+def test_c26_an_interrupt_passes_through_next_to_a_failure(kept: Rig) -> None:
     kept.build(calls(("bad_value", {}), ("ask", {"question": "?"}, "q")), "Done.", tools=[bad_value, ask])
     kept.run("go")
     assert kept.session["reason"] == "interrupted"
@@ -226,7 +226,7 @@ def test_c26_an_interrupt_passes_through_beside_a_failure(kept: Rig) -> None:
 
 
 def endless() -> Any:
-    """Each call a new one, for ever."""
+    """Yield new calls forever."""
     n = 0
     while True:
         n += 1
@@ -278,7 +278,7 @@ def test_c27_no_limit_from_5_raises(
 
 
 def turns_of(rounds: int, turns: int) -> list[Any]:
-    """A plan, then turns that call a tool so many times, each call a new one, and stop."""
+    """Yield a plan, then turns that make this many new calls each and stop."""
     work = endless()
     return [write("a"), *(step for _ in range(turns) for step in (*islice(work, rounds), "stop"))]
 
@@ -288,8 +288,8 @@ EVERY_WAKE = preset("wakeloop").model_copy(
 )
 
 
-def test_c27_25_wakes_take_their_steps_through_every_door(rig: Rig) -> None:
-    """A round is two supersteps, a turn's end two, a wake one: whatever the door and the saver."""
+def test_c27_25_wakes_take_the_same_steps_through_every_door(rig: Rig) -> None:
+    """A round is two supersteps, a turn's end two, a wake one, whatever the door and the saver."""
     _, edit = editing()
     rig.build(turns_of(4, 26), tools=[edit], settings=EVERY_WAKE)
     enough = 1 + 2 + 26 * (4 * 2 + 2) + 25

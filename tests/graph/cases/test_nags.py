@@ -17,7 +17,7 @@ def looks(*places: str) -> Any:
 
 
 def nagged(messages: Any) -> list[int]:
-    """The places of the results that carry a reminder."""
+    """Return the positions of the results that carry a reminder."""
     return [
         i
         for i, m in enumerate(results(messages))
@@ -82,7 +82,7 @@ def test_c15_a_write_resets_the_count_even_a_refused_one(quick: Rig) -> None:
         *(looks(str(n)) for n in range(4, 8)),
         update(1, "in_progress"),
         *(looks(str(n)) for n in range(8, 12)),
-        calls(("todo_list", {})),  # reading is no write: the fifth round
+        calls(("todo_list", {})),  # reading is not a write: the fifth round
         close(1),
         "Done.",
         tools=[look],
@@ -100,7 +100,7 @@ def test_c15_none_while_nothing_is_open(rig: Rig) -> None:
     assert rig.ending == ("dormant", "answered", 0)
 
 
-def test_c15_always_means_also_without_a_list(quick: Rig) -> None:
+def test_c15_always_works_without_a_list_too(quick: Rig) -> None:
     settings = preset("wakeloop").model_copy(update={"nag_when": "always", "nag_after": 3, "nag_every": 1})
     quick.build(*(looks(str(n)) for n in range(5)), "Done.", tools=[look], settings=settings)
     quick.run("go")
@@ -113,8 +113,10 @@ def test_c15_several_calls_in_one_reply_are_one_round(rig: Rig) -> None:
     assert nagged(rig.messages) == [10]
 
 
-def test_c15_a_wake_and_a_nag_never_stand_between_the_same_requests(rig: Rig) -> None:
-    """Replies and wakes do not reset the count; a text reply on a due count is followed by a wake only."""
+def test_c15_a_wake_and_a_nag_never_come_between_the_same_requests(rig: Rig) -> None:
+    """Replies and wakes do not reset the count; a reply without calls on a full count is followed only by a
+    wake.
+    """
     rig.build(
         write("a"),
         *(looks(str(n)) for n in range(4)),
@@ -147,7 +149,7 @@ def test_c15_the_count_outlives_an_activation(kept: Rig) -> None:
 # -- C16 -------------------------------------------------------------------------------------------------
 
 
-def test_c16_every_injected_text_carries_a_mark(rig: Rig) -> None:
+def test_c16_every_injected_message_carries_a_mark(rig: Rig) -> None:
     rig.build(write("a"), *(looks(str(n)) for n in range(5)), *["stop"] * 7, tools=[look])
     out = rig.run("go")
     rig.model.assert_done()

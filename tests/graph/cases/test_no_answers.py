@@ -24,7 +24,7 @@ ASKED = (
 
 @pytest.mark.rotating("form")
 @pytest.mark.parametrize("form", PROMISING, ids=lambda form: form.name)
-def test_c53_a_call_is_promised_for_ever(rig: Rig, form: Form) -> None:
+def test_c53_a_call_is_promised_forever(rig: Rig, form: Form) -> None:
     rig.speaks(form).build([Said("I'll read the brief first.", sign="promised")] * 5, tools=[look])
     out = rig.run("go")
     rig.model.assert_done()
@@ -51,7 +51,7 @@ def looks(place: str, sign: str = "") -> Said:
     return Said("", (("look", json.dumps({"place": place}), "call_1"),), sign)
 
 
-def test_a_call_in_the_form_of_older_servers_is_made(rig: Rig) -> None:
+def test_a_call_in_the_form_of_older_servers_is_run(rig: Rig) -> None:
     rig.speaks(OldChat()).build(looks("a", "promised"), "Done.", tools=[look])
     rig.run("go")
     rig.model.assert_done()
@@ -63,7 +63,7 @@ def test_a_call_in_the_form_of_older_servers_is_made(rig: Rig) -> None:
 @pytest.mark.rotating("form")
 @IN_FORM
 @pytest.mark.parametrize("printed", [PRINTED, TAGGED, f"I look.\n\n{PRINTED}"])
-def test_c54_a_printed_call_for_ever(rig: Rig, form: Form, printed: str) -> None:
+def test_c54_printed_calls_forever(rig: Rig, form: Form, printed: str) -> None:
     rig.speaks(form).build([printed] * 5, tools=[look])
     out = rig.run("go")
     rig.model.assert_done()
@@ -75,7 +75,7 @@ def test_c54_a_printed_call_for_ever(rig: Rig, form: Form, printed: str) -> None
 
 @pytest.mark.rotating("form")
 @IN_FORM
-def test_c54_printed_calls_are_run_where_that_is_wanted(rig: Rig, form: Form) -> None:
+def test_c54_printed_calls_are_run_if_the_setting_says_so(rig: Rig, form: Form) -> None:
     settings = preset("wakeloop").model_copy(update={"printed_calls": "run"})
     wrong = '<tool_call>{"name": "look", "arguments": {"where": 5}}</tool_call>'
     rig.speaks(form).build(f"I look.\n\n{PRINTED}\n{TAGGED}", wrong, "Done.", tools=[look], settings=settings)

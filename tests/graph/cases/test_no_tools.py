@@ -47,12 +47,12 @@ def test_c39_a_format(rig: Rig, form: Form) -> None:
     assert rig.model.bound == [4, 4, 4, 1 if as_tool else 4]
     assert rig.model.choices == [None, None, None, forced.get(form.name, "none")]
     assert rig.ending == ("dormant", "settled", 0)
-    rig.followed = True  # what the agent is asked next is a format again
+    rig.followed = True  # the agent's next request is for a format again
 
 
 @pytest.mark.slow
 @PARSED
-def test_c39_a_format_beside_what_the_caller_sends_along(bare: Rig) -> None:
+def test_c39_a_format_next_to_the_callers_own_fields(bare: Rig) -> None:
     """`extra_body` is the caller's too."""
 
     class Along(Chat):
@@ -69,7 +69,7 @@ def test_c39_a_format_beside_what_the_caller_sends_along(bare: Rig) -> None:
 
 @PARSED
 @IN_FORM
-def test_c39_a_format_without_calls_before_it_is_asked_for_alone(rig: Rig, form: Form) -> None:
+def test_c39_a_format_without_earlier_calls_is_asked_for_alone(rig: Rig, form: Form) -> None:
     as_tool = form.name in ("anthropic", "bedrock")
     given = Said(calls=(("City", '{"city": "Bern"}', "f1"),)) if as_tool else '{"city": "Bern"}'
     rig.speaks(form).build("bye", given, response_format=City)
@@ -82,7 +82,7 @@ def test_c39_a_format_without_calls_before_it_is_asked_for_alone(rig: Rig, form:
 @IN_FORM
 @pytest.mark.parametrize("own", [False, True], ids=["no tool", "a tool of its own"])
 def test_c39_a_list_switched_off_in_mid_thread(rig: Rig, form: Form, own: bool) -> None:
-    """Over calls of before the list's tools stay bound, where no other tool is."""
+    """After earlier calls the list's tools stay bound if no other tool is."""
     on = preset("loki").model_copy(update={"auto_continue": True})
     tools = [look] if own else []
     history = [

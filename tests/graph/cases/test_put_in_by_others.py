@@ -1,4 +1,4 @@
-"""Case C52: what a chat UI or a framework has put in is nobody's words; what the graph puts in is hidden."""
+"""Case C52: what a chat UI or a framework puts in is nobody's words; what the graph puts in is hidden."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ OTHERS = pytest.mark.parametrize("which", BY_OTHERS)
 
 
 def its_own(which: str) -> Any:
-    """A copy: a run writes ids on the objects that it is given."""
+    """Copy a message, because a run writes ids on the objects that it is given."""
     given = BY_OTHERS[which]
     return given.model_copy() if isinstance(given, BaseMessage) else dict(given)
 
 
 def put_in(key: str, message: Any) -> Command[Any]:
-    """What a tool returns that puts a message in behind its result."""
+    """A tool's return value that puts a message in after its result."""
     return Command(update={"messages": [ToolMessage("seen", tool_call_id=key), message]})
 
 
 def noting(message: Any) -> Any:
-    """A tool that does so."""
+    """Return a tool that does so."""
 
     @tool
     def look(key: Annotated[str, InjectedToolCallId], at: str = "x") -> Command[Any]:
@@ -93,7 +93,7 @@ def test_c52_calls_before_it_count_as_seen(rig: Rig) -> None:
 
 @OTHERS
 def test_c52_alone_it_is_sent_as_it_came_and_the_graph_asks(quick: Rig, which: str) -> None:
-    """Nobody's words open an activation; an older answer is not the answer to it."""
+    """Nobody's words open an activation; an older answer does not answer it."""
     quick.build("First.", *[""] * 5)  # the reply is asked for four times more
     quick.run("go")
     out = quick.run({"messages": [its_own(which)]})
@@ -108,7 +108,7 @@ def test_c52_alone_it_is_sent_as_it_came_and_the_graph_asks(quick: Rig, which: s
     quick.follow_up()
 
 
-def test_c52_it_releases_no_wait_for_a_person(kept: Rig) -> None:
+def test_c52_it_ends_no_wait_for_a_person(kept: Rig) -> None:
     @tool
     def park(key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
         """Wait for a person."""
@@ -124,12 +124,12 @@ def test_c52_it_releases_no_wait_for_a_person(kept: Rig) -> None:
 
 
 @OTHERS
-def test_c52_it_is_not_what_was_asked(which: str) -> None:
+def test_c52_it_is_not_the_question(which: str) -> None:
     given = merge_messages([], [[its_own(which), HumanMessage("do it")]])
     assert first_request(given) == "do it"
 
 
-def test_c52_nor_is_a_framework_s_assistant_the_model(quick: Rig) -> None:
+def test_c52_nor_is_a_frameworks_assistant_the_model(quick: Rig) -> None:
     noted = AIMessage("I have read the skill.", additional_kwargs={"lc_source": "pinned_skill"})
     quick.build("Done.")
     out = quick.run({"messages": [("user", "go"), noted, ("user", "and?")]})
@@ -138,13 +138,15 @@ def test_c52_nor_is_a_framework_s_assistant_the_model(quick: Rig) -> None:
 
 
 @pytest.mark.parametrize("source", THE_USERS, ids=repr)
-def test_c52_a_mark_that_names_nobody_is_none(source: Any) -> None:
+def test_c52_a_mark_that_names_nobody_is_ignored(source: Any) -> None:
     asked = HumanMessage("and?", additional_kwargs={"lc_source": source})
     assert answer_of([HumanMessage("go"), AIMessage("Before."), asked]) == ""
     assert first_request([asked, HumanMessage("later")]) == "and?"
 
 
-def test_c52_in_input_it_is_others_and_kept_while_a_forged_one_of_ours_goes(quick: Rig) -> None:
+def test_c52_in_input_it_is_marked_as_others_and_kept_while_a_forged_mark_of_ours_is_removed(
+    quick: Rig,
+) -> None:
     quick.build("Fine.")
     extra = {"wakeloop": {"kind": "wake"}, "lc_source": "wakeloop", "other": 1}
     quick.run({"messages": [its_own("summary"), HumanMessage("go", additional_kwargs=extra)]})
@@ -154,7 +156,7 @@ def test_c52_in_input_it_is_others_and_kept_while_a_forged_one_of_ours_goes(quic
 
 
 def test_c52_langchains_own_summary_through_a_hook(kept: Rig) -> None:
-    """Its middleware summarises for good; the answer, and what a person asked, are found all the same."""
+    """Its middleware summarises permanently; the answer and the person's question are still found."""
     middleware = SummarizationMiddleware(
         ScriptedModel(repeat(says("They talked."))), trigger=("messages", 6), keep=("messages", 2)
     )
@@ -194,7 +196,7 @@ def look() -> str:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_c52_no_server_is_sent_a_message_s_id_or_a_mark(quick: Rig, form: Any) -> None:
+def test_c52_no_server_is_sent_a_messages_id_or_a_mark(quick: Rig, form: Any) -> None:
     quick.speaks(form).build(write("a"), "stop", close(1), "bye")
     quick.run({"messages": [its_own("summary"), HumanMessage("go")]})
     quick.model.assert_done()

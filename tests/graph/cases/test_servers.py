@@ -57,7 +57,7 @@ def test_c20_a_caller_that_sends_the_whole_history_each_time() -> None:
     assert [str(m.content) for m in model.requests[-1]].count("Be terse.") == 0
 
 
-def test_c20_another_system_message_is_sent_as_the_users(rig: Rig) -> None:
+def test_c20_another_system_message_is_sent_as_a_user_message(rig: Rig) -> None:
     rig.build("hi", system_prompt="House rules.")
     rig.run("hello")
     rig.then("yes")
@@ -128,7 +128,7 @@ def test_c22_malformed_arguments(rig: Rig, broken: Any) -> None:
 
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-def test_c22_beside_a_valid_call(rig: Rig, broken: Any) -> None:
+def test_c22_next_to_a_valid_call(rig: Rig, broken: Any) -> None:
     rig.build(
         write("a"),
         *(calls(("look", {"place": str(n)}), broken) for n in range(4)),
@@ -147,7 +147,7 @@ def test_c22_beside_a_valid_call(rig: Rig, broken: Any) -> None:
 def test_c22_retries_are_bounded(rig: Rig) -> None:
     rig.build(write("a"), *(calls(malformed_call("look", "{", None)) for _ in range(11)), tools=[look])
     rig.run("go")
-    rig.model.assert_done()  # five in a row, one a wake, one for the correction
+    rig.model.assert_done()  # five in a row: one per wake, one for the correction
     assert rig.ending == ("idle", "malformed_calls", 5)
     assert len(results(rig.messages)) == 12
     rig.follow_up()
@@ -210,7 +210,7 @@ def test_c23_half_an_answer_over_an_open_list(rig: Rig) -> None:
     assert rig.ending == ("dormant", "settled", 1)
 
 
-def test_c23_for_ever_is_bounded_and_flagged(rig: Rig) -> None:
+def test_c23_endless_cut_replies_are_bounded_and_flagged(rig: Rig) -> None:
     rig.build(write("a"), *(cut(says("Half an")) for _ in range(11)))
     rig.run("go")
     rig.model.assert_done()
@@ -220,7 +220,7 @@ def test_c23_for_ever_is_bounded_and_flagged(rig: Rig) -> None:
     rig.follow_up()
 
 
-def test_c23_cut_calls_for_ever(rig: Rig) -> None:
+def test_c23_endless_cut_calls(rig: Rig) -> None:
     rig.build(*(cut(write("a", "b")) for _ in range(5)))
     rig.run("go")
     rig.model.assert_done()
@@ -245,7 +245,7 @@ def test_c23_a_cut_list_never_replaces_a_longer_one(rig: Rig, replacing: LoopSet
 
 
 class TextAlone(Chat):
-    """A server that takes a tool's result as text alone."""
+    """A server that accepts a tool's result only as a string."""
 
     def items(self, payload: dict[str, Any]) -> list[Item]:
         blocks = [m for m in payload["messages"] if m["role"] == "tool" and not isinstance(m["content"], str)]
@@ -265,7 +265,7 @@ def photograph(place: str) -> list[dict[str, str]]:
     return [{"type": "text", "text": f"seen {place}"}]
 
 
-def test_c45_blocks_for_a_server_that_takes_text_alone(rig: Rig) -> None:
+def test_c45_blocks_for_a_server_that_accepts_only_strings(rig: Rig) -> None:
     looked = calls(("photograph", {"place": "x"}))
     rig.speaks(TextAlone()).build(
         write("a"), *[looked] * 5, close(1), "Done.", tools=[photograph], pre_model_hook=texts
@@ -275,7 +275,7 @@ def test_c45_blocks_for_a_server_that_takes_text_alone(rig: Rig) -> None:
     assert rig.ending == ("dormant", "settled", 0)
     kept = results(rig.messages)[1:6]
     assert all(m.content[0] == {"type": "text", "text": "seen x"} for m in kept)
-    assert "rounds" in str(rig.model.payloads[6]["messages"][-1]["content"])  # the reminder behind the text
+    assert "rounds" in str(rig.model.payloads[6]["messages"][-1]["content"])  # the reminder after the text
     rig.follow_up()
 
 
@@ -292,7 +292,7 @@ def test_c24_parallel_tool_calls_is_never_sent(rig: Rig) -> None:
 
 
 def test_c24_nothing_relies_on_it(rig: Rig) -> None:
-    """A model that makes one call a reply, and one that makes many, come to the same list."""
+    """A model that makes one call per reply, and one that makes many, end with the same list."""
     rig.build(write("a", "b"), close(1), close(2), "Done.")
     rig.run("go")
     one_by_one = rig.todos

@@ -20,22 +20,22 @@ CHILD = pytest.mark.parametrize("own", [None, True, False], ids=["None", "True",
 
 
 class Talk(TypedDict):
-    """A parent that shares the conversation alone."""
+    """A parent that shares only the conversation."""
 
     messages: Annotated[list[AnyMessage], add_messages]
 
 
 def around(rig: Rig, own: Any, *replies: Any) -> None:
-    """A parent with the rig's saver; its child has a checkpointer of this kind."""
+    """Build a parent with the rig's saver, whose child has a checkpointer of this kind."""
     rig.model = ScriptedModel(*replies)
     rig.models = [rig.model]
     child = create_todo_agent(rig.model, [ask], settings=ONE_WAKE, checkpointer=own)
     rig.agent = StateGraph(Talk).add_node("child", child).add_edge(START, "child").compile(rig.saver)
-    rig.followed = True  # each case sends its own second message, by the parent
+    rig.followed = True  # each case sends its own second message, through the parent
 
 
 def asked(rig: Rig, given: Any) -> int:
-    """How many requests per run takes."""
+    """Return how many requests each run takes."""
     before = len(rig.model.requests)
     rig.run(given)
     return len(rig.model.requests) - before
@@ -55,7 +55,7 @@ def test_c29_three_runs_of_a_parent(rig: Rig, own: Any) -> None:
 
 @CHILD
 def test_c29_an_answer(kept: Rig, own: Any) -> None:
-    """False: what was done before the question is done again."""
+    """False: the work before the question is done again."""
     question = calls(("ask", {"question": "?"}, "q"))
     kept.grows = own is not False
     again = [write("a"), question] if own is False else []
@@ -72,7 +72,7 @@ def test_c29_an_answer(kept: Rig, own: Any) -> None:
 
 @CHILD
 def test_c29_a_plain_message(kept: Rig, own: Any) -> None:
-    """True keeps the interrupted run; with None and False it is lost whole."""
+    """True keeps the interrupted run; with None and False it is lost completely."""
     keeps = kept.grows = own is True
     replies = [close(1), "As you like."] if keeps else ["As you like."]
     around(kept, own, write("a"), calls(("ask", {"question": "?"}, "q")), *replies, "Third.")
@@ -82,7 +82,7 @@ def test_c29_a_plain_message(kept: Rig, own: Any) -> None:
     kinds = ["human", "ai", "tool", "ai", "tool", "ai", "human", "human"] if keeps else ["human", "human"]
     assert [m.type for m in request] == ["system", *kinds]
     assert request[-2 if keeps else -1].content == "second"
-    if keeps:  # what is open is named after it
+    if keeps:  # the open item is named after it
         assert request[-1].text.startswith("(automatic) Still open from before:\n\n  [1] a\n\n")
     assert answer_of(kept.values) == "As you like."
     assert asked(kept, "third") == 1

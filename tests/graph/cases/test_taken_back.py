@@ -76,8 +76,8 @@ NAMED = {"coder": "coder", "my agent": "my_agent", "a.b": "a_b", "研究员": No
 
 @IN_FORM
 @pytest.mark.parametrize("name", NAMED)
-def test_c33_replies_carry_the_agents_name_and_a_legal_one_goes_out(quick: Rig, form: Any, name: str) -> None:
-    """Chat completions alone are sent one; without anything legal in it, none is."""
+def test_c33_replies_carry_the_agents_name_and_a_legal_one_is_sent(quick: Rig, form: Any, name: str) -> None:
+    """Only chat completions are sent a name; if nothing in it is legal, none is."""
     quick.speaks(form).build(write("a"), close(1), "bye", name=name)
     out = quick.run("go")
     quick.model.assert_done()
@@ -94,7 +94,7 @@ def test_c33_replies_carry_the_agents_name_and_a_legal_one_goes_out(quick: Rig, 
 
 
 @IN_FORM
-def test_c34_one_id_twice(rig: Rig, form: Any) -> None:
+def test_c34_a_repeated_id(rig: Rig, form: Any) -> None:
     holds(rig, form, "a", "a", minted=2)
 
 
@@ -103,12 +103,12 @@ UNSOUND = {"none": (None, None), "an empty one": ("", ""), "41 characters": ("x"
 
 @IN_FORM
 @pytest.mark.parametrize("ids", UNSOUND.values(), ids=UNSOUND)
-def test_c35_what_is_minted_suits_the_strictest_server(rig: Rig, form: Any, ids: Any) -> None:
+def test_c35_new_ids_suit_the_strictest_server(rig: Rig, form: Any, ids: Any) -> None:
     holds(rig, form, *ids, minted=3)
 
 
 def holds(rig: Rig, form: Any, one: Any, two: Any, minted: int) -> None:
-    """Three calls under these ids, in two replies: each has an id of its own everywhere."""
+    """Check that three calls with these ids, in two replies, each have a unique id everywhere."""
     rig.speaks(form).build(
         Said("See.", calls=(("look", '{"place": "1"}', one), ("look", '{"place": "2"}', two))),
         Said(calls=(("look", '{"place": "3"}', one),)),
@@ -129,7 +129,7 @@ def holds(rig: Rig, form: Any, one: Any, two: Any, minted: int) -> None:
 
 
 @IN_FORM
-def test_c34_a_call_that_is_taken_out_is_out_of_the_blocks(rig: Rig, form: Any) -> None:
+def test_c34_a_removed_call_is_removed_from_the_blocks(rig: Rig, form: Any) -> None:
     from wakeloop import preset
 
     rig.speaks(form).build(
@@ -156,7 +156,7 @@ def write_todos(*names: str) -> Any:
 
 
 @IN_FORM
-def test_c34_ids_used_twice_in_a_history_from_elsewhere(rig: Rig, form: Any) -> None:
+def test_c34_repeated_ids_in_a_history_from_elsewhere(rig: Rig, form: Any) -> None:
     def made(place: str) -> list[Any]:
         block = {"type": "tool_use", "id": "1", "name": "look", "input": {"place": place}}
         call = {"name": "look", "args": {"place": place}, "id": "1"}
@@ -180,7 +180,7 @@ FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content
 
 
 class Searching(Anthropic):
-    """Runs a tool of its own; it may pause before it has come to an end."""
+    """Runs a tool of its own; it may pause before the end."""
 
     ends: ClassVar = {**Anthropic.ends, "pause": "pause_turn"}
 
@@ -199,7 +199,7 @@ class Searching(Anthropic):
 
 @pytest.mark.skipif(find_spec("langchain_anthropic") is None, reason="its client is not installed")
 @pytest.mark.parametrize("sign", ["pause", "cut", ""])
-def test_c34_a_call_of_the_providers_own_tool_that_came_to_no_end(rig: Rig, sign: str) -> None:
+def test_c34_an_unfinished_call_of_the_providers_own_tool(rig: Rig, sign: str) -> None:
     rig.speaks(Searching()).build(
         write("a"), Said("I search.", sign=sign), calls(("todo_update", {"id": 1, "status": "done"})), "Done."
     )
@@ -231,7 +231,7 @@ def test_c34_the_same_in_a_history_from_elsewhere(quick: Rig, blocks: list[Any],
 
 
 @IN_FORM
-def test_c34_results_in_a_users_blocks_as_a_providers_own_history_has_them(quick: Rig, form: Any) -> None:
+def test_c34_results_in_a_users_blocks_as_in_a_providers_own_history(quick: Rig, form: Any) -> None:
     block = {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "seen x"}]}
     user = HumanMessage([block, {"type": "text", "text": "And now?"}])
     assert wire_faults([[user]]) != []

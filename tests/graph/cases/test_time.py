@@ -14,7 +14,7 @@ TOPIC = "unrelated:  2+2?\n\t(é, 漢, 🙂) "
 
 
 def spent(rig: Rig, **options: Any) -> None:
-    """A thread that has left one item open and has spent its budget."""
+    """Return a thread that has left one item open and has spent its budget."""
     rig.build(write("a", "b"), close(1), "Enough.", "Enough, I said.", settings=SHORT, **options)
     rig.run("go")
     rig.model.assert_done()
@@ -22,7 +22,7 @@ def spent(rig: Rig, **options: Any) -> None:
 
 
 def by_hand(rig: Rig, **what: Any) -> None:
-    """Edit the thread's list by hand, by the door that the saver takes."""
+    """Edit the thread's list by hand, through the door that fits the saver."""
     if rig.runner is None:
         update_todos(rig.agent, rig.config, **what)
     else:
@@ -45,7 +45,7 @@ def test_c18_an_old_list_and_a_new_topic(rig: Rig) -> None:
         assert rig.model.requests[0][-1].content == TOPIC
     assert [(t["id"], t["status"]) for t in out["todos"]] == [(1, "completed"), (2, "pending")]
     if rig.keeps:
-        assert rig.ending == ("waiting", "waiting", 1)  # two silences give the word back
+        assert rig.ending == ("waiting", "waiting", 1)  # after two silences it is the person's turn
         assert answer_of(out) == "4"
     else:
         assert rig.ending == ("idle", "wake_budget", 1)
@@ -144,7 +144,7 @@ def test_c19_list_counters_and_messages_come_from_one_checkpoint(kept: Rig) -> N
     assert [m.id for m in other.values["messages"]] == [m.id for m in head.values["messages"]]
     assert other.values["todos"] == head.values["todos"]
     assert other.values["todo_ledger"] == head.values["todo_ledger"]
-    kept.models = kept.models[-1:]  # the prefix of a branch is that of its own point
+    kept.models = kept.models[-1:]  # the prefix of a branch is that of its own starting point
 
 
 def test_c19_a_message_from_an_older_checkpoint(kept: Rig) -> None:
@@ -177,7 +177,7 @@ def test_c19_a_fork_from_the_middle_of_a_round_runs_it_again(kept: Rig) -> None:
 
 
 @pytest.mark.parametrize("what", [{"add": ["c"]}, {"done": [2]}, {"goal": "g"}])
-def test_c19_an_edit_by_hand_is_one_checkpoint_on_top(kept: Rig, what: dict[str, Any]) -> None:
+def test_c19_a_manual_edit_is_one_checkpoint_on_top(kept: Rig, what: dict[str, Any]) -> None:
     spent(kept)
     count = len(history(kept))
     by_hand(kept, **what)
@@ -188,7 +188,7 @@ def test_c19_an_edit_by_hand_is_one_checkpoint_on_top(kept: Rig, what: dict[str,
 
 
 @pytest.mark.parametrize("kick", [{"messages": []}, {}])
-def test_c18_an_empty_kick_takes_an_open_list_up(kept: Rig, kick: dict[str, Any]) -> None:
+def test_c18_an_empty_kick_resumes_an_open_list(kept: Rig, kick: dict[str, Any]) -> None:
     spent(kept)
     kept.then(close(2), "Done.")
     kept.run(kick)
@@ -200,7 +200,7 @@ def test_c18_an_empty_kick_takes_an_open_list_up(kept: Rig, kick: dict[str, Any]
         assert [e["sources"] for e in kept.events if e["type"] == "activated"] == [["human"], ["kick"]]
 
 
-def test_c18_an_empty_kick_over_a_settled_list_asks_nothing(kept: Rig) -> None:
+def test_c18_an_empty_kick_over_a_settled_list_requests_nothing(kept: Rig) -> None:
     kept.build(write("a"), close(1), "Done.")
     kept.run("go")
     before = len(kept.messages)
@@ -208,5 +208,5 @@ def test_c18_an_empty_kick_over_a_settled_list_asks_nothing(kept: Rig) -> None:
     kept.run({"messages": []})
     assert kept.model.requests == []
     assert len(kept.messages) == before
-    assert kept.ending == ("dormant", "settled", 0)  # as the run before it
+    assert kept.ending == ("dormant", "settled", 0)  # as in the run before it
     kept.follow_up()

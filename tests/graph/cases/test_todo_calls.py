@@ -15,12 +15,12 @@ from wakeloop.todos.rounds import play_round
 
 
 def counting() -> tuple[list[str], Any]:
-    """A tool, and what it was called with."""
+    """Return a tool and its recorded calls."""
     ran: list[str] = []
 
     @tool
     def side(what: str = "once") -> str:
-        """Do something beside the list."""
+        """Do something else."""
         ran.append(what)
         return f"did {what}"
 
@@ -163,7 +163,7 @@ def test_c02_the_list_as_a_string(rig: Rig, sent: Any, stored: list[str] | None)
         ("not json", []),
     ],
 )
-def test_c02_the_same_where_objects_are_due(
+def test_c02_the_same_where_objects_are_expected(
     rig: Rig, replacing: LoopSettings, sent: Any, stored: list[str]
 ) -> None:
     rig.build(
@@ -263,7 +263,7 @@ def test_c04_no_list_at_all(rig: Rig, args: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("args", NO_LIST.values(), ids=NO_LIST)
-def test_c04_for_ever_is_bounded(quick: Rig, args: dict[str, Any]) -> None:
+def test_c04_endless_calls_without_a_list_are_bounded(quick: Rig, args: dict[str, Any]) -> None:
     quick.build(write("a"), *(calls(("todo_write", args)) for _ in range(11)))
     quick.run("go")
     quick.model.assert_done()
@@ -312,7 +312,7 @@ def test_c05_a_blank_item_is_named_and_nothing_stored(rig: Rig) -> None:
     assert [(t["id"], t["content"]) for t in rig.todos] == [(1, "x"), (2, "x")]
 
 
-def test_c05_duplicates_keep_their_ids_where_the_list_is_replaced(rig: Rig, replacing: LoopSettings) -> None:
+def test_c05_duplicates_keep_their_ids_if_the_list_is_replaced(rig: Rig, replacing: LoopSettings) -> None:
     rig.build(whole("x:p y:p x:p"), whole("x:c x:p y:p"), whole("x:c x:c y:c"), "Done.", settings=replacing)
     rig.run("go")
     rig.model.assert_done()
@@ -331,7 +331,7 @@ def test_c05_an_empty_write_is_refused(rig: Rig) -> None:
 # -- C06 -------------------------------------------------------------------------------------------------
 
 
-def test_c06_the_answer_beside_the_last_write(rig: Rig) -> None:
+def test_c06_the_answer_next_to_the_last_write(rig: Rig) -> None:
     rig.build(write("a"), close(1, text="The answer is 42."), says(""))
     out = rig.run("go")
     rig.model.assert_done()
@@ -343,7 +343,7 @@ def test_c06_the_answer_beside_the_last_write(rig: Rig) -> None:
     rig.follow_up()
 
 
-def test_c06_a_question_beside_a_write_does_not_end_the_run(rig: Rig) -> None:
+def test_c06_a_question_next_to_a_write_does_not_end_the_run(rig: Rig) -> None:
     rig.build(write("a", text="Plan: a, then b. OK?"), close(1), "Done.")
     out = rig.run("go")
     rig.model.assert_done()

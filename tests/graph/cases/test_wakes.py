@@ -60,7 +60,7 @@ def test_c07_an_exact_number_of_requests(
     assert quick.todos == [{"id": 1, "content": "a", "status": "pending"}]
 
 
-def test_c07_work_done_list_never_updated(rig: Rig) -> None:
+def test_c07_work_done_but_list_never_updated(rig: Rig) -> None:
     rig.build(write("a"), update(1, "in_progress"), *repeat("already done", 7))
     out = rig.run("go")
     rig.model.assert_done()
@@ -138,7 +138,7 @@ def test_c09_a_question_is_pending(kept: Rig) -> None:
 
 
 def test_c09_the_resume_keeps_the_counters(kept: Rig) -> None:
-    """Two wakes before the question, and the five behind it without progress end the run."""
+    """Two wakes before the question, and five more without progress, end the run."""
     kept.build(
         write("a"),
         says("one"),
@@ -159,12 +159,12 @@ def test_c09_the_resume_keeps_the_counters(kept: Rig) -> None:
     assert (ledger["wake_cycles"], ledger["idle_wakes"]) == (2, 1)
     kept.run(Command(resume="yes"))
     kept.model.assert_done()
-    # the question was new work, so the count without progress began again; the budget did not
+    # the question was new work, so the count without progress restarted; the budget did not
     assert kept.ending == ("idle", "stalled", 7)
 
 
 def test_c09_without_a_saver_the_question_ends_the_run(bare: Rig) -> None:
-    """No wake either; nothing can answer it, and the next message finds the list open."""
+    """There is no wake either; nothing can answer it, and the next message finds the list open."""
     bare.build(write("ask", "use"), calls(("ask", {"question": "Which?"}, "q")), tools=[ask])
     bare.run("go")
     bare.model.assert_done()
@@ -179,7 +179,7 @@ def test_c09_without_a_saver_the_question_ends_the_run(bare: Rig) -> None:
 
 
 def slow(rig: Rig, started: asyncio.Event) -> Any:
-    """A tool that is broken off: by Ctrl-C, or by a cancellation from outside."""
+    """A tool that is interrupted, by Ctrl-C or by a cancellation from outside."""
 
     async def wait() -> str:
         """Take long."""
@@ -224,7 +224,7 @@ def test_c10_abort(rig: Rig) -> None:
         )
 
 
-def test_c10_the_model_is_broken_off(kept: Rig) -> None:
+def test_c10_the_model_is_interrupted(kept: Rig) -> None:
     if kept.runner is not None:
         pytest.skip("an event loop passes Ctrl-C on in its own way")
     kept.build(write("a"), KeyboardInterrupt)
@@ -282,7 +282,7 @@ def test_c11_a_failure_after_a_wake_continues_with_its_counters(kept: Rig) -> No
 
 
 def parent_of(rig: Rig, *replies: Any) -> list[str]:
-    """Put our agent into a larger graph; the node behind it notes its visits."""
+    """Put our agent into a larger graph; the node after it records its visits."""
     rig.model = ScriptedModel(*replies)
     rig.models = [rig.model]
     visits: list[str] = []
@@ -329,7 +329,7 @@ def test_c12_parent_and_child(kept: Rig) -> None:
 
 
 def test_c12_without_a_saver_the_child_is_lost_at_its_question(bare: Rig) -> None:
-    """Neither wakes and the parent goes no further; the next message begins with what the parent held."""
+    """Neither wakes, and the parent goes no further; the next message begins with the parent's state."""
     visits = parent_of(bare, *ASKING, write("a"), "stop", close(1), "Done.")
     bare.run("go")
     assert len(bare.model.requests) == 3
@@ -339,7 +339,7 @@ def test_c12_without_a_saver_the_child_is_lost_at_its_question(bare: Rig) -> Non
     bare.model.assert_done()
     assert visits == ["after"]
     assert [str(m.content) for m in bare.model.requests[3][1:]] == ["go", "again"]
-    assert bare.ending == ("dormant", "settled", 1)  # the child's own budget, whole
+    assert bare.ending == ("dormant", "settled", 1)  # the child's own full budget
     bare.models = [bare.model]
     bare.follow_up()
 
@@ -348,7 +348,7 @@ def test_c12_without_a_saver_the_child_is_lost_at_its_question(bare: Rig) -> Non
 
 
 def test_c13_every_activation_has_the_whole_budget(rig: Rig) -> None:
-    unasked = {"on_question": "wake", "on_new_topic": "ignore"}  # nobody is at the other end
+    unasked = {"on_question": "wake", "on_new_topic": "ignore"}  # nobody is there to ask
     settings = preset("wakeloop").model_copy(
         update={"max_wake_cycles": 2, "max_idle_wakes": 0, "guard_retries": 0, **unasked}
     )
@@ -443,7 +443,7 @@ def test_c14_an_empty_list_asks_once(rig: Rig) -> None:
 def test_c14_a_list_rejected_on_every_write_still_ends(
     rig: Rig, rounds: int, reason: str, requests: int
 ) -> None:
-    """Well-formed and refused: rounds that bring nothing; where those are not counted the steps bound it."""
+    """Well-formed and refused: rounds without progress; if those are not counted, the steps bound it."""
     bounded = preset("wakeloop").model_copy(update={"max_idle_rounds": rounds})
     refused = (calls(("todo_write", {"items": [" "]})) for _ in range(40))
     rig.build([write("a"), *refused], settings=bounded)
@@ -454,7 +454,7 @@ def test_c14_a_list_rejected_on_every_write_still_ends(
     rig.follow_up()
 
 
-def test_c14_refused_then_text_ends_by_the_gates(rig: Rig) -> None:
+def test_c14_refused_then_a_reply_without_calls_ends_by_the_gates(rig: Rig) -> None:
     rig.build(
         write("a"), *(step for _ in range(7) for step in (calls(("todo_write", {"items": [" "]})), "cannot"))
     )

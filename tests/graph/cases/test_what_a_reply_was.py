@@ -1,4 +1,4 @@
-"""Cases C36 to C38, C40, C43 and C46: cut, unfit, refused, or whole, in every provider's form."""
+"""Cases C36 to C38, C40, C43 and C46: cut, invalid, refused, or whole, in every provider's form."""
 
 from collections.abc import Iterator
 from itertools import repeat
@@ -27,7 +27,7 @@ def looks(sign: str = "", *, text: str = "", args: str = '{"place": "x"}') -> Sa
 
 
 @IN_FORM
-def test_c36_half_a_text(rig: Rig, form: Form) -> None:
+def test_c36_half_a_reply(rig: Rig, form: Form) -> None:
     rig.speaks(form).build(write("a"), Said("Half an", sign="cut"), close(1), "Done.")
     rig.run("go")
     rig.model.assert_done()
@@ -37,7 +37,7 @@ def test_c36_half_a_text(rig: Rig, form: Form) -> None:
 
 
 @IN_FORM
-def test_c36_a_call_whose_arguments_look_whole(rig: Rig, form: Form) -> None:
+def test_c36_a_call_whose_arguments_look_complete(rig: Rig, form: Form) -> None:
     rig.speaks(form).build(looks("cut"), "Done.", tools=[look])
     rig.run("go")
     rig.model.assert_done()
@@ -67,7 +67,7 @@ LISTED = Said(calls=(("look", '["a", "b"]', "bad1"), ("look", '{"place": "x"}', 
 
 
 @pytest.mark.parametrize("form", [Chat(), Responses()], ids=["chat", "responses"])
-def test_c37_arguments_that_are_no_object(rig: Rig, form: Form) -> None:
+def test_c37_arguments_that_are_not_an_object(rig: Rig, form: Form) -> None:
     rig.speaks(form).build(LISTED, looks(), "Done.", tools=[look])
     rig.run("go")
     heard = form.name == "chat" and rig.door.endswith("stream")
@@ -80,7 +80,7 @@ def test_c37_arguments_that_are_no_object(rig: Rig, form: Form) -> None:
 
 
 @pytest.mark.parametrize("form", [Chat(), Responses()], ids=["chat", "responses"])
-def test_c37_for_ever_is_bounded_and_counted(rig: Rig, form: Form) -> None:
+def test_c37_endless_ones_are_bounded_and_counted(rig: Rig, form: Form) -> None:
     bad = Said(calls=(("look", '["a", "b"]', "bad1"),))
     rig.speaks(form).build(write("a"), *[bad] * 11, tools=[look])
     rig.run("go")
@@ -90,7 +90,7 @@ def test_c37_for_ever_is_bounded_and_counted(rig: Rig, form: Form) -> None:
 
 
 def test_c37_a_call_that_the_provider_could_not_read(rig: Rig) -> None:
-    """Gemini's and Bedrock's own word for it, with nothing beside it."""
+    """Gemini's and Bedrock's own sign for it, with nothing else in the reply."""
     lost = AIMessage("", response_metadata={"finish_reason": "MALFORMED_FUNCTION_CALL"})
     rig.build(write("a"), lost, close(1), "Done.")
     rig.run("go")
@@ -130,7 +130,7 @@ def test_c38_a_format_answered_in_prose(rig: Rig, thinking: Form) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_c38_for_ever_is_bounded_and_the_text_kept(rig: Rig, thinking: Form) -> None:
+def test_c38_endless_prose_is_bounded_and_kept(rig: Rig, thinking: Form) -> None:
     rig.speaks(thinking).build("bye", *["It is Bern."] * 5, response_format=City)
     out = rig.run("go")
     rig.model.assert_done()
@@ -140,7 +140,7 @@ def test_c38_for_ever_is_bounded_and_the_text_kept(rig: Rig, thinking: Form) -> 
 
 
 @PARSED
-def test_c38_a_format_cut_off_where_the_client_raises(rig: Rig) -> None:
+def test_c38_a_format_cut_off_when_the_client_raises(rig: Rig) -> None:
     """openai's own parser raises for a reply at the limit, and for one that was filtered."""
     rig.speaks(Chat()).build("bye", *[Said('{"city": "Be', sign="cut")] * 5, response_format=City)
     rig.run("go")
@@ -150,7 +150,7 @@ def test_c38_a_format_cut_off_where_the_client_raises(rig: Rig) -> None:
 
 @PARSED
 @pytest.mark.parametrize("prose", ["It is Bern.", '{"town": "Bern"}'])
-def test_c38_prose_where_openais_parser_raises(rig: Rig, prose: str) -> None:
+def test_c38_prose_when_openais_parser_raises(rig: Rig, prose: str) -> None:
     rig.speaks(Chat()).build("bye", prose, '{"city": "Bern"}', response_format=City)
     out = rig.run("go")
     rig.model.assert_done()
@@ -191,7 +191,7 @@ def test_c40_openais_field(rig: Rig) -> None:
 
 @pytest.mark.parametrize("form", [Chat(), Responses()], ids=["chat", "responses"])
 def test_c91_openais_field_over_the_wire(rig: Rig, form: Form) -> None:
-    pieces = form.name == "chat" and rig.door.endswith("stream")  # which its client drops
+    pieces = form.name == "chat" and rig.door.endswith("stream")  # its client drops it
     rig.speaks(form).build([Said(refusal="I cannot help.")])
     out = rig.run("go")
     rig.model.assert_done()
@@ -212,7 +212,7 @@ def test_c91_a_refusal_in_pieces(*, layer: bool) -> None:
 
 
 @pytest.mark.parametrize("why", ["SAFETY", "FinishReason.SAFETY", "PROHIBITED_CONTENT"])
-def test_c40_geminis_sign_with_half_a_text(quick: Rig, why: str) -> None:
+def test_c40_geminis_sign_with_half_a_reply(quick: Rig, why: str) -> None:
     quick.build(write("a"), says("Half", finish_reason=why))
     quick.run("go")
     quick.model.assert_done()
@@ -262,7 +262,7 @@ ERRORS = {
 @pytest.mark.rotating("form")
 @pytest.mark.parametrize("form", FORMS[:3])
 @pytest.mark.parametrize("body", ERRORS.values(), ids=ERRORS)
-def test_c46_the_servers_words_wherever_they_stand(quick: Rig, form: Form, body: Any) -> None:
+def test_c46_the_servers_words_wherever_they_are(quick: Rig, form: Form, body: Any) -> None:
     wrong = [Said(body=body)] * (2 if quick.door == "stream" else 1)
     quick.speaks(form).build(write("a"), *wrong, close(1), "Done.")
     with pytest.raises(ReplyError, match=rf"\(the server says: {LOADING}\)"):
@@ -277,13 +277,13 @@ def test_c46_the_servers_words_wherever_they_stand(quick: Rig, form: Form, body:
 @pytest.mark.parametrize(
     "body", [{"detail": LOADING}, {"id": "1", "choices": []}], ids=["an error", "nothing"]
 )
-def test_c46_in_the_place_of_a_format(quick: Rig, body: Any) -> None:
+def test_c46_instead_of_a_format(quick: Rig, body: Any) -> None:
     quick.speaks(Chat()).build("bye", Said(body=body), '{"city": "Bern"}', response_format=City)
     with pytest.raises(ReplyError, match="could not be read"):
         quick.run("go")
     assert quick.run(None)["structured_response"] == {"city": "Bern"}
     quick.model.assert_done()
-    quick.followed = True  # what the agent is asked next is a format again
+    quick.followed = True  # the agent's next request is for a format again
 
 
 # -- C43 -------------------------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ class RepeatsOldNames(RepeatsNames, OldChat):
 
 
 @pytest.mark.parametrize("form", [RepeatsNames(), RepeatsOldNames()], ids=["chat", "old"])
-def test_c74_a_name_that_is_repeated_in_pieces(rig: Rig, form: Form) -> None:
+def test_c74_a_name_repeated_in_pieces(rig: Rig, form: Form) -> None:
     planned = Said(calls=(("todo_write", '{"items": ["a"]}', "w1"),), sign="promised")
     done = Said(calls=(("todo_update", '{"id": 1, "status": "done"}', "u1"),), sign="promised")
     rig.speaks(form).build(planned, looks("promised"), done, "Done.", tools=[look])
@@ -381,7 +381,7 @@ def test_c74_a_tool_of_that_name_wins(quick: Rig) -> None:
 
 @PARSED
 @pytest.mark.parametrize("form", [Chat(), OldChat(), Responses()], ids=["chat", "old", "responses"])
-def test_c75_arguments_that_are_an_object_in_each_form(rig: Rig, form: Form) -> None:
+def test_c75_object_arguments_in_each_form(rig: Rig, form: Form) -> None:
     def call(name: str, arguments: Any) -> Said:
         return Said(calls=((name, arguments, f"{name}1"),), sign="promised")
 
@@ -400,7 +400,7 @@ def test_c75_arguments_that_are_an_object_in_each_form(rig: Rig, form: Form) -> 
 @pytest.mark.parametrize("form", [Chat(), OldChat(), Responses()], ids=["chat", "old", "responses"])
 @pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
 def test_c87_arguments_of_5000_levels(form: Form, *, layer: bool) -> None:
-    """Where the client itself raises, the reply is lost, and asked for again."""
+    """If the client itself raises, the reply is lost and asked for again."""
     deep = looks("promised", args='{"place": ' + '{"a": ' * 5000 + "1" + "}" * 5001)
     server = Server(form, deep, looks("promised"), "Done.")
     agent: Any = create_todo_agent(server.chat, [look])

@@ -62,11 +62,11 @@ WORDS = {"p": "pending", "i": "in_progress", "c": "completed", "x": "cancelled"}
 
 
 def items(short: str) -> list[dict[str, str]]:
-    """Items by their short names: `a:p b:i`."""
+    """Return items by their short names: `a:p b:i`."""
     pairs = [part.split(":") for part in short.split()]
     return [{"content": content, "status": WORDS.get(status, status)} for content, status in pairs]
 
 
 def whole(*lists: str, text: str = "", others: Sequence[Any] = ()) -> Any:
-    """A reply that writes these lists, each by a call of its own."""
+    """Return a reply that writes these lists, each with its own call."""
     return calls(*(("write_all", {"todos": items(short)}) for short in lists), *others, text=text)

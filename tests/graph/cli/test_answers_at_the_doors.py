@@ -55,7 +55,7 @@ def by_session(snapshot: Any, text: str) -> Any:
 
 @pytest.mark.parametrize("door", [by_library, by_terminal, by_chat, by_session])
 def test_c64_each_row_does_the_same(door: Callable[[Any, str], Any]) -> None:
-    """A terminal and a chat read one line. In a chat and in a session an empty one is no answer."""
+    """A terminal and a chat read one line. In a chat and in a session an empty one is not an answer."""
     sent: list[str] = []
 
     def mail(to: str) -> str:

@@ -30,7 +30,7 @@ def paid(message: AIMessage) -> AIMessage:
 
 
 def model(settings: LoopSettings) -> ScriptedModel:
-    """Plans two items, closes one a turn; a checklist is written whole."""
+    """A model that plans two items and closes one per turn; a checklist is written whole."""
     if settings.dialect == "checklist":
         row = {"id": "1", "text": "a", "status": "pending"}
         return ScriptedModel([paid(calls(("todo", {"items": [row]}))), paid(says("enough"))])
@@ -72,7 +72,7 @@ def test_each_preset_has_its_row() -> None:
     assert found.task == "go"
 
 
-def test_what_a_tool_streams_is_none_of_the_counts() -> None:
+def test_a_tools_stream_is_not_counted() -> None:
     def look() -> str:
         """Look."""
         for told in ("half", {"type": "wake"}, {"type": "spent"}):
@@ -87,13 +87,13 @@ def test_what_a_tool_streams_is_none_of_the_counts() -> None:
     ]
 
 
-def test_settings_are_named_by_what_differs_and_a_mapping_names_them_itself() -> None:
+def test_settings_are_named_by_their_differences_and_a_mapping_by_its_keys() -> None:
     varied = preset("lesson").model_copy(update={"nag_after": 0})
     assert [one["preset"] for one in compare([varied], "go", model=model).rows] == ["lesson, nag_after=0"]
     assert timed(compare({EVIL: varied}, "go", model=model).rows) == [{**LESSON, "preset": EVIL}]
 
 
-def test_a_run_that_raises_has_its_row_and_the_others_go_on() -> None:
+def test_a_run_that_raises_has_its_row_and_the_others_continue() -> None:
     def hasty(settings: LoopSettings) -> ScriptedModel:
         if settings.dialect == "checklist":
             return model(settings)

@@ -57,7 +57,7 @@ def test_a_run_as_lines() -> None:
     assert (screen.spent["requests"], screen.wakes, screen.running, screen.streamed) == (5, 1, {}, "")
 
 
-def test_what_the_graph_says_is_labelled() -> None:
+def test_the_graphs_own_words_are_labelled() -> None:
     settings = LoopSettings(nag_after=1, on_guard_exhausted="block", max_wake_cycles=1)
     script = [
         calls(("todo_write", {"items": ["a"]})),
@@ -98,7 +98,7 @@ def test_control_codes_and_markup_never_pass() -> None:
         assert text.count("markup") >= 6
 
 
-def test_an_output_that_lacks_letters_gets_others() -> None:
+def test_an_output_that_lacks_characters_gets_others() -> None:
     raw = io.BytesIO()
     view = PlainView(Screen(), io.TextIOWrapper(raw, encoding="ascii"))
     view.say(Line("model", "schön ✔"))
@@ -106,7 +106,7 @@ def test_an_output_that_lacks_letters_gets_others() -> None:
     assert not supports_live_view(io.TextIOWrapper(raw, encoding="ascii"))
 
 
-def test_the_window_shows_the_item_at_work() -> None:
+def test_the_window_shows_the_item_in_progress() -> None:
     todos: Any = [
         {"id": n, "content": "x", "status": "completed" if n < 20 else "pending"} for n in range(40)
     ]

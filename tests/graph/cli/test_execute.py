@@ -37,7 +37,7 @@ def ask_person(question: str) -> str:
 
 @tool
 def press_ctrl_c() -> str:
-    """A tool in whose midst Ctrl-C is pressed."""
+    """Return a tool during which Ctrl-C is pressed."""
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     time.sleep(0.2)
     return "finished all the same"
@@ -45,7 +45,7 @@ def press_ctrl_c() -> str:
 
 @tool
 def raise_ctrl_c() -> str:
-    """A tool that raises it."""
+    """Return a tool that raises it."""
     raise KeyboardInterrupt
 
 
@@ -105,7 +105,7 @@ def test_a_keyboard_interrupt_in_a_tool_is_ctrl_c() -> None:
     model.assert_done()
 
 
-def test_what_the_model_raises_is_raised_here() -> None:
+def test_a_models_exception_is_raised_here() -> None:
     agent, _, view = made(RuntimeError("no"))
     with pytest.raises(RuntimeError, match="no"):
         execute(agent, GO, CONFIG, view, nobody)
@@ -131,7 +131,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_answers_are_typed_in_a_terminal_only() -> None:
+def test_answers_are_typed_only_in_a_terminal() -> None:
     asked = [Interrupt("one?", id="1"), Interrupt({"question": "two?", "command": "x\x1by"}, id="2")]
     said: list[str] = []
     ask = make_question_handler(lambda line: said.append(line.text), Terminal("yes please\nno\n"))
@@ -150,7 +150,7 @@ def test_a_parked_thread_takes_an_answer_by_command() -> None:
 
 
 class Slow(PlainView):
-    """A view that falls behind: 2,000 parts take it a minute and more."""
+    """A view that falls behind: 2,000 chunks take it a minute or more."""
 
     shown = 0
 
@@ -160,7 +160,9 @@ class Slow(PlainView):
 
 
 def flood(*presses: float) -> Any:
-    """A tool that streams far more than is shown; Ctrl-C is pressed in its midst, after so many seconds."""
+    """Return a tool that streams far more than is shown; Ctrl-C is pressed during it, after this many
+    seconds.
+    """
 
     @tool
     def stream_much() -> str:
@@ -188,13 +190,13 @@ def test_ctrl_c_ends_a_run_whose_stream_outpaces_its_view(presses: Any, most: fl
     assert told.count("Press Ctrl-C again to stop at once") == 1
 
 
-def test_one_sigterm_is_enough_for_a_step_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_sigterm_is_enough_for_an_endless_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "SIGTERM_SECONDS", 0.3)
     stop, ended = threading.Event(), threading.Event()
 
     @tool
     def hang() -> str:
-        """A tool that ends when it is asked to, but slowly."""
+        """Return a tool that ends when asked to, but slowly."""
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
         stop.wait(30)
         time.sleep(1)
@@ -209,7 +211,7 @@ def test_one_sigterm_is_enough_for_a_step_that_does_not_end(monkeypatch: pytest.
     assert len(model.requests) == 1
 
 
-def test_signals_pass_the_parts_that_wait() -> None:
+def test_signals_overtake_waiting_chunks() -> None:
     arriving = RunQueue()
     for number in range(3):
         arriving.parts.put(("custom", number))
@@ -218,11 +220,12 @@ def test_signals_pass_the_parts_that_wait() -> None:
     assert [arriving.next_part(None)[1] for _ in range(3)] == [0, 1, 2]
     arriving.parts.put(("custom", 3))
     with pytest.raises(queue.Empty):
-        arriving.next_part(time.monotonic())  # the deadline is asked first, whatever waits
-    assert arriving.next_part(time.monotonic() + 10) == ("custom", 3)  # what woke for a signal is none
+        arriving.next_part(time.monotonic())  # the deadline is checked first, whatever waits
+    # the wake-up for a signal is not a chunk
+    assert arriving.next_part(time.monotonic() + 10) == ("custom", 3)
 
 
-def test_a_signal_that_wakes_nobody_is_heard_all_the_same() -> None:
+def test_a_signal_that_wakes_nobody_is_still_handled() -> None:
     """One that comes between a thread's last instruction and its wait is handled when the wait ends."""
     arriving = RunQueue()
     late = threading.Timer(10, arriving.parts.put, [("custom", "only now")])

@@ -17,7 +17,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def test_the_agent_is_shown_as_its_picture() -> None:
     agent = create_todo_agent(ScriptedModel([]), name="<b>")
-    shown, _ = DisplayFormatter().format(agent)  # sockets are shut
+    shown, _ = DisplayFormatter().format(agent)  # sockets are blocked
     assert shown.keys() == {"text/plain", "image/svg+xml"}
     first, *ways = shown["text/plain"].splitlines()
     assert first == pretty(agent) == f"<CheckedGraph '<b>': {NODES}>"
@@ -42,7 +42,7 @@ def test_the_agent_is_shown_as_its_picture() -> None:
     assert (picture.findtext(f"{SVG}title"), len(list(picture.iter(f"{SVG}path")))) == ("<b>", 27 + 1)
 
 
-def test_a_graph_with_a_node_of_ones_own() -> None:
+def test_a_graph_with_a_custom_node() -> None:
     graph = build_todo_graph(ScriptedModel([]))
     graph.add_node("mine", lambda state: state)
     graph.add_edge("mine", "activate")

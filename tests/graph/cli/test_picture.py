@@ -1,4 +1,4 @@
-"""The graph as an SVG and as plain text, made without a network."""
+"""The graph as an SVG and as plain text, drawn without a network."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_as_an_svg_that_loads_nothing(graph: Graph) -> None:
     assert "<script" not in picture
 
 
-def test_no_two_boxes_meet_and_nothing_is_cut_off(graph: Graph) -> None:
-    """Also with nodes of a caller's own."""
+def test_no_two_boxes_touch_and_nothing_is_cut_off(graph: Graph) -> None:
+    """Also with a caller's own nodes."""
     for more in range(5):
         drawn = Graph(nodes=dict(graph.nodes), edges=list(graph.edges))
         for number in range(more):
@@ -88,7 +88,7 @@ def test_no_two_boxes_meet_and_nothing_is_cut_off(graph: Graph) -> None:
         rects = [element.attrib for element in root.iter() if element.tag.endswith("rect")]
         boxes = [
             [float(rect[key]) for key in ("x", "y", "width", "height")] for rect in rects[1:]
-        ]  # the first is their ground
+        ]  # the first is their background
         assert len(boxes) == 10 + more
         for x, y, wide, high in boxes:
             assert 0 < x < x + wide < width

@@ -78,14 +78,14 @@ def terminal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def on_screen(text: str, width: int) -> list[str]:
-    """The rows that an emulator shows after all of it."""
+    """Return the rows that an emulator shows after all of it."""
     screen = pyte.Screen(width, 60)
     pyte.Stream(screen).feed(text.replace("\n", "\r\n"))
     return "\n".join(row.rstrip() for row in screen.display).rstrip().split("\n")
 
 
 def played(view: Any, *script: Any, tools: Any = (look,)) -> None:
-    """A run in which each step of the graph takes a second."""
+    """Play a run in which each step of the graph takes a second."""
     agent = create_todo_agent(ScriptedModel(*script), list(tools))
     now = [0.0]
     view.screen.clock = lambda: now[0]
@@ -205,13 +205,14 @@ def test_the_name_of_a_call_shows_while_it_streams_and_its_time_while_it_runs(te
         '1.5 s  write_file(path="a")',
         '1.5 s  look(where="x")',
     ]
-    view.feed("updates", {"__interrupt__": ()})  # it waits for a person: its time would be his
+    # it waits for a person, whose time must not count as the call's
+    view.feed("updates", {"__interrupt__": ()})
     assert region(view)[1][2:] == 'write_file(path="a")'
 
 
 @pytest.mark.parametrize("terminal", [40], indirect=True)
 @pytest.mark.parametrize("kind", ["note", "item", "wake", "question", "end", "error"])
-def test_no_line_is_broken_in_a_word(terminal: Terminal, kind: Any) -> None:
+def test_no_line_is_broken_inside_a_word(terminal: Terminal, kind: Any) -> None:
     text = f"  [ ] 12 {ITEM}, " * 3
     live(terminal).say(Line(kind, text))
     rows = on_screen(terminal.getvalue(), 40)
@@ -220,7 +221,7 @@ def test_no_line_is_broken_in_a_word(terminal: Terminal, kind: Any) -> None:
 
 
 @pytest.mark.parametrize("terminal", [40], indirect=True)
-def test_a_command_to_copy_has_rows_for_itself_that_a_shell_takes_for_one_line(terminal: Terminal) -> None:
+def test_a_command_to_copy_has_its_own_rows_that_a_shell_takes_for_one_line(terminal: Terminal) -> None:
     command = "wakeloop resume t-5b0c9d1e --db /tmp/threads.sqlite"
     live(terminal).say(Line("way", f"To continue: {command}"))
     assert on_screen(terminal.getvalue(), 40) == [
@@ -280,7 +281,7 @@ def test_the_context_is_shown_with_its_share_and_where_it_was_cleared() -> None:
 
 
 @pytest.mark.parametrize("view", [PlainView, LiveView])
-def test_an_event_of_a_tool_that_has_a_name_of_ours_is_none_of_ours(view: Any) -> None:
+def test_a_tools_event_with_one_of_our_names_is_not_ours(view: Any) -> None:
     @tool
     def pay() -> str:
         """Pay."""
@@ -302,7 +303,7 @@ def test_every_event_of_the_graph_is_ours() -> None:
     assert [event for event in events if not is_wakeloop_event(event)] == []
 
 
-def test_an_event_that_is_written_as_json_too_is_looked_at_once(
+def test_an_event_that_is_also_written_as_json_is_looked_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     looked: list[str] = []
@@ -330,7 +331,7 @@ def test_an_event_that_is_written_as_json_too_is_looked_at_once(
 @pytest.mark.parametrize(
     ("status", "why"), [(503, "the server answered 503"), (None, "the server did not answer")]
 )
-def test_a_retry_of_the_client_is_a_line(status: int | None, why: str) -> None:
+def test_a_clients_retry_is_a_line(status: int | None, why: str) -> None:
     event: Event = {"type": "retried", "retry": 2, "status": status}
     assert [line.text for line in Screen().feed("custom", event)] == [
         f"retry 2: {why}, the request is sent again"

@@ -1,4 +1,4 @@
-"""The panel and `show`: exact HTML, drawn in its place, printed plainly elsewhere."""
+"""The panel and `show`: exact HTML, drawn in place, printed plainly elsewhere."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def agent_of(replies: Any = None, **more: Any) -> Any:
 
 @pytest.fixture
 def cell(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
-    """A kernel's cell, as far as it is seen from here: each place with all that was drawn in it."""
+    """A notebook cell as seen from here: each display with everything drawn in it."""
     places: list[list[Any]] = []
 
     def display(bundle: Any, *, raw: bool, display_id: bool) -> Any:
@@ -97,7 +97,7 @@ def ticking(step: float) -> Any:
 
 
 def timeless(line: str) -> str:
-    """A line, however long its call took."""
+    """Return a line without the duration of its call."""
     return re.sub(r"\(\d+\.\d s\)$", "(0.0 s)", line)
 
 
@@ -162,7 +162,7 @@ def test_a_session_and_a_result_and_a_snapshot() -> None:
 
 
 @pytest.mark.parametrize("given", [3, "x", [1], [{"a": 1}], {"zzz": 1}, script()])
-def test_what_is_nothing_of_a_thread_is_refused(given: Any) -> None:
+def test_anything_but_a_threads_data_is_refused(given: Any) -> None:
     with pytest.raises(ArgumentError, match="Expected a result, a state or a snapshot"):
         show(given)
 
@@ -194,7 +194,7 @@ def test_a_token_redraws_the_panel_without_its_list(
 
 
 @pytest.mark.parametrize("door", ["sync", "async"])
-def test_a_panel_is_drawn_in_its_place(cell: list[list[Any]], door: str) -> None:
+def test_a_panel_is_drawn_in_place(cell: list[list[Any]], door: str) -> None:
     panel = TodoPanel(agent_of(), AT, title=f"T{EVIL}", clock=ticking(REDRAW_SECONDS))
 
     async def in_a_cell() -> str:  # a loop is running, whatever the door
@@ -222,7 +222,7 @@ def test_a_panel_is_drawn_in_its_place(cell: list[list[Any]], door: str) -> None
     assert cell[0][-1]["text/plain"] == str(panel)
 
 
-def test_news_are_drawn_at_once_and_letters_as_often_as_an_eye_follows(cell: list[list[Any]]) -> None:
+def test_news_is_drawn_at_once_and_letters_only_as_often_as_an_eye_can_follow(cell: list[list[Any]]) -> None:
     fed = 0
 
     class Counting(TodoPanel):
@@ -237,14 +237,16 @@ def test_news_are_drawn_at_once_and_letters_as_often_as_an_eye_follows(cell: lis
         "The list is empty.",
         *["list: 0/2 closed"] * 3,  # written; a call; its result
         *["list: 1/2 closed"] * 3,  # closed; a reply; a wake
-        *["list: 1/2 closed, 1 blocked"] * 3,  # held; a reply; the end
+        *["list: 1/2 closed, 1 blocked"] * 3,  # blocked; a reply; the end
     ]
     fed = 0
     Counting(agent_of(), AT, clock=ticking(1)).run(GO)
     assert len(cell[1]) == fed + 2  # one at the beginning, one at the end
 
 
-def test_a_drawing_in_a_run_looks_at_the_lines_that_it_shows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drawing_during_a_run_looks_only_at_the_lines_that_it_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     looked: list[str] = []
     monkeypatch.setattr(panel, "redact_text", lambda text: looked.append(text) or text)
     drawn = TodoPanel(agent_of(), AT)
@@ -254,10 +256,10 @@ def test_a_drawing_in_a_run_looks_at_the_lines_that_it_shows_alone(monkeypatch: 
     assert re.findall(r"tool: (\d+)", told) == [
         str(number) for number in range(MAX_LINES - VISIBLE_LINES, MAX_LINES)
     ]
-    assert len(looked) == VISIBLE_LINES + 1  # and the reply on its way
+    assert len(looked) == VISIBLE_LINES + 1  # plus the streaming reply
 
 
-def test_the_next_run_has_a_place_of_its_own_and_an_edit_is_drawn_in_the_last(cell: list[list[Any]]) -> None:
+def test_the_next_run_has_its_own_display_and_an_edit_is_drawn_in_the_last(cell: list[list[Any]]) -> None:
     panel = TodoPanel(agent_of([*script(), says("again")]), AT, clock=ticking(0))
     panel.run(GO)
     assert panel.run(GO) == "again"
@@ -273,7 +275,7 @@ def test_the_next_run_has_a_place_of_its_own_and_an_edit_is_drawn_in_the_last(ce
         panel.edit(done=9)
 
 
-def test_a_run_that_breaks_off_leaves_its_list(cell: list[list[Any]]) -> None:
+def test_an_interrupted_run_leaves_its_list(cell: list[list[Any]]) -> None:
     panel = TodoPanel(agent_of([script()[0], KeyboardInterrupt()]), AT, clock=ticking(0))
     with pytest.raises(KeyboardInterrupt):
         panel.run(GO)
@@ -283,7 +285,7 @@ def test_a_run_that_breaks_off_leaves_its_list(cell: list[list[Any]]) -> None:
     assert "Nothing has been run yet." in panel._repr_html_()
 
 
-def test_a_stream_of_ones_own_tells_what_it_took(cell: list[list[Any]]) -> None:
+def test_a_callers_own_stream_reports_its_spending(cell: list[list[Any]]) -> None:
     agent = agent_of()
     panel = TodoPanel(agent, AT, clock=ticking(0))
     for mode, data in agent.stream(GO, AT, stream_mode=["custom", "updates"]):
@@ -293,7 +295,7 @@ def test_a_stream_of_ones_own_tells_what_it_took(cell: list[list[Any]]) -> None:
     assert f"<p>{BLOCKED} 1 wake, 6 requests, T, 1% of max_requests, S</p>" in shown
 
 
-def test_a_failed_call_under_a_settled_list_is_said(cell: list[list[Any]]) -> None:
+def test_a_failed_call_under_a_settled_list_is_reported(cell: list[list[Any]]) -> None:
     panel = TodoPanel(agent_of([calls(("look", {"to": "x"})), says("all is well")]), AT, clock=ticking(0))
     assert panel.run(GO) == "all is well"
     only_failed = "Answered without a list, and no call of a tool succeeded."
@@ -305,7 +307,7 @@ def test_a_failed_call_under_a_settled_list_is_said(cell: list[list[Any]]) -> No
 
 
 @pytest.mark.parametrize("door", ["notebook", "terminal"])
-def test_an_input_that_is_refused_is_no_run_that_broke_off(
+def test_a_refused_input_does_not_look_like_an_interrupted_run(
     cell: list[list[Any]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], door: str
 ) -> None:
     if door == "terminal":
@@ -317,10 +319,10 @@ def test_an_input_that_is_refused_is_no_run_that_broke_off(
     assert [bundle["text/plain"].splitlines()[-1] for place in cell for bundle in place[1:]] == (
         [str(refused.value)] if door == "notebook" else []
     )
-    assert capsys.readouterr().out == ""  # who runs it reads the error beneath
+    assert capsys.readouterr().out == ""  # whoever runs it reads the error beneath
 
 
-def test_what_looks_like_a_secret_is_not_kept_with_a_notebook(cell: list[list[Any]]) -> None:
+def test_nothing_that_looks_like_a_secret_is_stored_in_a_notebook(cell: list[list[Any]]) -> None:
     key = "sk-0123456789abcdef"
     agent = agent_of(
         [
@@ -335,7 +337,7 @@ def test_what_looks_like_a_secret_is_not_kept_with_a_notebook(cell: list[list[An
     panel = TodoPanel(agent, AT, clock=ticking(0))
     panel.run(GO)
     shown = cell[0][-1]["text/html"]
-    assert f"may I send {key}?" in shown  # who answers has to see it
+    assert f"may I send {key}?" in shown  # whoever answers has to see it
     assert shown.count(key) == 1
     assert "hunter2" not in shown
     result = agent.invoke(Command(resume="yes"), AT)
@@ -389,6 +391,6 @@ def test_a_terminals_ipython_prints_too(
     assert capsys.readouterr().out.splitlines()[0] == "model: x"
 
 
-def test_the_lists_own_tools_of_an_agent_with_the_middleware_are_known() -> None:
+def test_the_lists_own_tools_are_recognised_in_an_agent_with_the_middleware() -> None:
     agent = create_agent(ScriptedModel([]), middleware=[WakeLoopMiddleware()])
     assert TodoPanel(agent).screen.todo_tools == {"write_todos"}

@@ -64,7 +64,7 @@ def test_a_forced_call_then_words_is_forced_again_and_a_call_of_its_own_is_not()
 
 
 @pytest.mark.parametrize("reply", [says(""), says('{"name": "look", "arguments": {"path": "x"}}')])
-def test_a_forced_reply_that_is_no_answer_is_asked_for_again_with_force(reply: Any) -> None:
+def test_a_forced_reply_that_is_not_an_answer_is_asked_for_again_with_force(reply: Any) -> None:
     model = talks("t", "t", reply, calls(plan("a!")), "bye", times=0)
     agent = laid(model)
     agent.invoke(GO, THREAD)

@@ -1,4 +1,4 @@
-"""Who overrides whom: every pair of levels, agent files, wrong files."""
+"""Which level overrides which: every pair of levels, agent files, invalid files."""
 
 from itertools import combinations
 from pathlib import Path
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def said(folder: Path, level: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let one level say `max_wake_cycles`."""
+    """Let one level set `max_wake_cycles`."""
     match level:
         case "config file":
             (folder / "config.yaml").write_text(f"max_wake_cycles: {value}\n")
@@ -44,7 +44,7 @@ def said(folder: Path, level: str, value: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 def budget(folder: Path, speaking: tuple[str, ...]) -> int:
-    """Run a thread under the levels, and read the budget that its activation had."""
+    """Run a thread under the levels, and return the budget that its activation had."""
     levels = read_global_levels(folder)
     if "role" in speaking:
         levels.append(read_role(folder, "r"))
@@ -56,12 +56,12 @@ def budget(folder: Path, speaking: tuple[str, ...]) -> int:
     return int(result["todo_session"]["budget"])
 
 
-def test_built_in_is_beneath_all(folder: Path) -> None:
+def test_built_in_values_are_the_lowest_level(folder: Path) -> None:
     assert budget(folder, ()) == 25
 
 
 @pytest.mark.parametrize(("lower", "higher"), list(combinations(VALUES, 2)))
-def test_the_higher_of_two_levels_holds(
+def test_the_higher_of_two_levels_wins(
     lower: str, higher: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for level in (lower, higher):
@@ -81,7 +81,7 @@ def test_levels_override_field_by_field(folder: Path) -> None:
     assert held.values["nag_every"].level == "built-in"
 
 
-def test_a_named_preset_brings_its_values_beneath_what_its_level_says_outright(folder: Path) -> None:
+def test_a_named_preset_ranks_below_what_its_level_sets_explicitly(folder: Path) -> None:
     (folder / "config.yaml").write_text("preset: lesson\nnag_after: 4\n")
     held = resolve_levels(read_global_levels(folder))
     assert (held.settings.dialect, held.settings.nag_after, held.settings.nag_every) == ("checklist", 4, 1)
@@ -99,7 +99,7 @@ def test_loki_names_are_accepted(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         LoopSettings.model_validate({"max_auto_continues": 5, "max_wake_cycles": 5})
 
 
-def test_an_agent_file_overrides_everything_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_file_overrides_everything(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for level in ("config file", "environment", "role"):
         said(folder, level, VALUES[level], monkeypatch)
     (folder / "agents" / "a.yaml").write_text(
@@ -129,7 +129,7 @@ def test_under_an_agent_file_a_threads_values_are_ignored() -> None:
     assert (result["todo_session"]["wakes"], result["todo_session"]["budget"]) == (2, 2)
 
 
-def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
+def test_a_threads_level_holds_the_differences_and_refuses_fixed_settings() -> None:
     assert check_overrides(LoopSettings(), {"max_wake_cycles": 3, "nag_after": 5}) == {"max_wake_cycles": 3}
     with pytest.raises(SettingsError, match="'dialect' is fixed when the agent is built"):
         check_overrides(LoopSettings(), {"dialect": "loki"})
@@ -159,20 +159,20 @@ def test_a_threads_level_holds_what_differs_and_refuses_what_is_fixed() -> None:
         ("model_options: {user: 2020-01-01}\n", 1, "model_options must be plain JSON values: Object of"),
     ],
 )
-def test_a_wrong_file_names_file_line_and_key(text: str, line: int, why: str, folder: Path) -> None:
+def test_an_invalid_file_is_named_with_line_and_key(text: str, line: int, why: str, folder: Path) -> None:
     (folder / "config.yaml").write_text(text)
     with pytest.raises(SettingsError) as refused:
         read_global_levels(folder)
     assert str(refused.value).startswith(f"{folder / 'config.yaml'}, line {line}: {why}")
 
 
-def test_a_file_that_is_there_and_none_is_not_left_out(folder: Path) -> None:
+def test_a_path_that_exists_but_is_not_a_file_is_reported(folder: Path) -> None:
     (folder / "config.yaml").symlink_to("nowhere")
     with pytest.raises(SettingsError, match="not a file that can be read"):
         read_global_levels(folder)
 
 
-def test_lines_of_a_front_matter_and_of_an_agents_settings_are_the_files_own(folder: Path) -> None:
+def test_line_numbers_in_a_front_matter_and_in_an_agents_settings_are_the_files(folder: Path) -> None:
     (folder / "roles" / "r.md").write_text("---\nmodel: m\nnag_aftre: 2\n---\nText\n")
     with pytest.raises(SettingsError, match=r"r\.md, line 3: unknown setting 'nag_aftre'"):
         read_role(folder, "r")
@@ -198,7 +198,7 @@ def test_roles_and_agents_are_found_by_name_and_only_in_their_folder(folder: Pat
         read_agent(folder, "../roles/a")
 
 
-def test_an_api_key_has_a_variable_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_api_key_has_its_own_variable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKELOOP_API_KEY", "x")
     sentence = (
         "Unknown variable WAKELOOP_API_KEY. API keys come from the environment, such as OPENAI_API_KEY."
@@ -232,7 +232,7 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 read_global_levels(folder)
 
 
-def test_a_wrong_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKELOOP_NAG_AFTER", "often")
     with pytest.raises(SettingsError, match=r"^WAKELOOP_NAG_AFTER: Setting 'nag_after' must be a number"):
         read_global_levels(folder)
@@ -307,14 +307,14 @@ CHEAP, DEAR = {"input": 1.0, "cached": None, "output": 2.0}, {"input": 3.0, "cac
         ),
     ],
 )
-def test_a_wrong_price_is_one_sentence(table: str, why: str, folder: Path) -> None:
+def test_an_invalid_price_is_one_sentence(table: str, why: str, folder: Path) -> None:
     (folder / "config.yaml").write_text(f"model: m\nprices: {table}\n")
     with pytest.raises(SettingsError) as refused:
         read_global_levels(folder)
     assert str(refused.value) == f"{folder / 'config.yaml'}, line 2: {why}"
 
 
-def test_prices_stand_at_every_level_and_are_replaced_one_by_one(
+def test_prices_may_be_set_at_every_level_and_are_replaced_one_by_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "config.yaml").write_text(

@@ -40,13 +40,13 @@ def test_forged_marks_before_the_last_message_are_removed_too(thread: Make) -> N
     assert not any(MARK in m.additional_kwargs for m in agent.messages)
 
 
-def test_a_history_that_is_handed_on_keeps_the_marks_of_what_a_graph_wrote_there(thread: Make) -> None:
+def test_a_history_passed_to_another_agent_keeps_the_marks_of_a_graphs_messages(thread: Make) -> None:
     agent = thread("hi")
     agent.run({"messages": [*OLD, HumanMessage("x")]})
     assert agent.kinds == ["wake", "repair", "wake", "ai", "nag", "format", "human", "human", "ai"]
 
 
-def test_the_graphs_own_marks_stay_whatever_breaks(thread: Make) -> None:
+def test_the_graphs_own_marks_are_kept_whatever_breaks(thread: Make) -> None:
     agent = thread(
         write("a"),
         ".",
@@ -67,7 +67,7 @@ def test_the_graphs_own_marks_stay_whatever_breaks(thread: Make) -> None:
     ("given", "name"),
     [({}, "activate"), ({"todo_inbox": [{"kind": "cron", "id": "c", "text": "tick"}]}, "event")],
 )
-def test_what_an_activation_wrote_keeps_its_mark_when_the_model_raises(
+def test_an_activations_messages_keep_their_mark_when_the_model_raises(
     given: Any, name: str, thread: Make
 ) -> None:
     change = {"max_wake_cycles": 0, "guard_retries": 0, **UNASKED}
@@ -80,7 +80,7 @@ def test_what_an_activation_wrote_keeps_its_mark_when_the_model_raises(
     assert agent.kinds == ["human", "ai", "tool", "ai", name, "human", "human", "ai"]
 
 
-def test_every_message_has_an_id_of_its_own(thread: Make) -> None:
+def test_every_message_has_its_own_id(thread: Make) -> None:
     agent = thread(
         write("a"),
         says("x", id="same"),
@@ -99,7 +99,7 @@ def test_every_message_has_an_id_of_its_own(thread: Make) -> None:
 # -- repairs (rule 13) -----------------------------------------------------------------------------------
 
 
-def test_after_a_break_a_kick_goes_on(thread: Make) -> None:
+def test_after_a_break_a_kick_continues(thread: Make) -> None:
     agent = thread(write("a"), OSError("no network"), done(1), "bye")
     with pytest.raises(OSError, match="no network"):
         agent.run("go")
@@ -114,7 +114,7 @@ def systems(agent: Any) -> set[str]:
     return {str(request[0].content) for request in agent.model.requests}
 
 
-def test_the_system_prompt_is_the_callers_text_then_the_dialects(thread: Make) -> None:
+def test_the_system_prompt_is_the_callers_then_the_dialects(thread: Make) -> None:
     agent = thread(write("a"), ".", done(1), "bye", "hi", system_prompt="You are X.")
     agent.run("go")
     agent.run("more")
@@ -124,7 +124,7 @@ def test_the_system_prompt_is_the_callers_text_then_the_dialects(thread: Make) -
     assert all([m.type for m in request].count("system") == 1 for request in agent.model.requests)
 
 
-def test_without_instructions_the_prompt_is_the_callers_alone(thread: Make) -> None:
+def test_without_instructions_the_prompt_is_only_the_callers(thread: Make) -> None:
     agent = thread(
         "hi", system_prompt=SystemMessage("You are X."), change={"inject_todo_instructions": False}
     )
@@ -186,7 +186,7 @@ def test_a_humans_event_is_a_plain_message_and_the_others_are_one_marked_message
     assert agent.values["todo_inbox"] == []
 
 
-def test_an_event_that_was_seen_before_is_ignored(thread: Make) -> None:
+def test_an_event_seen_before_is_ignored(thread: Make) -> None:
     agent = thread("hi")
     agent.run({"todo_inbox": [event("human", "please"), event("human", "please")]})
     assert agent.walk({"todo_inbox": [event("human", "please")]}) == ["activate", "finalization_guard"]
@@ -194,7 +194,7 @@ def test_an_event_that_was_seen_before_is_ignored(thread: Make) -> None:
 
 
 def parked(thread: Make, *replies: Any, **options: Any) -> Any:
-    """A thread that waits for a peer."""
+    """Return a thread that waits for a peer."""
 
     @tool
     def ask(key: Annotated[str, InjectedToolCallId]) -> Command[Any]:
@@ -211,7 +211,7 @@ def parked(thread: Make, *replies: Any, **options: Any) -> Any:
 @pytest.mark.parametrize(
     "given", [{}, {"todo_inbox": [event("cron", "tick")]}, {"todo_inbox": [event("subagent_done", "r")]}]
 )
-def test_while_waiting_what_is_not_a_persons_or_peers_is_not_answered(given: Any, thread: Make) -> None:
+def test_during_a_wait_only_messages_of_persons_and_peers_are_answered(given: Any, thread: Make) -> None:
     agent = parked(thread)
     assert agent.walk(given) == ["activate", "finalization_guard"]
     assert agent.session["state"] == "waiting"
@@ -227,7 +227,7 @@ def test_while_waiting_what_is_not_a_persons_or_peers_is_not_answered(given: Any
         {"todo_inbox": [event("human", "hey")]},
     ],
 )
-def test_while_waiting_a_person_or_peer_is_answered_and_then_it_parks(given: Any, thread: Make) -> None:
+def test_during_a_wait_a_person_or_peer_is_answered_and_then_it_parks(given: Any, thread: Make) -> None:
     agent = parked(thread, "yes?")
     assert agent.walk(given) == [*START, *END]
     assert agent.session == {**session("waiting", "waiting", 0), "on": "peer", "until": ANY}
@@ -264,7 +264,7 @@ def test_a_subagents_result_spends_one_cycle_and_resets_nothing(thread: Make) ->
     assert agent.session == session("idle", "wake_budget", 1, 3, 3)
 
 
-def test_with_the_budget_spent_it_is_put_into_messages_unanswered(thread: Make) -> None:
+def test_with_a_spent_budget_it_becomes_an_unanswered_message(thread: Make) -> None:
     agent = thread(write("a"), ".", ".", change={"max_wake_cycles": 1, "guard_retries": 0})
     agent.run("go")
     asked = agent.asked
@@ -288,7 +288,7 @@ def test_progress_is_judged_on_the_whole_activation(thread: Make) -> None:
     assert agent.ledger["idle_wakes"] == 3
 
 
-def test_an_answer_is_of_the_activation_that_a_result_continues(thread: Make) -> None:
+def test_an_answer_belongs_to_the_activation_that_a_result_continues(thread: Make) -> None:
     agent = thread("I started a helper", "")
     agent.run("go")
     agent.run(result(1))
@@ -296,7 +296,7 @@ def test_an_answer_is_of_the_activation_that_a_result_continues(thread: Make) ->
     assert answer_of(agent.values) == "I started a helper"
 
 
-def test_a_person_together_with_a_result_begins_an_activation(thread: Make) -> None:
+def test_a_person_together_with_a_result_starts_an_activation(thread: Make) -> None:
     change = {"max_wake_cycles": 1, "guard_retries": 0, **UNASKED}
     agent = thread(write("a"), ".", ".", ".", ".", change=change)
     agent.run("go")

@@ -1,4 +1,4 @@
-"""What a new user gets wrong, and the one sentence that says so."""
+"""Mistakes of a new user, and the one sentence that explains each."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ NO_THREAD = (
 )
 PRICES = '{"default": {"input": 1.25, "cached": 0.13, "output": 10}}'
 MISTAKES: list[tuple[Callable[[], Any], str]] = [
-    # arguments by names from elsewhere
+    # arguments under names from elsewhere
     (build(prompt="x"), f"{NO} 'prompt'. Pass the system message as system_prompt=…."),
     (build(instructions="x"), f"{NO} 'instructions'. Pass the system message as system_prompt=…."),
     (build(llm="x"), f"{NO} 'llm'. Pass the model as model=…."),
@@ -332,7 +332,7 @@ def test_every_mistake_gets_one_clear_sentence(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("answer", ["yes", {"some-id": "yes"}, False])
-async def test_an_answer_that_nothing_asks_for_is_not_lost(answer: Any) -> None:
+async def test_an_answer_to_no_question_is_not_lost(answer: Any) -> None:
     agent, sentence = hi("Hello. Shall I go on?"), "answers an interrupt, but the thread '1' waits at none."
     for _ in ("empty", "at rest"):
         before = len(list(agent.get_state_history(AT)))
@@ -361,5 +361,5 @@ def test_a_verifier_answers_none_or_a_string() -> None:
         agent = hi(write, done, "Done.", verify=lambda _todo, _state, said=said: said[0])
         with pytest.raises(WakeloopError, match=f"must return None to accept the item .+ got {verdict!r}"):
             agent.invoke(GO, AT)
-        said[0] = None  # mended: the run continues where it was
+        said[0] = None  # once fixed, the run continues where it was
         assert agent.invoke(None, AT)["todo_session"]["reason"] == "settled"

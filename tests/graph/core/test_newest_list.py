@@ -26,7 +26,7 @@ Pair = tuple[str, str]
 
 
 def send(dialect: str, *items: Pair) -> AIMessage:
-    """The reply that writes a list, by its contents and statuses."""
+    """Return the reply that writes a list with these contents and statuses."""
     if dialect == "write_todos":
         return calls(("write_todos", {"todos": [{"content": text, "status": is_} for text, is_ in items]}))
     if dialect == "checklist":
@@ -44,7 +44,7 @@ def dialect_of(door: str) -> str:
 
 
 def make(door: str, *replies: Any, tools: Any = (), saver: Any = None) -> tuple[Any, ScriptedModel, str]:
-    """An agent by one of the doors, its model, and its dialect."""
+    """Make an agent through one of the doors; return it with its model and its dialect."""
     settings = PRESETS["langchain" if door.startswith("middleware") else door].model_copy(update=QUIET)
     model = ScriptedModel([send(settings.dialect, *PLAN), "Planned.", *replies])
     saver = saver or InMemorySaver()
@@ -57,7 +57,7 @@ def make(door: str, *replies: Any, tools: Any = (), saver: Any = None) -> tuple[
 
 
 def call_of(name: str, call_id: str) -> Any:
-    """A call of a tool that takes the id of its call."""
+    """Return a call of a tool that takes the id of its call."""
     return {"name": name, "args": {"call_id": call_id}, "id": call_id}
 
 
@@ -130,8 +130,8 @@ def test_c62_a_fork_that_writes_the_list_in_mid_run_shows_it(door: str) -> None:
     assert texts(model.requests[-1]).count("tell Ada") == 1
 
 
-def test_changes_from_outside_are_a_list_from_outside() -> None:
-    """They are noted after an edit by hand, too, and ids are compared as text."""
+def test_changes_from_outside_count_as_a_list_from_outside() -> None:
+    """They are recorded after a manual edit too, and ids are compared as strings."""
     agent, model, _ = make("wakeloop", "Fine.")
     run(agent, "Tidy up.")
     update_todos(agent, CONFIG, add=["tell Ada"])
@@ -143,7 +143,7 @@ def test_changes_from_outside_are_a_list_from_outside() -> None:
     assert sound(model)
 
 
-def test_an_id_sent_back_as_text_is_the_same_id() -> None:
+def test_an_id_sent_back_as_a_string_is_the_same_id() -> None:
     agent, model, _ = make("wakeloop", "Fine.")
     run(agent, "Tidy up.")
     first, second = agent.get_state(CONFIG).values["todos"]
@@ -163,7 +163,7 @@ def test_a_list_of_blocked_items_is_shown_in_a_new_thread() -> None:
 
 
 def test_a_fork_of_a_fork_is_shown_where_a_wake_showed_the_first(thread: Any) -> None:
-    """Of both lists it is noted that nobody knows them, but only the first is older than the wake."""
+    """Both lists are recorded as unknown to the model, but only the first is older than the wake."""
     agent = thread(write("a"), ".", ".", ".", ".", change={**QUIET, "max_wake_cycles": 1}, rewritten=True)
     agent.run("go")
     for number, node, following in ((7, "finalization_guard", "wake"), (8, "wake", "call_model")):
@@ -176,7 +176,7 @@ def test_a_fork_of_a_fork_is_shown_where_a_wake_showed_the_first(thread: Any) ->
 
 @pytest.mark.parametrize("door", ["wakeloop", "middleware"])
 def test_a_fork_right_after_a_given_list_was_shown(door: str) -> None:
-    """What the message shows is noted as not yet seen until the request; the fork takes it away."""
+    """What the message shows is recorded as unseen until the request; the fork removes it."""
     agent, model, _ = make(door, "Fine.", "Fine.")
     run(agent, "Tidy up.")
     given = [*agent.get_state(CONFIG).values["todos"], {"content": "tell Ada", "status": "pending"}]
@@ -191,8 +191,8 @@ def test_a_fork_right_after_a_given_list_was_shown(door: str) -> None:
     assert "sweep" in last.partition("[The current todo list:]")[2]
 
 
-def test_four_items_that_differ_by_their_numbers_have_a_stamp() -> None:
-    """A checksum that is linear would take this list for an empty one."""
+def test_the_stamp_of_four_numbered_items_differs_from_an_empty_lists() -> None:
+    """A linear checksum would take this list for an empty one."""
     assert stamp_items([todo(number, f"part {number}") for number in (2, 3, 4, 5)]) != stamp_items([])
 
 
@@ -249,7 +249,7 @@ def plan(call_id: str) -> Command[Any]:
     return Command(update={"todos": todos, "messages": [ToolMessage("ok", tool_call_id=call_id)]})
 
 
-def test_c62_a_tools_list_next_to_a_todo_call_is_merged_by_item(door: str, thread: Any) -> None:
+def test_c62_a_tools_list_next_to_a_todo_call_is_merged_per_item(door: str, thread: Any) -> None:
     both = calls(change(1, "done"), ("plan", {"call_id": "77"}, "77"))
     agent = thread(write("a", "b"), both, "bye", tools=[plan], change=QUIET)
     events = [event for event in agent.events("go") if event["type"] == "todos"]
@@ -265,7 +265,7 @@ KNOWN = (("sweep", "completed"), ("water", "pending"))
 
 
 def rewrite(*todos: Any, asks: bool = False) -> Any:
-    """A tool that writes these items, once a person has said yes."""
+    """Return a tool that writes these items once a person has agreed."""
 
     def edit(call_id: str) -> Command[Any]:
         """Edit the list."""
@@ -361,7 +361,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("form", ["alone", "among others", "an object"])
 @pytest.mark.parametrize("door", WHOLE)
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_a_tool_may_not_write_is_its_error(name: str, door: str, form: str) -> None:
+def test_an_invalid_list_from_a_tool_is_its_error(name: str, door: str, form: str) -> None:
     update, why = REFUSED[name]
 
     def edit(call_id: str) -> Any:
@@ -384,7 +384,7 @@ def test_what_a_tool_may_not_write_is_its_error(name: str, door: str, form: str)
 
 @pytest.mark.parametrize("door", WHOLE)
 @pytest.mark.parametrize("written", [{"given": []}, {"put": 5}, [{"content": "a", "status": "half"}]])
-def test_a_list_that_update_state_wrote_wrongly_is_refused_by_the_next_run(written: Any, door: str) -> None:
+def test_an_invalid_list_in_update_state_is_refused_by_the_next_run(written: Any, door: str) -> None:
     agent, model, _ = make(door, "Fine.")
     run(agent, "Tidy up.")
     agent.update_state(CONFIG, {"todos": written})
@@ -401,7 +401,7 @@ def ask_first(call_id: str) -> str:
 
 
 @pytest.mark.parametrize("door", WHOLE)
-def test_a_wrong_list_in_mid_run_is_refused_until_a_right_one_is_written(door: str) -> None:
+def test_an_invalid_list_in_mid_run_is_refused_until_a_valid_one_is_written(door: str) -> None:
     agent, model, _ = make(door, calls(("ask_first", {"call_id": "7"}, "7")), "Fine.", tools=[ask_first])
     run(agent, "Tidy up.")
     run(agent, "Go on.")
@@ -419,7 +419,7 @@ def test_a_wrong_list_in_mid_run_is_refused_until_a_right_one_is_written(door: s
     assert sound(model)
 
 
-async def test_a_wrong_list_in_a_fork_is_refused_at_once() -> None:
+async def test_an_invalid_list_in_a_fork_is_refused_at_once() -> None:
     agent, model, _ = make("wakeloop", "Fine.")
     run(agent, "Tidy up.")
     place, wrong = [*agent.get_state_history(CONFIG)][1], {"todos": [{"content": "a", "status": "half"}]}
@@ -434,7 +434,7 @@ async def test_a_wrong_list_in_a_fork_is_refused_at_once() -> None:
 
 @pytest.mark.parametrize("door", ["wakeloop", *WHOLE])
 def test_a_list_next_to_an_answer_is_the_programs(door: str) -> None:
-    """It is not the work of the tool that asked, and what a todo call next to it did is not the program's."""
+    """The tool that asked did not write it, and the program did not write what a todo call next to it did."""
     known = send(dialect_of(door), *KNOWN) if dialect_of(door) == "write_todos" else done(1)
     both = AIMessage("", tool_calls=[*known.tool_calls, call_of("ask_first", "77")])
     agent, model, _ = make(door, both, "Fine.", tools=[ask_first])
@@ -450,7 +450,7 @@ def test_a_list_next_to_an_answer_is_the_programs(door: str) -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_tools_list_is_said_once(door: str) -> None:
+def test_a_tools_list_is_shown_once(door: str) -> None:
     def drop(call_id: str) -> Command[Any]:
         """Leave one item."""
         todos = [todo(7, "tell Ada")]
@@ -473,7 +473,7 @@ class Shared(TypedDict):
 
 
 def test_c62_a_parents_node_that_writes_the_list_is_seen_without_notes() -> None:
-    """With the default checkpointer an agent forgets its notes; the history knows which list it showed."""
+    """With the default checkpointer an agent forgets its notes, but the history shows the list."""
     model = ScriptedModel([write("a", "b"), "one", "two", "three"])
 
     def edit(state: Shared) -> dict[str, Any]:
@@ -495,7 +495,7 @@ def test_c62_a_parents_node_that_writes_the_list_is_seen_without_notes() -> None
 
 
 class TornSaver(InMemorySaver):
-    """A saver that fails once before it stores a checkpoint, as a kill would; the writes are stored."""
+    """Fails once before it stores a checkpoint, as a kill would; the writes are stored."""
 
     def __init__(self, fails_at: int) -> None:
         super().__init__()
@@ -509,7 +509,7 @@ class TornSaver(InMemorySaver):
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_what_the_model_wrote_before_a_crash_is_not_said_to_be_somebody_elses(door: str) -> None:
+def test_the_models_own_writes_before_a_crash_are_not_attributed_to_somebody_else(door: str) -> None:
     for fails_at in range(3, 12):
         saver = TornSaver(fails_at)
         agent, model, _ = make(door, "Planned.", saver=saver)
@@ -526,7 +526,7 @@ def test_what_the_model_wrote_before_a_crash_is_not_said_to_be_somebody_elses(do
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_list_that_was_there_before_is_a_change_again(door: str) -> None:
-    """As when a tool empties each new list, or takes back what a person has changed."""
+    """As when a tool empties each new list, or undoes what a person has changed."""
     lists: list[Any] = [[], []]
 
     def fill(call_id: str) -> Command[Any]:
@@ -551,10 +551,10 @@ def test_a_list_that_was_there_before_is_a_change_again(door: str) -> None:
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_another_vocabulary_shows_the_list_whole_once(begun: bool) -> None:
+def test_another_vocabulary_shows_the_whole_list_once(begun: bool) -> None:
     saver = InMemorySaver()
     agent, _, _ = make("langchain", saver=saver)
-    if begun:  # the run goes on in mid-run under the other preset
+    if begun:  # the run continues in mid-run under the other preset
         agent.invoke({"messages": [("user", "Tidy up.")]}, CONFIG, interrupt_after=["validate_todos"])
     else:
         run(agent, "Tidy up.")
@@ -570,7 +570,7 @@ def test_another_vocabulary_shows_the_list_whole_once(begun: bool) -> None:
     assert [texts(request).count(shown) for request in model.requests] == [1, 1]
 
 
-def test_a_nudge_that_shows_the_list_says_only_what_it_does_not_show(thread: Any) -> None:
+def test_a_nudge_with_the_list_mentions_only_what_the_list_does_not_show(thread: Any) -> None:
     agent = thread(write("a", "b", "c"), ".", ".", change={**QUIET, "nag_after": 0})
     agent.run("go")
     update_todos(agent.graph, agent.at(), done=1, add="tell Ada")
@@ -581,7 +581,7 @@ def test_a_nudge_that_shows_the_list_says_only_what_it_does_not_show(thread: Any
     assert said.count("tell Ada") == said.count("(automatic)") == 1
 
 
-def test_what_is_still_open_from_before_is_named_next_to_what_others_changed(thread: Any) -> None:
+def test_old_items_that_are_still_open_are_named_next_to_others_changes(thread: Any) -> None:
     agent = thread(write("a", "b"), ".", ".", change={**QUIET, "on_new_topic": "say"})
     agent.run("go")
     update_todos(agent.graph, agent.at(), done=1, add="tell Ada")
@@ -591,7 +591,7 @@ def test_what_is_still_open_from_before_is_named_next_to_what_others_changed(thr
     assert [said.count(words) for words in ("tell Ada", "[2] b", "(automatic)")] == [1, 1, 1]
 
 
-def test_a_wake_that_got_no_answer_is_left_as_it_was_sent(thread: Any) -> None:
+def test_a_wake_without_an_answer_is_left_as_it_was_sent(thread: Any) -> None:
     agent = thread(write("a", "b"), ".", "", done(2), ".", change={**QUIET, "max_wake_cycles": 1})
     agent.run("go", limit=10)  # the empty reply to the wake is not stored, and no steps are left to ask again
     assert agent.session["reason"] == "step_limit"
@@ -602,7 +602,7 @@ def test_a_wake_that_got_no_answer_is_left_as_it_was_sent(thread: Any) -> None:
     assert said.text == f"(automatic) {SAYS} Go by what it says now.\nRemoved by a person:\n  [1] a"
 
 
-def test_an_edit_that_is_undone_is_not_said(thread: Any) -> None:
+def test_an_undone_edit_is_not_mentioned(thread: Any) -> None:
     agent = thread(write("a"), ".", ".", change=QUIET)
     agent.run("go")
     update_todos(agent.graph, agent.at(), edit={1: "A"})
@@ -621,7 +621,7 @@ EDITS: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_in_which_words(name: str, thread: Any) -> None:
+def test_the_words_for_each_change(name: str, thread: Any) -> None:
     edits, lines = EDITS[name]
     agent = thread(write("a", "b"), done(2), ".", ".", change=QUIET)
     agent.run("go")
@@ -643,9 +643,9 @@ def test_a_moved_item(thread: Any) -> None:
 
 
 @pytest.mark.parametrize(("call", "expected"), [("done", "completed"), ("cancelled", "cancelled")])
-def test_a_tools_ids_as_text_are_merged_with_the_lists(call: str, expected: str, thread: Any) -> None:
+def test_a_tools_ids_as_strings_are_merged_with_the_lists(call: str, expected: str, thread: Any) -> None:
     def tick(call_id: str) -> Command[Any]:
-        """Write the list with ids as text, as some clients do."""
+        """Write the list with ids as strings, as some clients do."""
         todos = [todo("1", "A"), todo("2", "b", "completed")]
         return Command(update={"todos": todos, "messages": [ToolMessage("ok", tool_call_id=call_id)]})
 
@@ -678,7 +678,7 @@ BRANCHES: dict[str, tuple[str, AIMessage, list[Any]]] = {
 
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("name", BRANCHES)
-def test_c63_what_one_branch_did_and_the_other_left_alone_stays_so(name: str, first: bool) -> None:
+def test_c63_one_branchs_work_that_the_other_left_alone_is_kept(name: str, first: bool) -> None:
     dialect, reply, expected = BRANCHES[name]
     settings = {**QUIET, "dialect": dialect, "in_progress": "any"}
     busy = create_todo_agent(ScriptedModel([reply, "Done."]), settings=settings)

@@ -1,8 +1,8 @@
 """Rule 23 as a property: what a request says of the list is the stored list, whoever wrote it.
 
-A reader goes through the messages of each request as a model would: results, showings, differences. What it
-knows then must be the list with which the request was made. 20,000 sequences:
-`NEWEST_LIST=20000 pytest -n0 tests/graph/core/test_newest_list_machine.py`
+A reader goes through the messages of each request as a model would: results, whole lists, updates. What it
+knows in the end must be the list with which the request was made. 20,000 sequences: `NEWEST_LIST=20000 pytest
+-n0 tests/graph/core/test_newest_list_machine.py`
 """
 
 import json
@@ -40,7 +40,7 @@ QUIET = {
 }
 NESTED = ("parent", "joined")  # an agent in a parent graph, and next to another one
 DOORS = (*PRESETS, "middleware", "middleware, as changes", *NESTED)
-SAVER = InMemorySaver()  # one, so that a thread may continue in another preset
+SAVER = InMemorySaver()  # shared, so that a thread can continue in another preset
 CLASSES = {
     "pending": "open",
     "in_progress": "open",
@@ -77,7 +77,7 @@ def match_line(line: str) -> re.Match[str] | None:
 
 
 class Reader:
-    """What a model knows of the list after reading a request: by id, or by content where it sees no ids."""
+    """What a model knows of the list after reading a request: by id, or by content if it sees no ids."""
 
     def __init__(self, dialect: str) -> None:
         self.dialect = dialect
@@ -145,7 +145,7 @@ class Reader:
                 verb = ""
 
     def shows_all(self, line: str, listing: str) -> bool:
-        """Whether a line begins the whole list; a short nudge names the next item."""
+        """Return whether a line begins the whole list; a short nudge names the next item."""
         nudge = NUDGE.search(line)
         if nudge is None:
             return "Here is your todo list" in line
@@ -201,9 +201,9 @@ def nest(door: str, agent: Any, other: Any) -> Any:
 
 @cache
 def make(door: str) -> tuple[Any, ScriptedModel, list[Any], str, list[Any]]:
-    """Make an agent by one of the doors: the agent, its model, the replies to come, and its dialect.
+    """Make an agent through one of the doors; return it, its model, its future replies, and its dialect.
 
-    The last are the replies to come of the agent next to it.
+    The last value is the future replies of the agent next to it.
     """
     preset = PRESETS.get(door, PRESETS["wakeloop" if door in NESTED else "langchain"])
     settings = preset.model_copy(update={**QUIET, "in_progress": "any", "max_items": None})
@@ -237,7 +237,7 @@ class Thread:
         self.config = {"configurable": {"thread_id": str(uuid4())}}
 
     def use(self, door: str) -> None:
-        """Continue by a door."""
+        """Continue through a door."""
         self.door = door
         self.agent, self.model, self.coming, self.dialect, self.others = make(door)
         self.coming.clear()
@@ -258,7 +258,7 @@ class Thread:
         return [dict(item) for item in self.agent.get_state(self.config).values.get("todos") or ()]
 
     def edited(self, rng: Random) -> list[Any]:
-        """The list as somebody writes it: items removed, changed, moved and added."""
+        """Return the list as somebody edits it: items removed, changed, moved and added."""
         todos = rng.sample(self.todos, len(self.todos)) if rng.random() < 0.5 else self.todos
         new = []
         for item in todos:
@@ -281,7 +281,7 @@ class Thread:
         return new
 
     def reply(self, rng: Random) -> AIMessage:
-        """What the model does next: it writes, a tool writes, or both."""
+        """Choose what the model does next: it writes, a tool writes, or both."""
         key = rng.randint(1, 6)
         made: list[Any] = []
         kind = rng.choice(["write", "update", "tool", "both"])
@@ -352,7 +352,7 @@ class Thread:
         first = len(self.model.requests)
         for values in self.agent.stream(given, config, stream_mode="values", **more):
             lists[len(self.model.requests)] = list(values.get("todos") or ())
-        if self.door == "parent":  # which sees the list only before the first request and after the last
+        if self.door == "parent":  # it sees the list only before the first request and after the last
             lists[len(self.model.requests) - 1] = lists[len(self.model.requests)]
         for number in range(first, len(self.model.requests)):
             if number in lists or self.door not in NESTED:
@@ -362,7 +362,8 @@ class Thread:
     def compare(self, request: list[BaseMessage], todos: list[Any]) -> None:
         reader = Reader(self.dialect)
         known = reader.read(request)
-        if self.dialect == "write_todos":  # without ids, a model cannot tell items of one content apart
+        # without ids, a model cannot tell items with the same content apart
+        if self.dialect == "write_todos":
             self.has_twins |= len({item["content"] for item in todos}) < len(todos)
         if all("id" in item for item in todos) and not self.has_twins:
             open_ = [item for item in todos if class_of(item) != "closed"]
@@ -374,7 +375,7 @@ class Thread:
         assert wire_faults([request]) == []
 
     def edit_behind_a_reply(self, rng: Random) -> None:
-        """Add an item between a reply and its todo calls: it outlives what the model did not know of."""
+        """Add an item between a reply and its todo calls: it must survive."""
         if self.door not in PRESETS:
             return
         self.coming[:] = [calls(*self.todo_calls(rng.choice(["write", "update"]), rng.randint(1, 6), rng))]
@@ -406,7 +407,7 @@ class Thread:
         self.agent.update_state(self.config, {"todos": todos})
 
     def fork(self, rng: Random) -> None:
-        """Go back to a request of the past, write the list there, and continue."""
+        """Go back to a past request, write the list there, and continue."""
         rounds = rng.randint(0, 2)
         history = []
         for snapshot in self.agent.get_state_history(self.config, limit=30):

@@ -1,4 +1,7 @@
-"""Values that no checkpoint takes, or no JSON: one sentence before anything is stored, or sent as a text."""
+"""Values that no checkpoint accepts, or that are not JSON:
+
+refused before anything is stored, or sent as strings.
+"""
 
 import asyncio
 import json
@@ -66,7 +69,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize(("given", "where"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
-def test_what_no_checkpoint_takes_is_refused_with_its_place(door: str, given: Any, where: str) -> None:
+def test_a_value_that_no_checkpoint_accepts_is_refused_with_its_place(
+    door: str, given: Any, where: str
+) -> None:
     model = ScriptedModel(says("one"), says("two"))
     agent = create_todo_agent(model, checkpointer=InMemorySaver())
     agent.invoke({"messages": [("user", "first")]}, CONFIG)
@@ -143,7 +148,7 @@ AS_JSON = {
 
 
 @pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
-def test_what_is_no_json_is_sent_as_a_text_and_kept_as_it_is(layer: bool) -> None:
+def test_a_value_that_is_not_json_is_sent_as_a_string_and_kept_as_it_is(layer: bool) -> None:
     server, saver = Server(Chat(), "one", "two"), InMemorySaver()
     agent: Any = (
         create_agent(server.chat, [], middleware=[WakeLoopMiddleware()], checkpointer=saver)
@@ -164,7 +169,7 @@ def test_what_is_no_json_is_sent_as_a_text_and_kept_as_it_is(layer: bool) -> Non
     assert kept[1].tool_calls[0]["args"]["time"] == ODD["time"]
 
 
-def test_bytes_are_the_clients_and_one_that_cannot_send_them_says_so() -> None:
+def test_bytes_are_left_to_the_client_and_one_that_cannot_send_them_says_so() -> None:
     server = Server(Chat(), "one")
     agent = create_todo_agent(server.chat, checkpointer=InMemorySaver())
     blocks: Any = [{"type": "text", "text": "hi", "raw": b"x"}]
@@ -174,7 +179,7 @@ def test_bytes_are_the_clients_and_one_that_cannot_send_them_says_so() -> None:
     server.assert_done()
 
 
-def test_an_option_that_the_client_does_not_have_is_named() -> None:
+def test_an_option_that_the_client_lacks_is_named() -> None:
     model = create_model("m", api_key="x", model_kwargs={"top_k": 4})
     with pytest.raises(ReplyError, match=r"could not be made .*'top_k'.*: the client has no such option"):
         create_todo_agent(model).invoke({"messages": "hi"})
@@ -193,7 +198,7 @@ def measured(place: str) -> tuple[str, Any]:
 
 
 @pytest.mark.parametrize("saver", [InMemorySaver(), None], ids=["kept", "unkept"])
-def test_an_artifact_may_be_neither_true_nor_false(saver: Any) -> None:
+def test_an_artifact_without_a_truth_value_is_fine(saver: Any) -> None:
     model = ScriptedModel(calls(("measured", {"place": "x"})), says("done"))
     out = create_todo_agent(model, [measured], checkpointer=saver).invoke({"messages": ["go"]}, CONFIG)
     [result] = [message for message in out["messages"] if message.type == "tool"]
@@ -214,14 +219,14 @@ def opened(place: str) -> Any:
 
 
 class Own(TodoState):
-    """Two channels more, one of them never stored."""
+    """Adds two channels, one of them never stored."""
 
     own: Any
     client: Annotated[Any, UntrackedValue(object)]
 
 
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
-def test_what_a_tool_returns_for_no_checkpoint_is_an_error_that_names_it(door: str) -> None:
+def test_a_tools_value_that_no_checkpoint_accepts_is_an_error_that_names_it(door: str) -> None:
     made = [
         *((name, {"place": place}) for name in ("drawn", "noted") for place in "xy"),
         ("opened", {"place": "-"}),
@@ -244,7 +249,7 @@ def test_what_a_tool_returns_for_no_checkpoint_is_an_error_that_names_it(door: s
     model.assert_done()
 
 
-def test_without_a_saver_a_tool_returns_what_it_likes() -> None:
+def test_without_a_saver_a_tool_may_return_anything() -> None:
     agent = create_todo_agent(ScriptedModel(calls(("drawn", {"place": "y"})), says("bye")), [drawn])
     out = agent.invoke({"messages": [("user", "go")]})
     assert type(out["messages"][2].artifact["figure"]) is object

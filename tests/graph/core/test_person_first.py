@@ -1,4 +1,4 @@
-"""Two silences give the word back to the person (rule 26)."""
+"""After two silences it is the person's turn to speak (rule 26)."""
 
 from typing import Any
 
@@ -35,21 +35,21 @@ def waits(agent: Any, on: str = "human") -> bool:
 
 
 def old_items(thread: Make, *replies: Any, **changes: Any) -> Any:
-    """A thread with two items open from an earlier activation."""
+    """Return a thread with two items open from an earlier activation."""
     agent = thread(write("a", "b"), "Soon.", *replies, tools=[look], change=OLD)
     agent.run("Go.")
     agent.model.requests.clear()
     return agent
 
 
-NOW = {"max_wake_cycles": 25}  # what the second activation is run with
+NOW = {"max_wake_cycles": 25}  # the settings of the second activation
 
 
 def say(agent: Any, text: str, **changes: Any) -> None:
     agent.run({"messages": [("user", text)], "todo_settings": {**NOW, **changes}})
 
 
-# -- the turn asked --------------------------------------------------------------------------------------
+# -- the turn asks a question ----------------------------------------------------------------------------
 
 
 def test_c58_a_question_gets_one_wake_that_gives_no_permission(thread: Make) -> None:
@@ -69,7 +69,7 @@ def test_the_next_message_of_a_person_answers_it(thread: Make) -> None:
     assert (agent.session["reason"], agent.values["waiting_on"]) == ("settled", [])
     assert [m.text for m in agent.messages if m.type == "human"][2:] == [
         "Yes."
-    ]  # nothing is said of the items
+    ]  # the items are not mentioned
     assert answer_of(agent.values) == "Done."
 
 
@@ -80,7 +80,7 @@ def test_c58_with_park_it_waits_at_once(thread: Make) -> None:
     assert agent.session["question"] == answer_of(agent.values) == ASK
 
 
-def test_with_wake_it_hears_again_and_again_that_nobody_has_answered(thread: Make) -> None:
+def test_with_wake_it_is_reminded_repeatedly_that_nobody_has_answered(thread: Make) -> None:
     agent = thread(
         write("a"), ASK, "I am waiting.", "I am waiting.", change={**WAKE_ON, "max_idle_wakes": 2, **QUIET}
     )
@@ -102,7 +102,7 @@ def test_with_nothing_open_a_question_is_an_answer(thread: Make) -> None:
     assert (agent.session["reason"], agent.session["state"]) == ("answered", "dormant")
 
 
-def test_questions_between_calls_are_bounded_by_the_gates_alone(thread: Make) -> None:
+def test_questions_between_calls_are_bounded_only_by_the_gates(thread: Make) -> None:
     agent = thread(
         write("a"),
         ASK,
@@ -146,7 +146,7 @@ def test_a_question_in_the_turn_after_the_wake_is_the_question(thread: Make) -> 
     assert agent.session["question"] == answer_of(agent.values) == ASK
 
 
-# -- a message to old items ------------------------------------------------------------------------------
+# -- a message while old items are open ------------------------------------------------------------------
 
 
 def test_c60_a_new_topic_is_answered_and_then_the_run_waits(thread: Make) -> None:
@@ -165,7 +165,7 @@ def test_c59_stop_answered_twice_without_a_call_stops(thread: Make) -> None:
     assert (agent.asked, waits(agent)) == (2, True)
 
 
-def test_c59_to_read_the_list_is_still_silence(thread: Make) -> None:
+def test_c59_reading_the_list_still_counts_as_silence(thread: Make) -> None:
     read = calls(("todo_list", {}))
     agent = old_items(thread, read, "OK.", read, "I am waiting.")
     say(agent, "Stop. Do nothing more until I say so.")
@@ -178,7 +178,7 @@ def test_c59_to_read_the_list_is_still_silence(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("mode", ["insist", "park"])
-def test_what_was_not_said_before_is_said_by_the_wake(thread: Make, mode: str) -> None:
+def test_a_wake_says_what_was_not_said_before(thread: Make, mode: str) -> None:
     agent = old_items(thread, "OK.", "OK.")
     say(agent, "Stop.", on_new_topic="ignore", on_question=mode)
     assert waits(agent)
@@ -228,7 +228,7 @@ def test_a_list_of_its_own_replaces_the_old_one(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(PRESETS) - {"wakeloop", "langchain"}))
-def test_the_described_systems_neither_ask_nor_say(name: str) -> None:
+def test_the_described_systems_neither_ask_nor_say_it(name: str) -> None:
     rules = preset(name)
     assert (rules.on_question, rules.on_new_topic) == ("wake", "ignore")
 
@@ -237,7 +237,7 @@ def test_the_described_systems_neither_ask_nor_say(name: str) -> None:
 
 
 @pytest.mark.parametrize("door", ["sync", "async"])
-def test_c59_the_middleware_gives_the_word_back_too(door: str) -> None:
+def test_c59_the_middleware_lets_the_person_speak_too(door: str) -> None:
     import asyncio
 
     plan = calls(("write_todos", {"todos": [{"content": "a", "status": "in_progress"}]}))
@@ -261,7 +261,7 @@ def test_c59_the_middleware_gives_the_word_back_too(door: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["wakeloop", "agentparley"])
-def test_c68_a_session_whose_subagent_works_waits_for_it(name: str) -> None:
+def test_c68_a_session_with_a_working_subagent_waits_for_it(name: str) -> None:
     from typing import Annotated
 
     from langchain_core.messages import ToolMessage
@@ -323,7 +323,7 @@ def close(agent: Any, *sent: Any) -> None:
 
 
 @pytest.mark.parametrize("wants", ["peer_reply", "subagent_done"])
-def test_a_question_is_the_reply_that_is_owed(thread: Make, wants: str) -> None:
+def test_a_question_counts_as_the_reply_that_is_owed(thread: Make, wants: str) -> None:
     agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.")
     asked = {"kind": "peer_message", "id": "1", "text": "Tidy up.", "sender": "bob", "correlation_id": "c"}
     agent.run({"todo_inbox": [{**asked, "wants": wants}]})
@@ -339,7 +339,7 @@ def test_a_question_is_the_reply_that_is_owed(thread: Make, wants: str) -> None:
     assert (agent.session["reason"], agent.values["waiting_on"]) == ("settled", [])
 
 
-def test_a_person_may_answer_in_a_peers_place(thread: Make) -> None:
+def test_a_person_may_answer_for_a_peer(thread: Make) -> None:
     agent = thread(write("a"), ASK, "I am waiting.", done(1), "Done.")
     asked = {"kind": "peer_message", "id": "1", "text": "Tidy up.", "sender": "bob", "correlation_id": "c"}
     agent.run({"todo_inbox": [asked]})

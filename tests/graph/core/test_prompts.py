@@ -1,6 +1,6 @@
 """What the model reads, as snapshots: plain .md files under snapshots/.
 
-To renew them after a change of words on purpose: `SNAPSHOTS=write pytest tests/graph/core/test_prompts.py`.
+To renew them after an intended change of words: `SNAPSHOTS=write pytest tests/graph/core/test_prompts.py`.
 """
 
 import json
@@ -23,7 +23,7 @@ DIALECTS = ("parley", "loki", "checklist", "write_todos")
 
 
 def shown(request: list[BaseMessage]) -> str:
-    """A request as a page: a heading a message, calls as lines."""
+    """Render a request as a page: a heading per message, calls as lines."""
     parts = []
     for message in request:
         calls_ = [f"- calls `{c['name']}` {c['args']}" for c in getattr(message, "tool_calls", [])]
@@ -75,7 +75,7 @@ def test_a_nudge(thread: Make) -> None:
     )
 
 
-def test_a_nudge_that_is_pushed_further(thread: Make) -> None:
+def test_a_second_stronger_nudge(thread: Make) -> None:
     change = {"max_wake_cycles": 2, "earn_wakes": 0, "guard_retries": 0}
     matches("nudge_again", last(thread(PLAN, HELD, "I stop.", "And again.", "Still.", change=change)))
 
@@ -85,7 +85,7 @@ def test_a_correction_and_an_explanation(thread: Make) -> None:
     matches("guard", last(agent))
 
 
-def test_rounds_that_bring_nothing(thread: Make) -> None:
+def test_rounds_without_progress(thread: Make) -> None:
     agent = thread(
         PLAN, *[looks("a"), calls(("todo_list", {}))] * 3, done(1, 2, 3), "bye",
         tools=[look], change={"max_idle_rounds": 5},
@@ -98,7 +98,7 @@ def test_a_closing_report(thread: Make) -> None:
     matches("report", last(agent))
 
 
-def test_a_list_that_is_given(thread: Make) -> None:
+def test_a_list_given_in_the_input(thread: Make) -> None:
     agent = thread(done(1, 2), "bye")
     agent.run({"messages": [("user", "go")], "todos": [{"content": "a"}, {"content": "b"}]})
     matches("given_list", shown(agent.model.requests[0]))
@@ -109,7 +109,7 @@ def test_a_list_that_was_never_written(thread: Make) -> None:
     matches("no_list", last(agent))
 
 
-def test_items_that_were_closed_unseen(thread: Make) -> None:
+def test_items_closed_unseen(thread: Make) -> None:
     agent = thread(PLAN, done(1, 2, 3), "done", "nothing is missing", change={"audit": "once"})
     matches("audit", last(agent))
 
@@ -150,7 +150,7 @@ def test_cut_and_empty_replies(thread: Make) -> None:
     matches("cut_and_empty", last(agent))
 
 
-def test_replies_that_are_no_answers(thread: Make) -> None:
+def test_replies_that_are_not_answers(thread: Make) -> None:
     agent = thread(
         says("I look.", finish_reason="tool_calls"),
         'look({"path": "x"})',
@@ -164,7 +164,7 @@ def test_replies_that_are_no_answers(thread: Make) -> None:
     matches("no_answers", last(agent))
 
 
-def test_a_run_that_broke_off(thread: Make) -> None:
+def test_an_interrupted_run(thread: Make) -> None:
     agent = thread(PLAN, looks("x"), OSError("no network"), done(1, 2, 3), "bye", tools=[look])
     with pytest.raises(OSError, match="no network"):
         agent.run("Tidy up.")
@@ -220,7 +220,7 @@ def test_a_long_list(thread: Make) -> None:
     matches("long_list", last(agent))
 
 
-def test_a_long_text(thread: Make) -> None:
+def test_long_content(thread: Make) -> None:
     agent = thread(
         write("short", "words " * 100), ".", ".", change={"max_wake_cycles": 1, "guard_retries": 0}
     )
@@ -230,7 +230,7 @@ def test_a_long_text(thread: Make) -> None:
 # -- the files -------------------------------------------------------------------------------------------
 
 
-def test_every_text_has_a_file_and_every_file_a_text() -> None:
+def test_every_prompt_has_a_file_and_every_file_a_prompt() -> None:
     names = {path.stem for path in WORDS.rglob("*.md")}
     assert set(BLANKS) <= names
     assert names == set(BLANKS)
@@ -247,7 +247,7 @@ def test_a_file_uses_the_blanks_that_are_filled(path: Path) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", BLANKS)
-def test_every_text_can_be_filled_in_every_dialect(name: str, dialect: str) -> None:
+def test_every_prompt_can_be_filled_in_every_dialect(name: str, dialect: str) -> None:
     try:
         text = fill_prompt(name, dialect, {}, **{blank: f"<{blank}>" for blank in BLANKS[name]})
     except FileNotFoundError:
@@ -262,11 +262,11 @@ def test_an_unfilled_blank_raises() -> None:
         fill_prompt("nudge", "parley", {}, open=1, total=1)
 
 
-def test_a_replaced_text_comes_first() -> None:
+def test_a_replaced_prompt_comes_first() -> None:
     assert fill_prompt("nag", "parley", {"nag": "$rounds rounds"}, rounds=3, open=1) == "3 rounds"
 
 
 @pytest.mark.parametrize(("name", "text"), [("nope", "x"), ("nudge", "$nope"), ("nag", "100 $")])
-def test_a_wrong_replacement_is_refused(name: str, text: str) -> None:
+def test_an_invalid_replacement_is_refused(name: str, text: str) -> None:
     with pytest.raises(SettingsError, match=name):
         check_prompt(name, text)

@@ -80,7 +80,7 @@ COUNTERS = ("wake_cycles", "idle_wakes", "todo_stale_iterations")
 
 
 def requests_then_silence(replies: list[AIMessage]) -> Any:
-    """The replies, and then the same text for ever."""
+    """Yield the replies, and then the same text forever."""
     yield from replies
     while True:
         yield says("that is all")
@@ -93,7 +93,9 @@ def play(agent: Any, given_: Any, door: str) -> dict[str, Any]:
 
 
 def turns(model: Any, since: int) -> int:
-    """Turns that these requests began, with a user's or the graph's words; one asked again counts once."""
+    """Count the turns that these requests began, with a user's or the graph's words; a repeated one counts
+    once.
+    """
     begun, before = 0, 0
     for request in model.requests[since:]:
         kind = request[-1].additional_kwargs.get("wakeloop", {}).get("kind", request[-1].type)
@@ -103,7 +105,7 @@ def turns(model: Any, since: int) -> int:
 
 
 def is_silent_topic(messages: list[Any]) -> bool:
-    """Whether a wake asked if a person's message is another topic, and no call was made since then."""
+    """Return whether a wake asked if a person's message is a new topic, and no call has been made since."""
     kinds = [message.additional_kwargs.get("wakeloop", {}) for message in messages]
     begun = max(n for n, m in enumerate(messages) if m.type == "human" and not kinds[n])
     doubts = [kind.get("doubt") for kind in kinds[begun:] if kind.get("kind") == "wake"]
@@ -148,7 +150,10 @@ def check(agent: Any, model: Any, settings: LoopSettings, output: dict[str, Any]
 
 
 def stored(agent: Any) -> None:
-    """Nothing is lost without an operation: an id once in the list stays in it, at every checkpoint."""
+    """Check that nothing is lost without an operation:
+
+    an id that was in the list stays in it, at every checkpoint.
+    """
     known: list[Any] = []
     for snapshot in reversed(list(agent.get_state_history(CONFIG))):
         ids = [item["id"] for item in snapshot.values.get("todos", [])]
@@ -190,7 +195,7 @@ def test_any_unreliable_model(seed: int, weak: float, bad: float, settings: Loop
 
 @budget(10)
 @given(st.integers(0, 10**6))
-def test_a_model_that_is_only_forgetful_settles_in_the_end(seed: int) -> None:
+def test_a_merely_forgetful_model_settles_in_the_end(seed: int) -> None:
     model = WeakModel(seed=seed, knobs=Knobs(stop=0.3, forget=0.2))
     agent = create_todo_agent(model, [look], settings=LoopSettings(max_idle_wakes=0, max_wake_cycles=200))
     output = agent.invoke({"messages": [("user", "go")]})
@@ -200,7 +205,7 @@ def test_a_model_that_is_only_forgetful_settles_in_the_end(seed: int) -> None:
 
 @budget(30)
 @given(REPLIES, SETTINGS, st.integers(0, 12))
-def test_a_run_that_breaks_anywhere_goes_on(replies: Any, settings: LoopSettings, at: int) -> None:
+def test_a_run_interrupted_anywhere_continues(replies: Any, settings: LoopSettings, at: int) -> None:
     script: list[Any] = [*replies, *["that is all"] * 12]
     script.insert(at, OSError("no network"))
     model = ScriptedModel(requests_then_silence(script))
@@ -221,7 +226,7 @@ def test_a_run_that_breaks_anywhere_goes_on(replies: Any, settings: LoopSettings
 
 @budget(25)
 @given(REPLIES, SETTINGS, st.integers(5, 30))
-def test_any_limit_of_steps(replies: Any, settings: LoopSettings, limit: int) -> None:
+def test_any_step_limit(replies: Any, settings: LoopSettings, limit: int) -> None:
     model = ScriptedModel(requests_then_silence(replies))
     agent = create_todo_agent(model, [look], settings=settings, checkpointer=InMemorySaver())
     for text in ("go", "more"):
@@ -230,7 +235,7 @@ def test_any_limit_of_steps(replies: Any, settings: LoopSettings, limit: int) ->
         check(agent, model, settings, output, since)
 
 
-NEW = 3 + 2 + 5  # what the calls of CALL can bring: pairs, different texts, items settled at once
+NEW = 3 + 2 + 5  # how much progress the calls of CALL can make: pairs, different texts, items settled at once
 SAID = st.sampled_from([says("a"), says("b")])
 UNCUT = st.builds(lambda made: calls(*made), st.lists(CALL, min_size=1, max_size=3))
 
@@ -238,8 +243,8 @@ UNCUT = st.builds(lambda made: calls(*made), st.lists(CALL, min_size=1, max_size
 @pytest.mark.slow
 @budget(60)
 @given(st.lists(SAID | UNCUT, min_size=1, max_size=6), st.sampled_from(["sync", "sync", "async"]))
-def test_a_model_that_only_repeats_itself_comes_to_an_end(replies: list[AIMessage], door: str) -> None:
-    """Nine rounds between two that bring something, a tenth, the correction's; a text a turn."""
+def test_a_model_that_only_repeats_itself_ends(replies: list[AIMessage], door: str) -> None:
+    """Nine rounds between two with progress, a tenth for the correction; one text per turn."""
     model = ScriptedModel(cycle(replies))
     agent = create_todo_agent(model, [look], settings=LoopSettings(), checkpointer=InMemorySaver())
     for given_ in ({"messages": [("user", "go")]}, {"messages": [("user", "more")]}):
@@ -267,7 +272,7 @@ def test_the_bound_on_turns_is_reached_exactly(wakes: int, retries: int, block: 
     output = agent.invoke({"messages": [("user", "go")]})
     explained = block and retries > 0  # without a correction there is nothing to explain
     assert turns(model, 0) == 1 + wakes + retries + explained
-    assert len(model.requests) == 1 + turns(model, 0)  # one round, and a text a turn
+    assert len(model.requests) == 1 + turns(model, 0)  # one round, and one text per turn
     assert output["todo_session"]["reason"] == (
         "guard_blocked" if explained else "wake_budget" if wakes else "disabled"
     )

@@ -1,4 +1,4 @@
-"""Rule 30 as exact requests: which of them ask for a call, and in what words."""
+"""Rule 30 as exact requests: which of them ask for a call, and in which words."""
 
 from itertools import repeat
 from typing import Any
@@ -18,12 +18,12 @@ LISTS = calls(("todo_list", {}))
 
 
 def asked_for(agent: Thread) -> list[dict[str, Any]]:
-    """What each request asked for beyond its messages and tools."""
+    """Return what each request asked for beyond its messages and tools."""
     return agent.model.options
 
 
 def words(agent: Thread) -> list[str]:
-    """The messages of wakes and corrections."""
+    """Return the messages of wakes and corrections."""
     return [m.text for m in agent.messages if agent_kind(m) in ("wake", "guard")]
 
 
@@ -31,7 +31,7 @@ def agent_kind(message: Any) -> str:
     return message.additional_kwargs.get("wakeloop", {}).get("kind", "")
 
 
-def test_c103_words_for_ever_to_a_model_that_ignores_forced_choices(thread: Make) -> None:
+def test_c103_endless_words_from_a_model_that_ignores_forced_choices(thread: Make) -> None:
     agent = thread(write("a"), *repeat("All done.", 7))
     assert agent.walk("go") == [*START, *TODO, *WAKE * 5, *AGAIN, *END]
     assert agent.session["reason"] == "stalled"
@@ -41,7 +41,7 @@ def test_c103_words_for_ever_to_a_model_that_ignores_forced_choices(thread: Make
     assert '"blocked"' in words(agent)[1]
 
 
-def test_the_nudges_stay_as_they_are_with_never(thread: Make) -> None:
+def test_with_never_the_nudges_stay_as_they_are(thread: Make) -> None:
     agent = thread(write("a"), *repeat("All done.", 7), change={"force_call": "never"})
     agent.run("go")
     assert asked_for(agent) == [FREE] * 8
@@ -91,7 +91,7 @@ def test_a_forced_call_that_only_reads_the_list_is_an_idle_turn(thread: Make) ->
 
 @pytest.mark.parametrize(("wakes", "asked"), [(1, FREE), (2, FORCED)])
 def test_a_correction_asks_as_the_last_wake_did(thread: Make, wakes: int, asked: Any) -> None:
-    """Its first request; the one after a call is free."""
+    """Only its first request; the one after a call is free."""
     change = {"max_wake_cycles": wakes, "earn_wakes": 0}
     agent = thread(write("a"), *["t"] * (wakes + 1), LISTS, "t", change=change)
     agent.run("go")
@@ -122,7 +122,7 @@ NO_ANSWERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("reply", NO_ANSWERS.values(), ids=NO_ANSWERS)
-def test_a_forced_reply_that_is_no_answer_is_asked_for_again_with_force(thread: Make, reply: Any) -> None:
+def test_a_forced_reply_that_is_not_an_answer_is_asked_for_again_with_force(thread: Make, reply: Any) -> None:
     agent = thread(write("a"), "t", "t", reply, done(1), "bye")
     agent.run("go")
     assert asked_for(agent) == [FREE, FREE, FREE, FORCED, FORCED, FREE]
@@ -152,7 +152,7 @@ def test_a_reply_owed_with_nothing_open_is_asked_for_in_words(thread: Make) -> N
 
 
 def test_a_given_list_and_a_model_that_only_talks(thread: Make) -> None:
-    """The run is not parked: the list came with the words."""
+    """The run is not parked: the list came with the message."""
     agent = thread(*repeat("All done.", 7))
     agent.run({"messages": [("user", "go")], "todos": [{"content": "a"}]})
     assert agent.session["reason"] == "stalled"
@@ -167,7 +167,7 @@ def test_a_new_activation_begins_with_words(thread: Make) -> None:
     assert asked_for(agent) == [FREE, FREE, FREE, FORCED, FREE, FREE, FORCED]
 
 
-def test_a_run_that_is_taken_up_before_the_request_asks_the_same(thread: Make) -> None:
+def test_a_run_resumed_before_the_request_asks_the_same(thread: Make) -> None:
     agent = thread(write("a"), "t", "t", done(1), "bye")
     config = agent.at()
     agent.graph.invoke({"messages": [("user", "go")]}, config, interrupt_after=["wake"])
@@ -179,7 +179,7 @@ def test_a_run_that_is_taken_up_before_the_request_asks_the_same(thread: Make) -
 @pytest.mark.parametrize(
     "change", [{"continuation_prompt": "Weiter."}, {"prompts": {"nudge": "Weiter.\n$list"}}]
 )
-def test_whoever_replaced_the_nudge_means_it_for_each_wake(thread: Make, change: Any) -> None:
+def test_a_replaced_nudge_is_used_for_every_wake(thread: Make, change: Any) -> None:
     agent = thread(write("a"), *["t"] * 3, change={"max_wake_cycles": 2, "guard_retries": 0, **change})
     agent.run("go")
     assert [text.split("\n")[0] for text in words(agent)] == ["Weiter."] * 2
@@ -193,7 +193,7 @@ def test_its_own_words_can_be_replaced(thread: Make) -> None:
     assert words(agent)[1] == "Now! 1"
 
 
-# -- a client or a server that does not take it ----------------------------------------------------------
+# -- a client or a server that rejects it ----------------------------------------------------------------
 
 REFUSALS = {
     "a server": RuntimeError(
@@ -217,7 +217,7 @@ def test_a_refused_choice_is_left_out_and_not_tried_again_in_the_activation(
     assert AGAIN_WORDS in words(agent)[-2]
 
 
-def test_where_words_alone_asked_a_call_is_one_of_its_own(thread: Make) -> None:
+def test_after_a_request_in_words_a_call_is_the_models_own(thread: Make) -> None:
     agent = thread(
         write("a"), "t", "t", REFUSALS["a client"], LISTS, "t", "t",
         change={"max_wake_cycles": 3, "earn_wakes": 0, "guard_retries": 0},
@@ -234,21 +234,21 @@ def test_any_other_error_of_a_forced_request_is_raised(thread: Make) -> None:
 
 
 class Chosen(ScriptedModel):
-    """A model with a choice of the user's own."""
+    """A model with a choice set by the user."""
 
     def bind_tools(self, tools: Any, **more: Any) -> Any:
         return super().bind_tools(tools, tool_choice="auto", **more)
 
 
 class Deaf(ScriptedModel):
-    """A client that has no such argument."""
+    """A client that lacks such an argument."""
 
     def bind_tools(self, tools: Any) -> Any:  # type: ignore[override]
         return super().bind_tools(tools)
 
 
 @pytest.mark.parametrize(("kind", "asked"), [(Chosen, {"tool_choice": "auto"}), (Deaf, FREE)])
-def test_a_choice_of_the_users_own_stays_and_a_client_without_one_is_asked_in_words(
+def test_the_users_own_choice_is_kept_and_a_client_without_one_is_asked_in_words(
     thread: Make, kind: Any, asked: Any
 ) -> None:
     agent = thread(model=kind(write("a"), *repeat("All done.", 7)))

@@ -1,4 +1,4 @@
-"""Rule 24: what a verdict completed is looked at once more before the end."""
+"""Rule 24: items completed by a verdict are checked once more before the end."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ from wakeloop.testing import calls
 
 
 class Judge:
-    """Remembers what it was asked and answers from a script."""
+    """Records what it was asked and answers from a script."""
 
     def __init__(self, *answers: str | None) -> None:
         self.answers, self.asked = list(answers), []
@@ -34,7 +34,7 @@ def by_door(door: str, judge: Judge) -> Any:
 ITEM = (1, "completed")
 
 
-def test_an_item_is_looked_at_once_more_if_a_call_ran_after_its_verdict(door: str, thread: Make) -> None:
+def test_an_item_is_checked_once_more_if_a_call_ran_after_its_verdict(door: str, thread: Make) -> None:
     judge = Judge()
     agent = thread(write("a"), done(1), looks("x"), "Done.", tools=[look], verify=by_door(door, judge))
     assert agent.walk("go") == [*START, *TODO, *TODO, *WORK, *END]
@@ -58,7 +58,7 @@ def test_a_call_in_the_same_round_may_end_after_the_verdict(thread: Make) -> Non
     assert judge.asked == [ITEM, ITEM]
 
 
-def test_a_failure_reopens_the_item_and_the_model_is_told_why(door: str, thread: Make) -> None:
+def test_a_failure_reopens_the_item_and_the_model_learns_why(door: str, thread: Make) -> None:
     agent = thread(
         write("a", "b"), done(1, 2), looks("x"), "Done.", done(1), "Now.", tools=[look],
         verify=by_door(door, Judge(None, None, "it broke", None, None)),
@@ -93,7 +93,7 @@ def test_the_third_refusal_blocks_here_too(thread: Make) -> None:
     assert (agent.session["reason"], agent.session["verified"]) == ("blocked", False)
 
 
-def test_where_nothing_wakes_the_run_ends_with_the_gates_reason(thread: Make) -> None:
+def test_if_nothing_wakes_it_the_run_ends_with_the_gates_reason(thread: Make) -> None:
     judge = Judge(None, "it broke")
     change = {"max_wake_cycles": 0, "guard_retries": 0}
     agent = thread(write("a"), done(1), looks("x"), "Done.", "Oh.", tools=[look], verify=judge, change=change)
@@ -116,7 +116,7 @@ def test_a_correction_says_it_too(thread: Make) -> None:
     assert "reopened" not in agent.ledger
 
 
-def test_only_where_steps_for_one_more_turn_are_left(thread: Make) -> None:
+def test_only_if_steps_for_one_more_turn_are_left(thread: Make) -> None:
     judge = Judge(None, "it broke")
     agent = thread(write("a"), done(1), looks("x"), "Done.", tools=[look], verify=judge)
     agent.run("go", limit=12)
@@ -124,7 +124,7 @@ def test_only_where_steps_for_one_more_turn_are_left(thread: Make) -> None:
     assert agent.session["reason"] == "settled"
 
 
-def test_a_new_activation_begins_anew(thread: Make) -> None:
+def test_a_new_activation_starts_afresh(thread: Make) -> None:
     judge = Judge()
     agent = thread(write("a"), done(1), "Done.", looks("x"), "Hi.", tools=[look], verify=judge)
     agent.run("go")

@@ -15,7 +15,7 @@ def test_a_thread_that_has_not_started(thread: Make) -> None:
     assert thread().session == session("dormant", None, 0, 0, 0)
 
 
-def test_every_end_writes_its_own(thread: Make) -> None:
+def test_every_ending_writes_its_session(thread: Make) -> None:
     agent = thread(write("a"), ".", ".", ".", "hi", change={"max_wake_cycles": 2, "guard_retries": 0})
     agent.run("go")
     assert agent.session == session("idle", "wake_budget", 1, 2, 2)
@@ -23,7 +23,7 @@ def test_every_end_writes_its_own(thread: Make) -> None:
     assert agent.session == session("dormant", "answered", 0, 0, 2)
 
 
-def test_it_fits_a_list_that_the_program_changed_since(thread: Make) -> None:
+def test_it_matches_a_list_that_the_program_has_changed(thread: Make) -> None:
     agent = thread(write("a", "b"), calls(change(1, "done"), change(2, "done")), "Done.")
     agent.run("go")
     seen = []
@@ -38,7 +38,7 @@ def test_it_fits_a_list_that_the_program_changed_since(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
-async def test_an_ended_thread_that_is_gone_on_with_keeps_its_figures(door: str) -> None:
+async def test_an_ended_thread_that_continues_keeps_its_figures(door: str) -> None:
     model = ScriptedModel([write("a"), says("I stop"), done(1), says("bye")])
     agent = create_todo_agent(model, checkpointer=InMemorySaver())
     at: Any = {"configurable": {"thread_id": "t"}}
@@ -74,7 +74,7 @@ def test_without_a_text_the_answer_is_empty(state: Any) -> None:
     assert answer_of(state) == ""
 
 
-def test_the_text_of_an_earlier_activation_is_no_answer(thread: Make) -> None:
+def test_the_text_of_an_earlier_activation_is_not_an_answer(thread: Make) -> None:
     agent = thread("hi", OSError("no network"))
     agent.run("go")
     with pytest.raises(OSError, match="no network"):
@@ -82,7 +82,7 @@ def test_the_text_of_an_earlier_activation_is_no_answer(thread: Make) -> None:
     assert answer_of(agent.values) == ""
 
 
-def test_across_wakes_and_corrections_it_is_one_activation(thread: Make) -> None:
+def test_wakes_and_corrections_belong_to_one_activation(thread: Make) -> None:
     agent = thread(write("a"), "said", *["", ""] * 6)  # five wakes and a correction, each asked twice
     agent.run("go")
     assert answer_of(agent.values) == "said"
@@ -111,7 +111,7 @@ def test_the_events_of_a_verifier(thread: Make) -> None:
     ]
 
 
-def test_what_changed_names_the_ids_also_of_what_went_away(thread: Make) -> None:
+def test_changes_name_the_ids_even_of_removed_items(thread: Make) -> None:
     agent = thread(
         write("a", "b"),
         calls(change(2, "done"), ("todo_write", {"items": ["c"]})),
@@ -130,7 +130,7 @@ def test_what_changed_names_the_ids_also_of_what_went_away(thread: Make) -> None
     assert [sorted(e["changed"]) for e in told] == [[2, 3, 4]]
 
 
-def test_a_write_that_changes_nothing_is_no_event(thread: Make) -> None:
+def test_a_write_that_changes_nothing_causes_no_event(thread: Make) -> None:
     agent = thread(write("a"), update(1, "open"), update(7, "done"), calls(("todo_list", {})), done(1), "bye")
     assert [e["changed"] for e in agent.events("go") if e["type"] == "todos"] == [[1], [1]]
 
@@ -160,7 +160,7 @@ def test_what_woke_an_activation(given: Any, sources: list[str], thread: Make) -
     assert told[0] == {"type": "activated", "open": 1, "budget": 0, "sources": sources}
 
 
-def test_a_refused_input_tells_nothing(thread: Make) -> None:
+def test_a_refused_input_causes_no_event(thread: Make) -> None:
     agent = thread()
     told: list[Any] = []
     stream = agent.graph.stream(

@@ -59,7 +59,7 @@ def test_a_copy_is_validated_and_leaves_the_original() -> None:
 # -- overrides -------------------------------------------------------------------------------------------
 
 
-def test_only_what_differs_is_kept() -> None:
+def test_only_differences_are_kept() -> None:
     base = settings(max_wake_cycles=7)
     assert check_overrides(base, {}) == {}
     assert check_overrides(base, {"max_wake_cycles": 7, "nag_after": 2}) == {"nag_after": 2}
@@ -72,7 +72,7 @@ def test_prompts_are_merged_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("name", FIXED)
-def test_what_may_not_be_overridden_in_a_thread(name: str) -> None:
+def test_settings_that_may_not_be_overridden_in_a_thread(name: str) -> None:
     with pytest.raises(SettingsError, match=name):
         check_overrides(LoopSettings(), {name: FIXED[name]})
 
@@ -110,7 +110,7 @@ class Context(TypedDict, total=False):
     user: str
 
 
-def test_a_context_ranks_over_the_channel_field_by_field(thread: Make) -> None:
+def test_a_context_outranks_the_channel_field_by_field(thread: Make) -> None:
     agent = thread(write("a"), *["."] * 20, left=True, change=ALONE)
     own = {"max_wake_cycles": 3, "nudge_items": 9}
     agent.run(
@@ -121,11 +121,11 @@ def test_a_context_ranks_over_the_channel_field_by_field(thread: Make) -> None:
     noted = agent.values["todo_ledger"]["settings"]
     assert noted == {"max_wake_cycles": 2, "nudge_items": 9, "nag_after": 7}
     assert agent.values["todo_settings"] == own
-    agent.run("go")  # the thread's own stand again
+    agent.run("go")  # the thread's own are back
     assert agent.session == stalled(3, 3)
 
 
-def test_a_resume_goes_on_with_what_its_activation_began_with(thread: Make) -> None:
+def test_a_resume_continues_with_its_activations_settings(thread: Make) -> None:
     def ask(question: str) -> str:
         """Ask."""
         return str(interrupt(question))
@@ -156,7 +156,7 @@ RESULT = {"todo_inbox": [{"kind": "subagent_done", "id": "s", "text": "found"}]}
     ],
     ids=["as it began", "raised", "cleared"],
 )
-def test_a_subagents_result_goes_on_with_the_settings_of_its_activation(
+def test_a_subagents_result_continues_with_its_activations_settings(
     given: Any, walked: Any, wakes: Any, thread: Make
 ) -> None:
     agent = thread(
@@ -171,8 +171,8 @@ def test_a_subagents_result_goes_on_with_the_settings_of_its_activation(
     assert agent.session == stalled(*wakes)
 
 
-def test_an_activation_that_broke_off_resumes_with_the_settings_it_began_with(thread: Make) -> None:
-    """Also where its thread, or its base, earns no wakes."""
+def test_an_interrupted_activation_resumes_with_the_settings_it_began_with(thread: Make) -> None:
+    """Even if its thread, or its base, earns no wakes."""
     for own in ({}, {"earn_wakes": 0}):
         for todo_settings in ({}, {"earn_wakes": 0}):
             saver = InMemorySaver()
@@ -183,7 +183,7 @@ def test_an_activation_that_broke_off_resumes_with_the_settings_it_began_with(th
             assert agent.session == session("idle", "stalled", 1, 6, 25 if own or todo_settings else 26)
 
 
-def test_settings_are_read_at_the_start_of_an_activation_only(thread: Make) -> None:
+def test_settings_are_read_only_at_the_start_of_an_activation(thread: Make) -> None:
     agent = thread(
         write("a"),
         OSError("no network"),
@@ -229,7 +229,7 @@ PROMPTS = {
 }
 
 
-def test_every_text_may_be_replaced(thread: Make) -> None:
+def test_every_prompt_may_be_replaced(thread: Make) -> None:
     agent = thread(
         write("a"),
         calls(("todo_list", {})),
@@ -257,7 +257,7 @@ def test_every_text_may_be_replaced(thread: Make) -> None:
 @pytest.mark.parametrize(
     "prompts", [{"nudge": "no list at all"}, {"nag": "${rounds} of $$5"}, {"activate": ""}]
 )
-def test_a_text_may_leave_blanks_out(prompts: dict[str, str]) -> None:
+def test_a_replaced_prompt_may_leave_blanks_out(prompts: dict[str, str]) -> None:
     assert settings(prompts=prompts).prompts == prompts
 
 
@@ -275,7 +275,7 @@ def test_the_settings_page_names_every_setting() -> None:
 
 
 @pytest.mark.parametrize("key", [key for key, value in LoopSettings() if type(value) is int])
-def test_a_number_that_no_checkpoint_holds_is_refused(key: str) -> None:
+def test_a_number_that_no_checkpoint_can_hold_is_refused(key: str) -> None:
     assert getattr(settings(**{key: 2**53}), key) == 2**53
     with pytest.raises(SettingsError, match=key):
         settings(**{key: 2**64})

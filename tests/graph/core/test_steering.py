@@ -59,7 +59,7 @@ def steered(request: pytest.FixtureRequest, door: str) -> Any:
 
 
 def after(store: Any, reply: AIMessage | str, *words: Any, **edits: Any) -> Callable[[Any], Any]:
-    """A reply during which a person steers."""
+    """Return a reply during which a person steers."""
 
     def answer(_request: Any) -> Any:
         for text in words or (None,):
@@ -100,7 +100,7 @@ def test_words_at_a_turns_end_continue_the_run_without_a_wake(steered: Steered) 
     assert waiting(agent) == []
 
 
-def test_they_begin_the_counts_anew(steered: Steered) -> None:
+def test_they_reset_the_counts(steered: Steered) -> None:
     store = CountingStore()
     talk = ["One.", "Two.", "Three.", after(store, "Four.", "Are you there?"), *["Yes."] * 5]
     agent = steered(
@@ -168,10 +168,10 @@ def test_what_no_request_took_is_the_next_runs_input(steered: Steered) -> None:
 
 
 @pytest.mark.parametrize("budget", [{"max_requests": 2, "on_budget": "stop"}, {"max_wake_cycles": 0}])
-def test_a_spent_budget_leaves_them(steered: Steered, budget: dict[str, Any]) -> None:
+def test_a_spent_budget_leaves_them_waiting(steered: Steered, budget: dict[str, Any]) -> None:
     store = CountingStore()
     replies = [write("a"), after(store, looks("x"), "Use tabs.")]
-    if "max_wake_cycles" in budget:  # which limits wakes, and words are no wake
+    if "max_wake_cycles" in budget:  # it limits wakes, and words are not a wake
         agent = steered(
             *replies,
             "Tabs.",
@@ -223,7 +223,7 @@ def test_a_question_is_answered_before_the_run_waits(steered: Steered) -> None:
     assert (agent.session["reason"], agent.asked) == ("settled", 4)
 
 
-def test_an_exception_takes_nothing(steered: Steered) -> None:
+def test_an_exception_consumes_nothing(steered: Steered) -> None:
     store = CountingStore()
     agent = steered(
         write("a"), after(store, looks("x"), "Use tabs."), TimeoutError, done(1), "Done.", store=store
@@ -249,7 +249,7 @@ def test_a_fork_from_before_does_not_see_them_again(steered: Steered) -> None:
     assert "Use tabs." not in [message.text for message in agent.values["messages"]]
 
 
-def test_a_wakes_request_reads_no_second_time(steered: Steered) -> None:
+def test_a_wakes_request_does_not_read_a_second_time(steered: Steered) -> None:
     store = CountingStore()
     agent = steered(write("a"), "Soon.", done(1), "Done.", store=store)
     agent.run("Go.")
@@ -279,7 +279,7 @@ def test_what_cannot_be_sent() -> None:
     assert store.search(()) == []
 
 
-def test_threads_do_not_hear_each_other() -> None:
+def test_threads_do_not_see_each_others_words() -> None:
     store = InMemoryStore()
     for thread in ("a", "a.b", "a%2Eb", "ä/b"):
         steer(store, thread, thread)
@@ -287,7 +287,7 @@ def test_threads_do_not_hear_each_other() -> None:
         assert [entry.message for entry in list_waiting(store, thread)] == [thread]
 
 
-def test_entries_keep_their_order_and_only_so_many_are_taken_at_once() -> None:
+def test_entries_keep_their_order_and_only_a_limited_number_is_taken_at_once() -> None:
     store = InMemoryStore()
     for number in range(70):
         asyncio.run(asteer(store, "1", str(number)))

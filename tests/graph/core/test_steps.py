@@ -96,7 +96,7 @@ def test_for_every_limit_nothing_raises_and_the_reason_is_right(name: str, door:
         assert stands["open"] == sum(item["status"] == "pending" for item in output["todos"])
         assert stands["state"] == ("idle" if stands["open"] else "dormant")
         assert wire_faults(model.requests) == []
-        assert asked <= len(model.requests)  # more steps are never less work
+        assert asked <= len(model.requests)  # more steps never mean less work
         asked = len(model.requests)
     if name in ENDLESS:
         assert set(reasons) == {"step_limit"}
@@ -136,7 +136,7 @@ def test_a_format_that_never_fits_ends_within_the_steps(limit: int, thread: Make
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-def test_below_five_langgraphs_own_error_is_right(limit: int, thread: Make) -> None:
+def test_below_five_steps_langgraphs_own_error_is_right(limit: int, thread: Make) -> None:
     agent = thread("hi", left=True)
     with pytest.raises(GraphRecursionError):
         agent.run("go", limit=limit)
@@ -151,7 +151,7 @@ def drained(agent: Any, control: RunControl, given: Any = "go") -> None:
 
 
 @pytest.mark.parametrize("at", range(5))
-def test_a_drained_run_goes_on_with_the_same_counters(at: int, thread: Make) -> None:
+def test_a_drained_run_continues_with_the_same_counters(at: int, thread: Make) -> None:
     control = RunControl()
     script = [write("a"), ".", looks("x"), done(1), "bye"]
     steps: list[Any] = []
@@ -178,7 +178,7 @@ def test_a_drained_run_goes_on_with_the_same_counters(at: int, thread: Make) -> 
     assert agent.todos == [todo(1, "a", "completed")]
 
 
-def test_a_request_that_arrives_while_the_guard_runs_is_covered_by_the_gate(thread: Make) -> None:
+def test_a_drain_requested_while_the_guard_runs_is_covered_by_the_gate(thread: Make) -> None:
     control = RunControl()
     agent = thread(write("a"), ".", done(1), "bye")
     if agent.door == "sync":
@@ -208,7 +208,7 @@ def test_a_request_that_arrives_while_the_guard_runs_is_covered_by_the_gate(thre
 
 
 def asked_with(script: Any, limits: Any, **changes: Any) -> dict[int, int]:
-    """The requests that a run makes at each limit; `script` makes its replies."""
+    """Return how many requests a run makes at each limit; `script` makes its replies."""
     asked = {}
     form = changes.pop("form", None)
     for limit in limits:
@@ -234,7 +234,7 @@ def ask() -> str:
 @pytest.mark.parametrize(
     "script", [lambda _: (looks(str(n)) for n in count()), lambda _: repeat(update(9, "done"))]
 )
-def test_an_endless_caller_makes_exactly_so_many_requests(script: Any) -> None:
+def test_an_endless_caller_makes_an_exact_number_of_requests(script: Any) -> None:
     """Each takes two supersteps; the last round leaves room for a nag, one more round and the end."""
     limits = every_third(ALL)
     exact = {limit: max(min(limit - 1, 1), (limit - 4) // 2) for limit in limits}
@@ -243,7 +243,7 @@ def test_an_endless_caller_makes_exactly_so_many_requests(script: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reply", ["", says("x", finish_reason="length")])
-def test_what_is_asked_again_for_ever_reaches_the_bound_on_requests(reply: Any) -> None:
+def test_endlessly_repeated_requests_reach_the_limit(reply: Any) -> None:
     limits = every_third(ALL)
     exact = {limit: max(min(limit - 1, 1), (limit - 3) // 2) for limit in limits}
     assert asked_with(lambda _: repeat(reply), limits, reply_retries=10**6) == exact

@@ -1,4 +1,4 @@
-"""Two agents of one superstep, and which saver a guard knows."""
+"""Two agents in one superstep, and which saver a guard knows."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def parent(first: Any, second: Any, saver: Any = None) -> Any:
     return graph.add_edge(START, "first").add_edge(START, "second").compile(checkpointer=saver)
 
 
-def test_two_agents_of_one_superstep_share_a_session() -> None:
+def test_two_agents_in_one_superstep_share_a_session() -> None:
     told = {"todo_session": {"state": "idle", "reason": "stalled"}}, {"todo_session": {"state": "dormant"}}
     both = parent(lambda _: told[0], lambda _: told[1])
     assert both.invoke({"messages": [HumanMessage("go")]})["todo_session"] == {"state": "dormant"}
@@ -41,7 +41,7 @@ def test_a_session_is_absent_before_the_first_run() -> None:
 
 
 def guards(agent: Any) -> Any:
-    """The saver that a compiled graph's guard looks at."""
+    """Return the saver that a compiled graph's guard looks at."""
     return agent.builder.nodes["finalization_guard"].runnable.saver
 
 

@@ -1,4 +1,4 @@
-"""What a tool raises, answers or takes too long for: its own result, and nobody else's."""
+"""A tool's exception, answer or delay becomes its own result, and nobody else's."""
 
 import asyncio
 import signal
@@ -23,7 +23,7 @@ from wakeloop.tools import file_tools, wait_for_work
 
 
 class Panic(BaseException):
-    """What a Rust extension raises."""
+    """An exception of a Rust extension."""
 
 
 def raising(error: BaseException) -> Callable[[], str]:
@@ -41,14 +41,14 @@ def look() -> str:
 
 
 def build(layer: bool, model: Any, *tools: BaseTool) -> Any:
-    """An agent with the loop as its graph, or as a layer of an agent of langchain's."""
+    """Build an agent with the loop as its graph, or as middleware in LangChain's agent."""
     if layer:
         return create_agent(model, [*tools], middleware=[WakeLoopMiddleware(settings="wakeloop")])
     return create_todo_agent(model, [*tools])
 
 
 def run(*tools: BaseTool, asynchronous: bool = False, layer: bool = False) -> dict[str, str]:
-    """Call each tool once in one reply; return what each call got as its result."""
+    """Call each tool once in one reply, and return each call's result."""
     model = ScriptedModel(calls(*((one.name, {}, one.name) for one in tools)), "Done.")
     agent = build(layer, model, *tools)
     given: Any = {"messages": [HumanMessage("go")]}
@@ -62,7 +62,7 @@ ASYNC = pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "asy
 
 
 def is_the_tools_own_result(error: BaseException, *, asynchronous: bool, layer: bool) -> None:
-    """Raised by a synchronous and by an asynchronous tool, next to one that works."""
+    """Check a synchronous and an asynchronous tool that raise, next to one that works."""
     fail = raising(error)
 
     async def afail() -> str:
@@ -104,7 +104,7 @@ def test_an_exception_is_a_result_in_the_graph_and_up_to_the_agent_in_the_middle
 
 @LAYER
 @ASYNC
-def test_what_a_tool_of_the_package_refuses_is_its_result(
+def test_a_refusal_of_the_packages_own_tool_is_its_result(
     tmp_path: Path, *, asynchronous: bool, layer: bool
 ) -> None:
     tools = [*file_tools(tmp_path), wait_for_work]

@@ -1,4 +1,4 @@
-"""Halves of character pairs: no server's UTF-8 holds them, and JSON brings them all the same."""
+"""Halves of surrogate pairs: no server's UTF-8 contains them, yet JSON lets them in."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def test_halves_are_joined_or_replaced(given: object, sound: object) -> None:
 
 @tool
 def look(path: str = "") -> str:
-    """Look somewhere, and find what was a name of bytes."""
+    """Look somewhere, and find a name that was not UTF-8."""
     if path == "raise":
         raise ValueError("\udcff")
     return f"{path}\udcff"
@@ -57,7 +57,7 @@ def test_no_half_of_a_reply_or_a_result_is_stored_or_sent() -> None:
             str(message).encode()
 
 
-def test_half_a_pair_in_the_users_own_message_is_replaced_and_the_run_goes_on() -> None:
+def test_half_a_pair_in_the_users_own_message_is_replaced_and_the_run_continues() -> None:
     model = ScriptedModel([says("ok")])
     agent = create_todo_agent(model, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}

@@ -71,7 +71,7 @@ BUGS: dict[str, Callable[[], None]] = {}
 
 @dataclass(frozen=True)
 class Own(Parley):
-    """A dialect of the user's own."""
+    """A custom dialect."""
 
     name: str = "own"
 

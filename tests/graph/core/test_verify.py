@@ -16,7 +16,7 @@ QUIET = {"guard_retries": 0, "max_wake_cycles": 0}
 
 
 class Judge:
-    """Remembers what it was asked and answers from a script."""
+    """Records what it was asked and answers from a script."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers, self.asked, self.states = list(answers), [], []
@@ -31,7 +31,7 @@ class Judge:
 
 
 def judged(door: str, judge: Judge) -> Any:
-    """The judge as the door wants it: in an asynchronous run both kinds are fine."""
+    """Return the judge as the door needs it: asynchronous runs accept both kinds."""
     if door == "sync":
         return judge
 
@@ -50,7 +50,7 @@ def test_an_accepted_item_is_completed(door: str, thread: Make) -> None:
     assert judge.states[0]["messages"][0].content == "go"
 
 
-def test_a_refusal_goes_to_the_model_as_the_reason(door: str, thread: Make) -> None:
+def test_the_model_gets_a_refusal_as_the_reason(door: str, thread: Make) -> None:
     agent = thread(
         write("a", "b"), done(1, 2), done(1), "bye", verify=judged(door, Judge("no proof", None, None))
     )
@@ -71,11 +71,11 @@ ERRORS = [KeyError("owner"), WordlessError(), ValueError("no\nnetwork")]
 NOT_EXCEPTIONS = [
     SystemExit(1),
     asyncio.CancelledError(),
-]  # sys.exit, and a scope of its own that was cancelled
+]  # sys.exit, and its own cancelled scope
 
 
 @pytest.mark.parametrize("error", [*ERRORS, *NOT_EXCEPTIONS])
-def test_c70_an_exception_is_raised_and_the_thread_goes_on(
+def test_c70_an_exception_is_raised_and_the_thread_continues(
     error: BaseException, door: str, thread: Make
 ) -> None:
     judge = Judge(error, None, None)
@@ -109,7 +109,7 @@ def test_the_third_refusal_blocks_and_ends_the_run(door: str, thread: Make) -> N
     assert agent.session == session("dormant", "blocked", 0, 1, 26, verified=False)
 
 
-def test_refusals_count_in_the_thread_not_in_the_activation(door: str, thread: Make) -> None:
+def test_refusals_count_per_thread_not_per_activation(door: str, thread: Make) -> None:
     agent = thread(
         write("a"),
         done(1),
@@ -156,7 +156,7 @@ def test_it_stays_blocked_when_a_whole_list_repeats_it(door: str, thread: Make) 
     assert [key for key, _ in judge.asked if key == 1] == [1, 1, 1]
 
 
-def test_edits_by_hand_ask_nobody(thread: Make) -> None:
+def test_manual_edits_ask_nobody(thread: Make) -> None:
     judge = Judge("no")
     agent = thread(write("a"), ".", verify=judge, change=QUIET)
     agent.run("go")
@@ -165,7 +165,7 @@ def test_edits_by_hand_ask_nobody(thread: Make) -> None:
     assert judge.asked == []
 
 
-def test_a_hand_may_reopen_what_was_refused_for_good(thread: Make) -> None:
+def test_a_manual_edit_may_reopen_an_item_refused_for_good(thread: Make) -> None:
     judge = Judge("1", "2", "3")
     agent = thread(write("a"), done(1), done(1), done(1), ".", done(1), ".", verify=judge)
     agent.run("go")
@@ -174,7 +174,7 @@ def test_a_hand_may_reopen_what_was_refused_for_good(thread: Make) -> None:
     assert agent.todos == [todo(1, "a", "completed")]
 
 
-# -- by the wrong door -----------------------------------------------------------------------------------
+# -- through the wrong door ------------------------------------------------------------------------------
 
 
 async def verify_later(item: Any, state: Any) -> str | None:
@@ -199,7 +199,7 @@ def test_an_async_verify_is_refused_when_a_sync_run_starts(verify: Any) -> None:
     assert model.requests == []
 
 
-def test_an_async_verify_that_cannot_be_seen_is_refused_at_its_first_use() -> None:
+def test_an_async_verify_that_cannot_be_recognised_is_refused_at_its_first_use() -> None:
     model = ScriptedModel(write("a"), done(1))
     agent = create_todo_agent(model, verify=verify_unseen, checkpointer=InMemorySaver())
     with pytest.raises(WakeloopError, match="ainvoke"):

@@ -64,13 +64,13 @@ def test_an_item_that_passes_is_completed_by_the_graph(world: World, thread: Mak
     )
     assert agent.walk("go") == [*START, *TODO, *CHECK, *CHECK, *END]
     assert agent.todos == [todo(1, "a", "completed"), todo(2, "b", "completed")]
-    assert world.asked == [1, 2, 1, 2]  # at last a second look: a call ran after that verdict
+    assert world.asked == [1, 2, 1, 2]  # finally a second look: a call ran after that verdict
     results = [text for _, text in agent.results()]
     assert results[1:] == ["made b\n\n[2] done: verified", "made a\n\n[1] done: verified"]
     assert (agent.session["reason"], agent.session["verified"]) == ("settled", True)
 
 
-def test_what_fails_says_nothing_and_counts_nothing(world: World, thread: Make) -> None:
+def test_a_failed_check_says_nothing_and_counts_nothing(world: World, thread: Make) -> None:
     replies = [makes(what) for what in ("u", "v", "w", "x")]
     change = {**ROUND, "max_wake_cycles": 0, "guard_retries": 0}
     agent = thread(write("a"), *replies, "Done.", tools=[world.make], verify=world.verify, change=change)
@@ -98,11 +98,11 @@ def test_next_to_a_todo_call_it_comes_after_both(world: World, thread: Make) -> 
     walk = agent.walk("go")
     assert sorted(walk[4:6]) == ["run_tools", "validate_todos"]
     assert walk[6:] == ["validate_todos", "call_model", *CHECK, *END]
-    assert world.asked == [1, 2, 1, 2]  # at last a second look: a call ran after that verdict
+    assert world.asked == [1, 2, 1, 2]  # finally a second look: a call ran after that verdict
     assert [item["status"] for item in agent.todos] == ["completed", "completed"]
 
 
-def test_a_claim_is_judged_as_ever(world: World, thread: Make) -> None:
+def test_a_claim_is_judged_as_always(world: World, thread: Make) -> None:
     agent = thread(
         write("a"), done(1), makes("a"), "Done.", tools=[world.make], verify=world.verify, change=ROUND
     )
@@ -135,12 +135,12 @@ def test_with_few_items_nothing_is_noted(world: World, thread: Make) -> None:
     assert {"checked", "check"}.isdisjoint(agent.ledger)
 
 
-def test_without_a_verifier_there_is_no_superstep_more(thread: Make) -> None:
+def test_without_a_verifier_there_is_no_extra_superstep(thread: Make) -> None:
     agent = thread(write("a"), looks("x"), done(1), "Done.", tools=[look], change=ROUND)
     assert agent.walk("go") == [*START, *TODO, *WORK, *TODO, *END]
 
 
-def test_a_verifier_that_raises_is_raised_and_the_thread_goes_on(world: World, thread: Make) -> None:
+def test_a_verifier_that_raises_is_raised_and_the_thread_continues(world: World, thread: Make) -> None:
     errors: list[Exception] = [KeyError("a")]
 
     def verify(item: Any, state: Any) -> None:
@@ -165,7 +165,7 @@ def test_near_every_limit_nothing_raises(thread: Make) -> None:
         world.made.clear()
 
 
-def test_a_list_by_hand_is_asked_about_too(world: World, thread: Make) -> None:
+def test_a_manually_written_list_is_asked_about_too(world: World, thread: Make) -> None:
     agent = thread("Hi.", makes("b"), "Done.", tools=[world.make], verify=world.verify, change=ROUND)
     agent.run("go")
     update_todos(agent.graph, agent.at(), add=["b"])

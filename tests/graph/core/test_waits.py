@@ -26,7 +26,7 @@ HOUR = 3600
 
 
 def build() -> Any:
-    """A reply that waits for the build."""
+    """Return a reply that waits for the build."""
     return calls(("wait_for_work", {"what": "the nightly build", "seconds": 600}))
 
 
@@ -47,18 +47,18 @@ def goes_on(agent: Any, seconds: float) -> None:
 
 
 def clock(agent: Any, seconds: float) -> Any:
-    """What a host gives the graph after so many seconds."""
+    """Return what a host gives the graph after this many seconds."""
     goes_on(agent, seconds)
     chosen = choose_next_input(agent.snapshot, [], now=time.time() + seconds)
     assert chosen.run
     return agent.run(chosen.input)
 
 
-# -- limits ------------------------------------------------------------------------------------------------
+# -- rate limits -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("given", [{}, {"todo_inbox": [{"kind": "kick", "id": "k"}]}], ids=["empty", "kick"])
-def test_a_refused_request_is_made_again_as_it_was(thread: Make, given: Any) -> None:
+def test_a_refused_request_is_repeated_unchanged(thread: Make, given: Any) -> None:
     agent = thread(write("a"), looks("x"), REFUSED, done(1), "Done.", tools=[look])
     walk = agent.walk("Go.")
     assert walk == [*START, *TODO, "run_tools", "call_model", *END]
@@ -81,7 +81,7 @@ def test_a_first_message_that_was_refused_is_answered_later(thread: Make) -> Non
     assert (agent.session["reason"], answer_of(agent.values)) == ("answered", "Hello.")
 
 
-def test_a_wake_that_was_refused_is_neither_idle_nor_paid_twice(thread: Make) -> None:
+def test_a_refused_wake_is_neither_idle_nor_paid_for_twice(thread: Make) -> None:
     agent = thread(write("a"), "Soon.", REFUSED, done(1), "Done.")
     agent.run("Go.")
     assert (parked(agent)[2], agent.session["wakes"]) == ("limit", 1)
@@ -117,7 +117,7 @@ def test_a_persons_message_cancels_the_wait(thread: Make) -> None:
 
 
 @pytest.mark.parametrize("kind", ["peer_message", "cron", "subagent_done"])
-def test_while_it_waits_nobody_else_costs_a_request(thread: Make, kind: str) -> None:
+def test_during_the_wait_nobody_else_costs_a_request(thread: Make, kind: str) -> None:
     agent = thread(write("a"), REFUSED, done(1), "Done.")
     agent.run("Go.")
     agent.run({"todo_inbox": [{"kind": kind, "id": "e", "text": "News.", "sender": "bob"}]})
@@ -213,7 +213,7 @@ def test_after_its_time_the_run_continues_once_for_one_wake(thread: Make) -> Non
     assert (parked(agent), agent.session["wakes"]) == (("waiting", "waiting", "work"), 1)
 
 
-def test_waiting_again_and_again_is_bounded_by_the_wakes(thread: Make) -> None:
+def test_repeated_waiting_is_bounded_by_the_wakes(thread: Make) -> None:
     replies = [build(), "I wait.", build(), "I wait.", build(), "I wait."]
     change = {"max_wake_cycles": 2, "earn_wakes": 0, "guard_retries": 0}
     agent = thread(write("a"), *replies, tools=[wait_for_work], change=change)
@@ -234,7 +234,7 @@ def test_work_has_a_name_and_a_time(thread: Make, args: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("until", [1e300, 253402300799.0, float("nan")])
-def test_a_time_that_no_calendar_has_is_not_a_time(until: float) -> None:
+def test_a_time_outside_the_calendar_is_not_a_time(until: float) -> None:
     assert describe_waiting([{"id": "x", "on": "work", "until": until}]) == {"on": "work"}
 
 
@@ -250,7 +250,7 @@ class Goal:
         return self.verdicts.pop(0) if len(self.verdicts) > 1 else self.verdicts[0]
 
 
-def test_a_condition_is_asked_about_first_and_met_costs_nothing(thread: Make) -> None:
+def test_a_condition_is_checked_first_and_costs_nothing_when_met(thread: Make) -> None:
     goal = Goal(wait("the build"), wait("the build"), None)
     agent = thread("Done.", done_when=goal)
     agent.run("go")
@@ -313,7 +313,7 @@ def test_an_answer_that_never_comes_is_waited_for_one_hour(
     assert (agent.session["reason"], agent.values["waiting_on"]) == ("answered", [])
 
 
-def test_a_question_that_a_peer_never_answers_costs_one_wake_an_hour(thread: Make) -> None:
+def test_a_question_that_a_peer_never_answers_costs_one_wake_per_hour(thread: Make) -> None:
     change = {"on_question": "insist", "max_wake_cycles": 2, "earn_wakes": 0, "guard_retries": 0}
     agent = thread(write("a"), "Shall I?", "I am waiting.", "I am waiting.", change=change)
     asked = {"kind": "peer_message", "id": "1", "text": "Go.", "sender": "bob", "correlation_id": "c"}
@@ -338,7 +338,7 @@ def test_an_answer_after_its_time_is_an_answer(thread: Make) -> None:
     assert NOT_COME not in agent.model.requests[2][-1].text
 
 
-def test_a_persons_words_after_its_time_come_with_what_has_not(thread: Make) -> None:
+def test_a_persons_words_after_the_deadline_come_with_what_is_missing(thread: Make) -> None:
     entry = {"id": "q", "on": "peer", "from": "bob"}
     agent = thread(calls(("ask", {})), "I wait.", "Without it, then.", tools=[waits_on(entry)])
     agent.run("Go.")

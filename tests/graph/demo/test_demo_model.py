@@ -1,4 +1,4 @@
-"""The offline stand-in: it stops and forgets, and the audit is finished all the same."""
+"""The offline stand-in: it stops and forgets, and yet the audit is finished."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ def test_it_settles_after_several_wakes(root: Path) -> None:
     assert wire_faults(model.requests) == prompt_faults(model.requests) == []
 
 
-@pytest.mark.parametrize("name", sorted(set(PRESETS) - {"loki"}))  # which gives up after one wake in vain
+# it gives up after one wake without progress
+@pytest.mark.parametrize("name", sorted(set(PRESETS) - {"loki"}))
 def test_every_preset_gets_its_report(root: Path, name: str) -> None:
     audit(root, preset(name).model_copy(update={"auto_continue": True, "max_wake_cycles": 25}))
     assert (root / "wakeloop-report.md").exists()

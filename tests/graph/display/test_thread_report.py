@@ -57,7 +57,7 @@ def worked() -> Any:
 
 
 def told(agent: Any, config: Any = THREAD) -> tuple[dict[Any, list[str]], list[str], list[str]]:
-    """Lanes, moments and messages."""
+    """Return lanes, moments and messages."""
     shown = build_timeline(read_history(agent, config))
     return (
         {lane.todo["content"]: [span.status for span in lane.spans] for lane in shown.lanes},
@@ -91,11 +91,11 @@ def test_every_time_lies_between_those_of_the_first_and_the_newest_checkpoint() 
     assert [one.at for one in shown.said] == sorted(one.at for one in shown.said)
 
 
-def test_estimated_tokens_are_not_shown_as_a_fact() -> None:
+def test_estimated_tokens_are_not_shown_as_facts() -> None:
     assert ">about " in thread_report(worked(), THREAD)
 
 
-def test_one_listing_of_the_saver_is_all_that_the_past_takes() -> None:
+def test_the_past_takes_a_single_listing_of_the_saver() -> None:
     class Counting(InMemorySaver):
         listed: ClassVar[list[Any]] = []
 
@@ -111,7 +111,7 @@ def test_one_listing_of_the_saver_is_all_that_the_past_takes() -> None:
     assert len(saver.listed) == 1
 
 
-def test_an_unfinished_thread_and_one_that_waits() -> None:
+def test_an_unfinished_thread_and_a_waiting_one() -> None:
     agent = agent_of(calls(("todo_write", {"items": ["a"]})), ConnectionError("down"))
     with pytest.raises(ConnectionError):
         agent.invoke({"messages": [("user", "go")]}, THREAD)
@@ -124,7 +124,7 @@ def test_an_unfinished_thread_and_one_that_waits() -> None:
     assert "waits for an answer: May I?" in thread_report(agent, THREAD)
 
 
-def test_a_fork_tells_its_own_branch_and_a_config_may_name_a_checkpoint() -> None:
+def test_a_fork_shows_its_own_branch_and_a_config_may_name_a_checkpoint() -> None:
     agent = worked()
     history = list(agent.get_state_history(THREAD))
     written = next(one for one in reversed(history) if one.values.get("todos"))
@@ -135,7 +135,7 @@ def test_a_fork_tells_its_own_branch_and_a_config_may_name_a_checkpoint() -> Non
     assert told(fork, written.config)[:2] == ({"a": ["pending"], "b": ["pending"]}, ["request", "failed"])
 
 
-def test_an_edit_of_an_older_checkpoint_is_a_branch_of_its_own() -> None:
+def test_an_edit_of_an_older_checkpoint_is_its_own_branch() -> None:
     agent = worked()
     written = next(one for one in reversed(list(agent.get_state_history(THREAD))) if one.values.get("todos"))
     agent.update_state(written.config, {"todos": {"drop": [1]}}, as_node="finalization_guard")
@@ -149,7 +149,7 @@ def test_an_edit_of_an_older_checkpoint_is_a_branch_of_its_own() -> None:
 
 
 def test_an_edit_next_to_a_finished_call_is_on_the_page() -> None:
-    """Its row stores the conversation whole, with the result of that call, and the list as a change."""
+    """Its row stores the whole conversation, with the result of that call, and the list as a change."""
     agent = agent_of(calls(("look", {"path": "x"}), ("ask", {"what": "?"})))
     agent.invoke({"messages": [("user", "go")]}, THREAD)
     agent.update_state(THREAD, {"todos": [{"content": "by hand"}]}, as_node="activate")
@@ -162,7 +162,7 @@ class Torn(InMemorySaver):
     """A saver with rows that cannot be read."""
 
     def tear(self, steps: Iterable[int]) -> None:
-        """Damage the checkpoints of these steps, and mend all others."""
+        """Damage the checkpoints of these steps, and repair all others."""
         rows, torn = self.storage["t"][""], set(steps)
         for key, (stored, metadata, parent) in rows.items():
             form, data = stored
@@ -200,7 +200,7 @@ def test_after_an_unreadable_row_the_rest_is_shown(torn: Any) -> None:
         thread_report(torn, THREAD)
 
 
-def test_a_thread_of_which_a_subagent_alone_can_be_read_is_damaged(torn: Any) -> None:
+def test_a_thread_of_which_only_a_subagent_can_be_read_is_damaged(torn: Any) -> None:
     saver = torn.checkpointer
     rows = list(saver.list(THREAD))
     within: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "sub:1"}}
@@ -228,7 +228,7 @@ def test_a_row_with_a_value_that_cannot_be_read_is_left_out(torn: Any, where: st
 
 @pytest.mark.timeout(60)
 def test_a_row_with_an_impossible_parent_follows_a_gap(torn: Any) -> None:
-    """The parent may be anything, even the row itself or a newer one, which would go round for ever."""
+    """The parent may be anything, even the row itself or a newer one, which would loop forever."""
     rows = torn.checkpointer.storage["t"][""]
     whole, ids = len(read_history(torn, THREAD).steps), sorted(rows)
     for parent in (b"\xff\x00", 7, ids[2], ids[-1], "\ufffd"):
@@ -257,7 +257,7 @@ def test_a_row_that_ends_the_listing_hides_the_older_ones() -> None:
     assert (past.damaged, len(past.steps)) == (True, 2)
 
 
-def test_what_is_no_thread_is_refused_in_a_sentence() -> None:
+def test_anything_but_a_thread_is_refused_in_one_sentence() -> None:
     bare = create_todo_agent(ScriptedModel(says("x")))
     with pytest.raises(ArgumentError, match="keeps no threads"):
         thread_report(bare, THREAD)
@@ -273,7 +273,7 @@ async def test_the_asynchronous_door_gives_the_same_page() -> None:
     assert made.sub("", await athread_report(agent, THREAD)) == made.sub("", thread_report(agent, THREAD))
 
 
-# -- hostile texts -----------------------------------------------------------------------------------------
+# -- hostile strings ---------------------------------------------------------------------------------------
 
 HOSTILE = (
     '<script>alert(1)</script><img src=x onerror="alert(2)">" onmouseover="alert(3)" \' '
@@ -282,7 +282,7 @@ HOSTILE = (
 
 
 class Tags(HTMLParser):
-    """The elements and attributes of a page."""
+    """Collects the elements and attributes of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -297,7 +297,7 @@ class Tags(HTMLParser):
         self.links |= {str(value) for name, value in attrs if name in ("href", "src", "action")}
 
 
-def test_hostile_texts_stay_texts() -> None:
+def test_hostile_strings_stay_text() -> None:
     call = {"name": "look", "args": {"path": HOSTILE, HOSTILE: HOSTILE}}
     agent = agent_of(
         calls(("todo_write", {"items": [HOSTILE]}), (HOSTILE, {HOSTILE: 1}), ("look", call["args"])),

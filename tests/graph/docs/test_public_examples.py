@@ -25,7 +25,7 @@ RETURNED = {"wakeloop.display.Comparison", "wakeloop.display.View"}  # results, 
 
 
 def public_objects() -> Iterator[tuple[str, Any]]:
-    """Each public function, class and type, once, by the name that users import."""
+    """Return each public function, class and type once, by the name that users import."""
     seen = set()
     for module_name in MODULES:
         module = import_module(module_name)
@@ -37,7 +37,7 @@ def public_objects() -> Iterator[tuple[str, Any]]:
 
 
 def examples_of(name: str, public: Any) -> list[doctest.DocTest]:
-    """The examples of an object and of its public methods; the names of its package are imported."""
+    """Return the examples of an object and of its public methods; the names of its package are imported."""
     package = import_module(name.rpartition(".")[0])
     names = {"__name__": name} | {one: getattr(package, one) for one in package.__all__}
     found = doctest.DocTestFinder(exclude_empty=True).find(public, name, module=False, globs=names)
@@ -56,7 +56,7 @@ def test_every_example_runs() -> None:
 
 
 def needs_example(public: Any) -> bool:
-    """Whether users call an object: they catch exceptions, and only read aliases of types."""
+    """Return whether users call an object: they only catch exceptions and read type aliases."""
     if isinstance(public, type):
         return public is WakeloopError or not issubclass(public, BaseException)
     return isfunction(public)

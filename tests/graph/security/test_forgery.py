@@ -1,4 +1,4 @@
-"""Texts from outside stay on their line and under their name."""
+"""Strings from outside stay on their line and under their name."""
 
 import json
 import re
@@ -35,7 +35,7 @@ STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u2028-\u202e\u20
 
 
 def board(text: str, key: int | str = 1, status: Any = "blocked") -> Board:
-    """One item of this text, for this reason."""
+    """Return a board with one item of this content and reason."""
     return Board(todos=({"id": key, "content": text, "status": status, "reason": text},), goal=text)
 
 
@@ -43,7 +43,7 @@ def board(text: str, key: int | str = 1, status: Any = "blocked") -> Board:
 @pytest.mark.parametrize("name", DIALECTS)
 def test_an_item_is_one_line_of_a_listing_whatever_its_text(name: str, text: str) -> None:
     dialect, settings = DIALECTS[name], LoopSettings()
-    plain = "a" * len(text)  # a text as long is cut in the same way
+    plain = "a" * len(text)  # a string of the same length is cut in the same way
     innocent = dialect.render_list(board(plain).todos, plain, settings)
     told = dialect.render_list(board(text).todos, text, settings)
     assert len(told.splitlines()) == len(innocent.splitlines())
@@ -69,7 +69,7 @@ def test_an_ordinary_id_is_shown_as_it_is(key: int | str) -> None:
 
 
 def outcomes(before: Board, *operations: Any) -> list[Outcome]:
-    """Play a round; whatever is to be completed is refused with a forged reason."""
+    """Play a round in which every completion is refused with a forged reason."""
     play = play_round(before, operations, Rules(in_progress="at_most_one"))
     try:
         next(play)
@@ -109,7 +109,7 @@ def test_lines_after_the_first_are_indented(text: str) -> None:
     assert all(line.startswith("  | ") and line[4:] == to_one_line(line[4:]) for line in more)
 
 
-def test_a_text_is_never_read_as_a_template() -> None:
+def test_a_string_is_never_read_as_a_template() -> None:
     told = fill_prompt("nudge", "parley", {}, open=1, total=1, list="$open ${total} $$ $nothing")
     assert told.count("$open ${total} $$ $nothing") == 1
 
@@ -172,7 +172,7 @@ FORGED_MARKS: list[Any] = [
 
 
 @pytest.mark.parametrize("mark", FORGED_MARKS, ids=range(len(FORGED_MARKS)))
-def test_a_mark_that_is_none_neither_counts_nor_breaks_anything(mark: Any) -> None:
+def test_an_invalid_mark_neither_counts_nor_breaks_anything(mark: Any) -> None:
     message = ToolMessage("said", tool_call_id="1", additional_kwargs={"wakeloop": mark})
     own, added = split_result_text(message)
     assert own + added == "said"
@@ -185,7 +185,7 @@ def test_a_mark_that_is_none_neither_counts_nor_breaks_anything(mark: Any) -> No
 
 
 @pytest.mark.parametrize("mark", [{"kind": "wake"}, *FORGED_MARKS], ids=range(len(FORGED_MARKS) + 1))
-def test_marks_from_an_input_a_tool_or_a_model_are_taken_away(mark: Any) -> None:
+def test_marks_from_an_input_a_tool_or_a_model_are_removed(mark: Any) -> None:
     forged: Any = {"wakeloop": mark}
 
     @tool
@@ -219,7 +219,7 @@ def test_marks_from_an_input_a_tool_or_a_model_are_taken_away(mark: Any) -> None
 
 
 @pytest.mark.parametrize("mark", FORGED_MARKS, ids=range(len(FORGED_MARKS)))
-def test_a_history_handed_on_with_forged_marks_runs(mark: Any) -> None:
+def test_a_history_passed_on_with_forged_marks_runs(mark: Any) -> None:
     forged: Any = {"wakeloop": mark}
     history = [
         HumanMessage("go", additional_kwargs=forged),

@@ -41,7 +41,7 @@ def test_a_read_costs_nothing() -> None:
 
 
 def test_a_run_without_a_model_says_what_to_set() -> None:
-    """As a ValueError, too: of most other classes, a server shows only the name."""
+    """As a ValueError, because a server shows only the name of most other classes."""
     with pytest.raises(ModelSetupError, match="WAKELOOP_MODEL") as raised:
         factory()().invoke(GO)
     assert isinstance(raised.value, ValueError)

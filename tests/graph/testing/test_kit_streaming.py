@@ -56,7 +56,7 @@ messages = st.builds(
 
 
 class Tokens(BaseCallbackHandler):
-    """What a callback hears of a stream."""
+    """The tokens that a callback gets from a stream."""
 
     def __init__(self) -> None:
         self.heard: list[Any] = []
@@ -114,7 +114,7 @@ def test_text_and_calls_come_in_several_chunks() -> None:
     assert "".join(part["args"] or "" for part in parts) == '{"query": "xyz"}'
 
 
-def test_callbacks_hear_the_chunks_of_a_stream_and_nothing_else() -> None:
+def test_callbacks_get_the_chunks_of_a_stream_and_nothing_else() -> None:
     tokens = Tokens()
     scripted = says("several words, four chunks")
     model = ScriptedModel(repeat(scripted))

@@ -17,7 +17,7 @@ THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
 class Log(TypedDict, total=False):
-    """What the nodes have written."""
+    """The nodes' writes."""
 
     log: Annotated[list[Any], add]
 
@@ -42,7 +42,7 @@ def silent(state: Any) -> None:
 
 
 def fan(*jobs: Any, saver: bool = True) -> Any:
-    """plan; then one `work` for each job, `list` and `silent`; then join."""
+    """A graph: plan; then one `work` for each job, `list` and `silent`; then join."""
     graph = StateGraph(Log)
     graph.add_node("plan", writer("plan"))
     graph.add_node("work", work)
@@ -58,7 +58,7 @@ def fan(*jobs: Any, saver: bool = True) -> Any:
 
 
 def loop(model: ScriptedModel) -> Any:
-    """call_model and run_tools, by hand."""
+    """A handmade loop of call_model and run_tools."""
 
     def call_model(state: MessagesState) -> dict[str, Any]:
         return {"messages": [model.invoke(state["messages"])]}
@@ -81,7 +81,7 @@ def loop(model: ScriptedModel) -> Any:
 
 
 def both(agent: Any, given: Any, config: Any = None, **kwargs: Any) -> list[str]:
-    """The walk by both doors, which must agree; only for agents that keep nothing."""
+    """Walk through both doors, which must agree; only for agents that keep nothing."""
     there = walk(agent, given, config, **kwargs)
     assert asyncio.run(awalk(agent, given, config, **kwargs)) == there
     return there
@@ -93,7 +93,7 @@ def test_a_loop_is_walked_node_by_node() -> None:
     assert both(agent, "go") == ["call_model", "run_tools", "call_model", "run_tools", "call_model"]
 
 
-def test_a_text_is_one_user_message() -> None:
+def test_a_string_is_one_user_message() -> None:
     model = ScriptedModel("a", "b")
     walk(loop(model), "go")
     walk(loop(model), {"messages": [("user", "x"), ("user", "y")]})
@@ -125,7 +125,7 @@ def test_an_interrupt_ends_the_walk_and_a_resume_lists_only_what_runs_again() ->
     ]
 
 
-async def test_an_interrupt_by_the_other_door() -> None:
+async def test_an_interrupt_through_the_other_door() -> None:
     agent = fan(1, "ask", 2)
     assert await awalk(agent, {}, THREAD) == ["plan", "list", "silent", "work"]
     assert await awalk(agent, Command(resume="this"), THREAD) == ["work", "join"]
@@ -152,16 +152,16 @@ def test_nothing_to_do_is_an_empty_walk() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("broken"), KeyboardInterrupt()])
-def test_what_a_run_raises_comes_through_with_the_walk(error: BaseException) -> None:
+def test_an_exception_of_a_run_passes_through_with_the_walk(error: BaseException) -> None:
     visited: list[str] = []
     with pytest.raises(type(error)) as caught:
         walk(fan(1, error, saver=False), {}, visited=visited)
     assert caught.value is error
     assert visited == ["plan", "list", "silent", "work"]
-    assert caught.value.__notes__[-1] == "walk: plan, list, silent, work"  # LangGraph adds a note of its own
+    assert caught.value.__notes__[-1] == "walk: plan, list, silent, work"  # LangGraph adds its own note
 
 
-async def test_what_an_async_run_raises_comes_through_with_the_walk() -> None:
+async def test_an_exception_of_an_async_run_passes_through_with_the_walk() -> None:
     visited: list[str] = []
     error = ValueError("broken")
     with pytest.raises(ValueError, match="broken") as caught:

@@ -1,4 +1,4 @@
-"""WeakModel as the kit gives it: without a job it makes one up from the tools that are bound."""
+"""WeakModel as users of the kit get it: without a job it invents one from the bound tools."""
 
 from typing import Any, Literal
 
@@ -31,7 +31,7 @@ TODO_TOOLS = get_dialect("parley").tools
 
 
 def agent(weak: WeakModel, work: list[str], name: str = "agentparley", *, lists: bool = True) -> Any:
-    """An agent with one tool of its own, which notes the parts; without lists it has no todo tools."""
+    """Build an agent with its own tool, which records the parts; without lists it has no todo tools."""
 
     def measure(path: str, depth: int) -> str:
         """Work."""
@@ -66,7 +66,7 @@ def test_without_habits_it_does_the_job_in_every_vocabulary(name: str, parts: in
     assert wire_faults(weak.requests) == []
 
 
-def test_a_second_request_gets_items_of_its_own() -> None:
+def test_a_second_request_gets_its_own_items() -> None:
     graph = agent(model(), [])
     state = graph.invoke({"messages": [("user", "do it")]})
     again = {"messages": [*state["messages"], ("user", "and this")], "todos": state["todos"]}
@@ -75,7 +75,7 @@ def test_a_second_request_gets_items_of_its_own() -> None:
     assert [todo["content"] for todo in todos][3:] == [f"request 2, part {n} of 3" for n in (1, 2, 3)]
 
 
-def test_a_message_with_a_mark_of_the_graph_is_no_request() -> None:
+def test_a_message_marked_by_the_graph_is_not_a_request() -> None:
     marked = HumanMessage("Close.", additional_kwargs={"wakeloop": {"kind": "guard"}})
     for message, name in ((marked, "measure"), (HumanMessage("Close."), "measure")):
         assert shape(ask(model(), HumanMessage("go"), LIST, STORED, says("hm"), message))[0][0] == name
@@ -87,11 +87,11 @@ def test_a_message_with_a_mark_of_the_graph_is_no_request() -> None:
 
 
 def measured(path: str) -> list[Any]:
-    """A part's call, its result, and a stop."""
+    """Return a part's call, its result, and a stop."""
     return [calls(("measure", {"path": path}, "m")), ToolMessage("ok", tool_call_id="m"), says("All done.")]
 
 
-def test_a_list_of_somebody_else_is_the_job() -> None:
+def test_somebody_elses_list_is_the_job() -> None:
     nudge = HumanMessage(
         "Continue:\n  [1] first (blocked: no key)\n  [2] second\n  [7] seventh (x) (in progress)"
     )
@@ -127,7 +127,7 @@ def test_without_tools_there_is_nothing_to_do() -> None:
     assert (reply.content, reply.tool_calls) == ("All done.", [])
 
 
-def test_provider_tools_are_passed_over() -> None:
+def test_provider_tools_are_skipped() -> None:
     weak = model().bind_tools([{"type": "web_search_preview"}, WORK])
     assert shape(weak.invoke("go")) == [("measure", {"path": "part 1 of 3"})]
 
@@ -186,7 +186,7 @@ async def test_streamed_and_awaited_it_says_the_same() -> None:
 
 
 class Said(BaseCallbackHandler):
-    """Notes the ids of the calls as the model makes them."""
+    """Records the ids of the calls as the model makes them."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -203,7 +203,7 @@ class Said(BaseCallbackHandler):
     name=st.sampled_from([*PRESETS, None]),
     knobs=st.fixed_dictionaries({name: st.sampled_from([0.0, 0.1, 0.4]) for name in HABITS}),
 )
-def test_whatever_its_habits_a_run_ends_and_its_ids_are_its_own(
+def test_whatever_its_habits_a_run_ends_and_its_ids_are_unique(
     seed: int, name: str | None, knobs: dict[str, float]
 ) -> None:
     weak, said = model(seed, **knobs), Said()

@@ -66,7 +66,7 @@ def test_requests_add_up() -> None:
     }  # fmt: skip
 
 
-def test_requests_of_a_hook_are_not_counted() -> None:
+def test_a_hooks_tokens_count_but_not_its_requests() -> None:
     notes: Any = {}
     add_request(notes, [USED, Usage(7, 0, 3, model="gpt")], 1, priced(), "")
     assert notes == {"spent": [1, 1007, 400, 103, 1000, 0, 180_000 + 38_000]}
