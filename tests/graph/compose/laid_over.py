@@ -19,7 +19,7 @@ def look(path: str) -> str:
 
 
 def plan(*items: str) -> Any:
-    """A call that writes a list: `a` is open, `a!` completed."""
+    """Return a call that writes a list: `a` is open, `a!` completed."""
     todos = [{"content": i.strip("!"), "status": "completed" if "!" in i else "pending"} for i in items]
     return "write_todos", {"todos": todos}
 
@@ -29,12 +29,12 @@ def looks(path: Any) -> Any:
 
 
 def settled() -> list[Any]:
-    """One item, a stop, a wake, the item done: four requests."""
+    """Return a script: one item, a stop, a wake, the item done: four requests."""
     return [calls(plan("a")), says("stop"), calls(plan("a!")), says("bye")]
 
 
 def busy() -> Iterator[Any]:
-    """One item, and then a new look and a stop, for ever."""
+    """Return a script: one item, and then a new look and a stop, forever."""
     yield calls(plan("a"))
     number = 0
     while True:
@@ -44,23 +44,23 @@ def busy() -> Iterator[Any]:
 
 
 def laid(model: ScriptedModel, *beside: Any, settings: Any = "langchain", **options: Any) -> Any:
-    """An agent with the middleware first, and others behind it."""
+    """Return an agent with the middleware first, and others after it."""
     layer = WakeLoopMiddleware(settings=settings)
     return over(model, layer, *beside, **options)
 
 
 def over(model: ScriptedModel, *middleware: Any, **options: Any) -> Any:
-    """An agent with this list of middleware."""
+    """Return an agent with this list of middleware."""
     options = {"tools": [look], "checkpointer": InMemorySaver(), **options}
     return create_agent(model, middleware=list(middleware), **options)
 
 
 def kinds(agent: Any) -> list[str]:
-    """The roles of a thread's conversation."""
+    """Return the roles of a thread's conversation."""
     return [message.type for message in agent.get_state(THREAD).values["messages"]]
 
 
 def ended(agent: Any) -> Any:
-    """How a thread's last run ended, and after how many requests."""
+    """Return how a thread's last run ended, and after how many requests."""
     session = agent.get_state(THREAD).values["todo_session"]
     return session["state"], session["reason"], session["spent"]["requests"]

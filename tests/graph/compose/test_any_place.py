@@ -45,12 +45,12 @@ REJECT: Any = Command(resume={"decisions": [{"type": "reject", "message": "no"}]
 
 
 def job() -> list[Any]:
-    """A plan, a look, a stop, a wake, the item done: five requests."""
+    """Return a script: a plan, a look, a stop, a wake, the item done: five requests."""
     return [calls(plan("a")), calls(looks("me@example.org")), says("I stop."), calls(plan("a!")), says("bye")]
 
 
 def side(*said: Any) -> ScriptedModel:
-    """A model that a middleware asks by itself."""
+    """Return a model that a middleware asks by itself."""
     return ScriptedModel(*said)
 
 
@@ -71,7 +71,7 @@ class Decides(BaseDecisionModel):
 
 
 class Provider(ScriptedModel):
-    """A model of a provider that searches tools itself."""
+    """A provider's model that searches tools itself."""
 
     def _get_ls_params(self, **_: Any) -> Any:
         return {"ls_provider": "openai"}
@@ -115,7 +115,7 @@ def _selects(_: Any) -> Any:
 
 
 async def outcome(name: str, *, first: bool, door: str) -> Any:
-    """What a run comes to: its conversation, list, end and number of requests."""
+    """Return a run's conversation, list, ending and number of requests."""
     other, ours = BESIDE[name](), WakeLoopMiddleware()
     model = Provider(*job())
     agent = over(model, *([ours, other] if first else [other, ours]))
@@ -145,8 +145,8 @@ BETA = pytest.mark.filterwarnings("ignore:The middleware `ModelRouterMiddleware`
 
 
 @BETA
-def test_none_of_langchains_own_is_missing() -> None:
-    """The shell, which starts a process, is in `test_shell_beside.py`; the other list is refused."""
+def test_no_middleware_of_langchain_is_missing() -> None:
+    """The shell, which starts a process, is in `test_shell_beside.py`; the other todo list is refused."""
     found = [getattr(middleware, name) for name in middleware.__all__]
     own = {one for one in found if isclass(one) and issubclass(one, AgentMiddleware)} - {AgentMiddleware}
     missing = own - {type(make()) for make in BESIDE.values()}
@@ -181,7 +181,7 @@ def test_a_todo_call_waits_for_the_person_and_is_answered_once(first: bool) -> N
 
 
 class Watcher(AgentMiddleware[Any, Any, Any]):
-    """Notes which of its hooks have run."""
+    """Records which of its hooks have run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -201,8 +201,8 @@ def test_hooks_after_the_model_run_each_time_and_those_after_the_agent_once(firs
     assert watcher.met == [*["after model"] * 4, "after agent"]
 
 
-def test_it_stays_where_it_is_after_those_without_a_hook_after_the_model() -> None:
-    """What wraps the model in front of it still does."""
+def test_it_keeps_its_place_after_those_without_a_hook_after_the_model() -> None:
+    """Whatever wraps the model in front of it still does."""
     listed = [ToolRetryMiddleware(), Watcher(), ModelRetryMiddleware(), WakeLoopMiddleware()]
     create_agent(ScriptedModel(), middleware=listed)
     assert [type(one).__name__ for one in listed] == [
@@ -210,14 +210,14 @@ def test_it_stays_where_it_is_after_those_without_a_hook_after_the_model() -> No
     ]  # fmt: skip
 
 
-def test_a_list_that_cannot_be_changed_is_refused_when_the_agent_is_built() -> None:
+def test_an_immutable_list_is_refused_when_the_agent_is_built() -> None:
     with pytest.raises(SettingsError, match="as a list, or put WakeLoopMiddleware before Watcher"):
         create_agent(ScriptedModel(), middleware=(Watcher(), WakeLoopMiddleware()))
     create_agent(ScriptedModel(), middleware=(WakeLoopMiddleware(), Watcher()))
 
 
 def test_deepagents_asynchronous_subagents_come_after_it() -> None:
-    """Their hook after the model is in front of whatever list is given."""
+    """Their hook after the model comes before any given list of middleware."""
     model = ScriptedModel(busy())
     remote: Any = {"name": "far", "description": "far", "graph_id": "far", "url": "http://127.0.0.1:9"}
     agent: Any = create_deep_agent(

@@ -37,7 +37,7 @@ def test_a_call_limit_counts_every_request_of_the_first_in_the_list() -> None:
     assert ended(agent) == ("idle", "ended_elsewhere", 4)
 
 
-def test_approvals_a_call_ask_where_tools_run_and_not_about_the_list() -> None:
+def test_approvals_per_call_ask_where_tools_run_and_not_about_the_list() -> None:
     model = ScriptedModel(calls(plan("a"), looks("x"), looks("y")), calls(plan("a!")), says("bye"))
     on = {"look": True, "write_todos": True}
     agent = laid(model, HumanInTheLoopMiddleware(interrupt_on=on, interrupt_mode="per_call"))
@@ -61,7 +61,7 @@ class Picky(AgentMiddleware):
 
 
 def test_a_middleware_that_asks_again_by_itself_is_not_taken_for_a_later_one() -> None:
-    """Its way back is shorter than the middleware's own."""
+    """Its jump back is shorter than the middleware's own."""
     model = ScriptedModel(says("bad"), calls(looks(1)), *settled())
     agent = laid(model, Picky())
     agent.invoke(GO, THREAD)
@@ -85,7 +85,7 @@ SPOILT = {"type": "edit", "edited_action": {"name": "write_todos", "args": {"tod
     ids=["approve", "edit", "spoilt", "reject"],
 )
 @pytest.mark.parametrize("door", ["sync", "async"])
-async def test_what_a_person_makes_of_a_todo_call_counts(
+async def test_a_persons_decision_about_a_todo_call_counts(
     decision: Any, items: list[str], reason: str, requests: int, door: str
 ) -> None:
     approvals = HumanInTheLoopMiddleware(interrupt_on={"write_todos": True})
@@ -101,18 +101,18 @@ async def test_what_a_person_makes_of_a_todo_call_counts(
     assert sum(message.type == "tool" for message in values["messages"]) == 1
 
 
-# -- others that end a run, or go on with it -------------------------------------------------------------
+# -- others that end a run, or continue it ---------------------------------------------------------------
 
 
 class Guard(AgentMiddleware):
-    """Ends the run behind the first reply, as a guardrail does."""
+    """Ends the run after the first reply, as a guardrail does."""
 
     @hook_config(can_jump_to=["end"])
     def before_model(self, state: Any, runtime: Any) -> Any:
         return {"jump_to": "end"} if state["messages"][-1].type == "tool" else None
 
 
-def test_an_end_that_another_makes_has_a_name() -> None:
+def test_an_ending_caused_by_another_has_a_name() -> None:
     agent = laid(ScriptedModel(calls(plan("a"))), Guard())
     agent.invoke(GO, THREAD)
     assert ended(agent) == ("idle", "ended_elsewhere", 1)
@@ -125,7 +125,7 @@ def graded(result: str) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:The middleware `RubricMiddleware` is in beta")
-def test_a_rubrics_second_round_is_no_end() -> None:
+def test_a_rubrics_second_round_is_not_an_ending() -> None:
     grader = ScriptedModel(graded("needs_revision"), graded("satisfied"))
     model = ScriptedModel(*settled(), calls(plan("b")), says("stop"), calls(plan("b!")), says("end"))
     agent = laid(model, RubricMiddleware(model=grader))
@@ -134,7 +134,7 @@ def test_a_rubrics_second_round_is_no_end() -> None:
     for mode, part in stream:
         told.append(part["type"] if mode == "custom" else part.get("todo_session", {}).get("state"))
     assert told.count("parked") == 1
-    assert told.count("dormant") == 1  # in the last values alone
+    assert told.count("dormant") == 1  # only in the last values
     assert ended(agent) == ("dormant", "settled", 8)
     assert agent.get_state(THREAD).values["todo_session"]["wakes"] == 2
 
@@ -170,8 +170,8 @@ def test_context_editing_around_it_does_not_hide_the_list() -> None:
     assert "- [pending] a" in model.requests[3][-1].text
 
 
-def test_context_editing_keeps_todo_results_that_are_excluded() -> None:
-    """It runs when the request is made already: its own setting keeps the list."""
+def test_context_editing_keeps_excluded_todo_results() -> None:
+    """It runs once the request has been made, so its own setting keeps the list."""
     script = [calls(plan("a")), calls(looks(1)), calls(plan("a!")), says("bye")]
     model, other = ScriptedModel(*script), ScriptedModel(*script)
     laid(model, editing()).invoke(GO, THREAD)
@@ -226,7 +226,7 @@ def test_two_subagents_in_one_superstep() -> None:
     given = {**GO, "todo_settings": {"max_wake_cycles": 7}, "todos": []}
     stream = agent.stream(given, THREAD, stream_mode="custom", subgraphs=True)
     opened = [(bool(space), part["budget"]) for space, part in stream if part["type"] == "activated"]
-    assert opened == [(False, 7), (True, 7), (True, 7)]  # the settings flow in
+    assert opened == [(False, 7), (True, 7), (True, 7)]  # they inherit the settings
     values = agent.get_state(THREAD).values
     assert [todo["content"] for todo in values["todos"]] == ["m"]  # their lists do not flow back
     assert ended(agent) == ("dormant", "settled", 5)  # nor do their sessions

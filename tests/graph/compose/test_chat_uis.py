@@ -45,7 +45,7 @@ LAID = pytest.mark.parametrize("laid", [False, True], ids=["graph", "create_agen
 
 
 class Chat:
-    """A client of AG-UI: it keeps messages and state, and sends both back with each message."""
+    """An AG-UI client: it keeps messages and state, and sends both back with each message."""
 
     def __init__(self, *replies: Any, laid: bool = False, **options: Any) -> None:
         self.model = ScriptedModel(*replies)
@@ -83,7 +83,7 @@ class Chat:
 
     @property
     def shown(self) -> list[str]:
-        """What people see: a UI leaves out what is hidden, results stand in their calls."""
+        """Return what people see: a UI leaves out hidden messages, and shows results in their calls."""
         told = [m for m in self.messages if m.role in ("user", "assistant") and m.content]
         return [f"{m.name or m.role}: {m.content}" for m in told if not m.id.startswith(HIDDEN)]
 
@@ -101,12 +101,12 @@ class Chat:
 
 
 def todo(status: str) -> dict[str, Any]:
-    """The one item."""
+    """Return the one item."""
     return {"id": 1, "content": "a", "status": status}
 
 
 def is_for_an_inbox(asked: Any) -> bool:
-    """What the Agent Chat UI asks of an interrupt before it draws buttons for it."""
+    """Return whether the Agent Chat UI would draw buttons for an interrupt."""
     value = asked.value
     if not isinstance(value, Mapping):
         return False
@@ -123,7 +123,7 @@ def is_for_an_inbox(asked: Any) -> bool:
     )
 
 
-# -- what is seen ----------------------------------------------------------------------------------------
+# -- what people see -------------------------------------------------------------------------------------
 
 
 @LAID
@@ -133,14 +133,14 @@ async def test_a_nudge_is_in_the_snapshot_and_nobody_sees_it(laid: bool) -> None
     chat.model.assert_done()
     hidden = [m for m in chat.messages if m.id.startswith(HIDDEN)]
     assert [(m.role, m.content[:12]) for m in hidden] == [("user", "(automatic) ")]
-    assert not hasattr(hidden[0], "additional_kwargs")  # the id alone gets through
+    assert not hasattr(hidden[0], "additional_kwargs")  # only the id gets through
     assert chat.shown == ["user: go", "clerk: I stop.", "clerk: All done."]
     streamed = [e.message_id for e in chat.events if e.type.value == "TEXT_MESSAGE_START"]
     assert [m.id for m in chat.messages if m.role == "assistant" and m.content] == streamed
 
 
 async def test_a_history_that_comes_back_without_its_marks_is_recognised_by_its_ids() -> None:
-    """Where the agent keeps nothing, the client's messages are all there is."""
+    """If the agent keeps nothing, the client's messages are all there is."""
     first = Chat(PLAN, "I stop.", DONE, "All done.")
     await first.says("go")
     other = Chat("Hello.")
@@ -152,11 +152,11 @@ async def test_a_history_that_comes_back_without_its_marks_is_recognised_by_its_
     assert (users, first_request(other.snapshot.values["messages"])) == (["go", "thanks"], "go")
 
 
-# -- what comes back -------------------------------------------------------------------------------------
+# -- state that comes back -------------------------------------------------------------------------------
 
 
 async def test_no_state_that_comes_back_reopens_a_list() -> None:
-    """Each that the client was shown in a run, in mid-run too, where a snapshot holds a write, no list."""
+    """Every state that the client was shown during a run, even when a snapshot holds a write, not a list."""
     chat = Chat(PLAN, "I stop.", DONE, "All done.", *["You are welcome."] * 12)
     await chat.says("go")
     states = chat.states[:]
@@ -188,7 +188,7 @@ async def test_a_list_that_a_person_has_changed_in_the_newest_state_replaces() -
     assert (chat.statuses, chat.session["reason"]) == (["completed"] * 2, "settled")
 
 
-# -- what is asked ---------------------------------------------------------------------------------------
+# -- what people are asked -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ async def test_a_question_reaches_the_client_and_its_answer_the_tool(
 
 
 def nobody() -> Any:
-    """No host: who asks a person needs none."""
+    """A missing host: asking a person needs none."""
     raise AssertionError
 
 
@@ -240,9 +240,7 @@ ASKS: Any = {
         ("question", True, {"type": "respond", "message": "Here."}, "Here."),
     ],
 )
-async def test_what_the_package_asks_reaches_the_client(
-    kind: str, laid: bool, answer: Any, told: str
-) -> None:
+async def test_the_packages_questions_reach_the_client(kind: str, laid: bool, answer: Any, told: str) -> None:
     options, reply, decisions = ASKS[kind]
     rest = [DONE, "Done."] if kind == "plan" else ["Done."]
     chat = Chat(reply, *rest, laid=laid, tools=[work, *session_tools(nobody, ["ask_user"])], **options)
@@ -261,7 +259,7 @@ async def test_what_the_package_asks_reaches_the_client(
 
 
 async def test_a_message_in_place_of_an_answer_as_the_agent_chat_ui_sends_it() -> None:
-    """It answers open calls itself, under ids that it hides, and sends a text as blocks."""
+    """It answers open calls itself, with hidden ids, and sends a text as blocks."""
     chat = Chat(calls(("name", {}, "c1")), "As you like.")
     await chat.says("go")
     handled = {"content": "Successfully handled tool call.", "name": "name", "tool_call_id": "c1"}

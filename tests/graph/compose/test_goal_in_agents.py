@@ -15,7 +15,7 @@ from wakeloop.testing import ScriptedModel, calls, says
 
 
 class Goal:
-    """Answers from a script, the last answer for ever, and counts how often it was asked."""
+    """Answers from a script, repeats the last answer forever, and counts how often it was asked."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers, self.asked = list(answers), 0
@@ -29,7 +29,7 @@ class Goal:
 
 
 class Agent:
-    """An agent with a goal, run by one of the two doors."""
+    """An agent with a goal, run through one of the two doors."""
 
     def __init__(
         self, door: str, goal: Goal, *replies: Any, others: Any = (), settings: Any = None, **more: Any
@@ -52,14 +52,14 @@ class Agent:
 
     @property
     def ended(self) -> tuple[Any, ...]:
-        """The reason, what is missing, the requests, and how often the goal was asked for."""
+        """Return the reason, what is missing, the number of requests, and how often the goal was checked."""
         session = self.graph.get_state(THREAD).values["todo_session"]
         return session["reason"], session.get("missing"), len(self.model.requests), self.goal.asked
 
 
 @pytest.fixture(params=["sync", "async"])
 def door(request: pytest.FixtureRequest) -> str:
-    """By which door an agent is run."""
+    """The door through which an agent is run."""
     return request.param
 
 
@@ -82,7 +82,7 @@ def test_the_same_reason_forever(listed: bool, door: str) -> None:
 
 
 @pytest.mark.parametrize("met", [True, False])
-def test_a_budget_in_the_middle_of_a_turn(met: bool, door: str) -> None:
+def test_it_is_asked_before_a_budget_ends_the_run_in_mid_turn(met: bool, door: str) -> None:
     goal = Goal(None if met else "no")
     settings = {"max_requests": 2}
     agent = Agent(door, goal, calls(looks(1)), calls(looks(2)), settings=settings, tools=[look])
@@ -99,14 +99,14 @@ def test_a_budget_in_the_middle_of_a_turn(met: bool, door: str) -> None:
         (wait("the build"), ("waiting", "the build")),
     ],
 )
-def test_before_another_middleware_ends_the_run(verdict: Any, ending: Any, door: str) -> None:
+def test_it_is_asked_before_another_middleware_ends_the_run(verdict: Any, ending: Any, door: str) -> None:
     limit = ModelCallLimitMiddleware(run_limit=2)
     agent = Agent(door, Goal(verdict), busy(), others=[limit], tools=[look])
     agent.run()
     assert agent.ended == (*ending, 2, 1)
 
 
-def test_it_is_asked_once_where_the_wake_is_what_another_ended(door: str) -> None:
+def test_it_is_asked_once_if_another_middleware_ended_the_wake(door: str) -> None:
     limit = ModelCallLimitMiddleware(run_limit=2)
     agent = Agent(door, Goal("no"), says("Done."), says("Done."), says("Done."), others=[limit])
     agent.run()
@@ -188,7 +188,7 @@ def test_with_verify_when_round_the_graph_completes_what_passes(door: str) -> No
     layer = WakeLoopMiddleware(verify=check if door == "sync" else check_later, settings=settings)
     agent = over(model, layer, tools=[save])
     asyncio.run(agent.ainvoke(GO, THREAD)) if door == "async" else agent.invoke(GO, THREAD)
-    assert asked == ["a", "b", "a", "b", "b", "a"]  # at last a second look: a call ran after the first
+    assert asked == ["a", "b", "a", "b", "b", "a"]  # finally a second look: a call ran after the first
     values = agent.get_state(THREAD).values
     assert [item["status"] for item in values["todos"]] == ["completed", "completed"]
     results = [m.text for m in values["messages"] if m.type == "tool"]

@@ -1,4 +1,4 @@
-"""Histories from other agents: what ends in answered results is in order as it is."""
+"""Histories from other agents: one that ends in answered results is left as it is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def transfer_to_bob(
 
 
 def sent(model: ScriptedModel, request: int = 0) -> list[tuple[str, str]]:
-    """A request without the system prompt, as types and texts."""
+    """Return a request without the system prompt, as types and texts."""
     return [(m.type, m.text) for m in model.requests[request] if m.type != "system"]
 
 
@@ -75,7 +75,7 @@ def test_a_supervisors_hand_back_and_the_same_history_alone() -> None:
     assert wire_faults(model.requests) == []
 
 
-def test_a_thread_that_ended_takes_another_ones_results_as_they_are() -> None:
+def test_an_ended_thread_takes_another_ones_results_as_they_are() -> None:
     model = ScriptedModel("Hello.", "Done.")
     agent = create_todo_agent(model, checkpointer=InMemorySaver())
     agent.invoke({"messages": [("user", "hi")]}, THREAD)
@@ -85,7 +85,7 @@ def test_a_thread_that_ended_takes_another_ones_results_as_they_are() -> None:
     assert wire_faults(model.requests) == []
 
 
-def test_a_wrapped_model_is_refused_with_the_way_out() -> None:
+def test_a_wrapped_model_is_refused_with_a_way_out() -> None:
     from wakeloop import ModelSetupError
 
     one, two = ScriptedModel("a"), ScriptedModel("b")

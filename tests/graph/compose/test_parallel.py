@@ -1,4 +1,4 @@
-"""Many threads over one agent, many calls in one round."""
+"""Many threads on one agent, many calls in one round."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -12,8 +12,8 @@ from wakeloop.testing import ScriptedModel, calls
 GO: Any = {"messages": [("user", "go")]}
 
 
-def test_heads_of_many_kinds_at_once() -> None:
-    """The memory of system prompts is bounded and shared: no thread may find another's, or none."""
+def test_many_kinds_of_system_prompts_at_once() -> None:
+    """The cache of system prompts is bounded and shared: no thread may find another's, or none."""
     agent_model = ScriptedModel([lambda request: str(request[0].content).split("\n")[0]] * 300)
     agent = create_todo_agent(agent_model)
 

@@ -49,7 +49,7 @@ def test_a_node_passes_a_state_with_a_key_that_is_also_a_setting() -> None:
 
 
 class Talk(TypedDict):
-    """A parent that shares the conversation alone."""
+    """A parent that shares only the conversation."""
 
     messages: Annotated[list[AnyMessage], add_messages]
 
@@ -77,7 +77,7 @@ def around(child: Any, schema: Any, saver: Any = None) -> Any:
 
 
 def brief(messages: list[Any]) -> list[str]:
-    """Roles and the beginnings of texts."""
+    """Return roles and the beginnings of texts."""
     return [f"{m.type}: {str(m.content)[:16]}" for m in messages]
 
 
@@ -104,7 +104,7 @@ KEEPS = {
 
 @pytest.mark.parametrize(("schema", "saver", "requests"), KEEPS.values(), ids=KEEPS)
 def test_c29_three_runs_of_a_parent(schema: Any, saver: Any, requests: tuple[int, ...]) -> None:
-    """Where the list is kept, one item is still open, so each further run wakes once."""
+    """If the list is kept, one item is still open, so each further run wakes once."""
     texts = ["one", "one again", "two", "three"] if requests[1] == 1 else ["1", "2", "3", "4", "5", "6"]
     model = ScriptedModel(write("a", "b"), close(1), *texts)
     child = create_todo_agent(model, settings=ONE_WAKE, checkpointer=saver)
@@ -160,7 +160,7 @@ def test_c29_true_and_a_plain_message_keep_it(schema: Any) -> None:
     parent.invoke(go("first"), THREAD)
     out = parent.invoke(go("second"), THREAD)
     request = model.requests[2]
-    # after the words: what is still open, or that a parent that keeps a list of its own has none of it
+    # after the words comes what is still open, or that a parent with its own list has none of it
     kinds = ["system", "human", "ai", "tool", "ai", "tool", "ai", "human", "human"]
     assert [m.type for m in request] == kinds
     assert request[-2].content == "second"
@@ -251,7 +251,7 @@ def test_two_agents_ask_at_once() -> None:
 
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("saver", [None, True])
-def test_a_parent_with_an_interrupt_of_its_own(saver: Any, before: bool) -> None:
+def test_a_parent_with_its_own_interrupt(saver: Any, before: bool) -> None:
     model = ScriptedModel(write("a"), "stop", close(1), "Done.")
     child = create_todo_agent(model, checkpointer=saver)
 
@@ -339,7 +339,7 @@ async def test_handing_over(saver: Any, door: str) -> None:
 
 @pytest.mark.parametrize("saver", [None, True])
 def test_handing_over_and_coming_back(saver: Any) -> None:
-    """The next run of a child that handed over begins as any other, with the list."""
+    """The next run of a child that handed over begins like any other, with the list."""
     model = ScriptedModel(write("a"), calls(("hand_over", {"to": "desk"}, "h")), close(1), "Back.")
     graph = StateGraph(Desk)
     graph.add_node("first", create_todo_agent(model, [hand_over], checkpointer=saver), destinations=("desk",))
@@ -412,7 +412,7 @@ def test_called_inside_a_node_of_the_parent() -> None:
 
 
 def test_an_agent_as_the_tool_of_another() -> None:
-    """Each has a list and a budget of its own; a question comes out, its answer goes in."""
+    """Each has its own list and budget; a question comes out, its answer goes in."""
     inner_model = ScriptedModel(
         write("inner"), "stop", calls(("ask", {"question": "inside?"}, "q")), close(1), "Inner is done."
     )
@@ -489,7 +489,7 @@ class Note:
 
 
 class Typed(BaseModel):
-    """A parent whose items have a class of their own."""
+    """A parent whose items have their own class."""
 
     messages: Annotated[list[AnyMessage], add_messages]
     todos: Annotated[list[Task], join_todos]

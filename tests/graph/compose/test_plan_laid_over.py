@@ -1,4 +1,4 @@
-"""The middleware puts the plan to a person before the work, with and without a verifier."""
+"""The middleware shows the plan to a person before the work, with and without a verifier."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def edit(*items: str) -> Any:
 
 
 class Desk:
-    """An agent whose tool, verifier and requests are noted in order."""
+    """An agent whose tool calls, verifications and requests are recorded in order."""
 
     def __init__(
         self, door: str, *replies: Any, beside: Any = (), verified: bool = True, **options: Any
@@ -78,7 +78,7 @@ class Desk:
 
     @property
     def put(self) -> list[Any]:
-        """What a person is asked, item by item."""
+        """Return what a person is asked, item by item."""
         asked = [one.value["action_requests"][0]["args"] for one in self.agent.get_state(THREAD).interrupts]
         return [[(todo["content"], todo["status"]) for todo in args["todos"]] for args in asked]
 
@@ -131,7 +131,7 @@ async def test_the_verifier_is_asked_once_and_then_the_person(door: str, schema:
 
 
 @DOORS
-async def test_without_a_verifier_it_is_put_at_once(door: str) -> None:
+async def test_without_a_verifier_the_person_is_asked_at_once(door: str) -> None:
     desk = Desk(door, ROUND, *REST, verified=False)
     assert await desk.run(GIVEN) == [*OPENED, "model", "__interrupt__"]
     assert (desk.put, desk.log) == ([[("a", "completed"), ("b", "pending")]], [])
@@ -152,7 +152,7 @@ async def test_without_a_verifier_it_is_put_at_once(door: str) -> None:
     ],
     ids=["rejected", "edited"],
 )
-async def test_calls_beside_a_list_that_does_not_stand_are_not_run(
+async def test_calls_next_to_an_unapproved_list_are_not_run(
     answer: Any, todos: Any, held: str, verified: bool
 ) -> None:
     last = calls(plan(*[f"{content}!" for content, _ in todos]))
@@ -171,7 +171,7 @@ async def test_calls_beside_a_list_that_does_not_stand_are_not_run(
 
 
 @pytest.mark.parametrize("answer", [ACCEPT, REJECT, edit("c")])
-async def test_a_faulty_call_beside_a_list_is_answered_once(answer: Any) -> None:
+async def test_a_faulty_call_next_to_a_list_is_answered_once(answer: Any) -> None:
     faulty = calls(plan("a!", "b"), ("no_tool", {}), looks("x"))
     desk = Desk("sync", faulty, calls(plan("c!")), says("bye"))
     await desk.run(GIVEN)
@@ -186,7 +186,7 @@ async def test_a_faulty_call_beside_a_list_is_answered_once(answer: Any) -> None
 
 @pytest.mark.parametrize("verified", [True, False])
 async def test_c65_new_input_does_not_take_the_place_of_the_answer(verified: bool) -> None:
-    """The plan is put again, and the verifier is not asked twice."""
+    """The plan is asked about again, and the verifier is not asked twice."""
     desk = Desk(
         "sync",
         ROUND,
@@ -207,8 +207,8 @@ async def test_c65_new_input_does_not_take_the_place_of_the_answer(verified: boo
     assert wire_faults(desk.model.requests) == []
 
 
-async def test_hooks_behind_it_take_the_round_for_one() -> None:
-    """A person is asked once about each call, and edits stand; a limit counts the turn without a request."""
+async def test_hooks_after_it_see_a_single_round() -> None:
+    """A person is asked once about each call, and edits stay; a limit counts the turn without a request."""
     hitl = HumanInTheLoopMiddleware(interrupt_on={"look": True, "write_todos": True})
     desk = Desk("sync", ROUND, *REST, beside=[hitl, ModelCallLimitMiddleware(run_limit=9)])
     await desk.run(GIVEN)
@@ -227,7 +227,7 @@ async def test_hooks_behind_it_take_the_round_for_one() -> None:
 
 
 def busier() -> Any:
-    """A round whose calls wait for each list, for ever."""
+    """Yield endless rounds whose calls wait for each list."""
     for number in range(1, 40):
         items = [f"{n}!" for n in range(1, number)] + [str(number)]
         yield calls(plan(*items), looks(number))
@@ -236,10 +236,10 @@ def busier() -> Any:
 @pytest.mark.parametrize(
     ("beside", "least", "enough"), [([], 8, 12), ([ModelCallLimitMiddleware(run_limit=99)], 12, 18)]
 )
-async def test_near_the_limit_of_steps_it_parks_and_asks_the_verifier_once(
+async def test_near_the_step_limit_it_parks_and_asks_the_verifier_once(
     beside: Any, least: int, enough: int
 ) -> None:
-    """The turn in which nothing is asked is within what a round may take: a question ends the run."""
+    """The turn in which nothing is asked counts within a round's maximum: a question ends the run."""
     ends = []
     for limit in range(least, enough + 2):
         desk = Desk("sync", *busier(), beside=beside)

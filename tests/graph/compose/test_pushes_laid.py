@@ -55,7 +55,7 @@ async def test_a_refused_choice_is_left_out_from_then_on(door: str) -> None:
     assert model.options == [*[FREE] * 3, FORCED, *[FREE] * 5]
 
 
-def test_a_forced_call_then_words_is_forced_again_and_a_call_of_its_own_is_not() -> None:
+def test_a_forced_call_then_words_is_forced_again_and_the_models_own_call_is_not() -> None:
     model = talks("t", "t", calls(looks(1)), "t", calls(looks(2)), calls(looks(3)), "t", "t", times=0)
     agent = laid(model, settings={"max_wake_cycles": 4, "earn_wakes": 0, "guard_retries": 0})
     agent.invoke(GO, THREAD)
@@ -107,14 +107,14 @@ def test_never() -> None:
 
 
 class Chooses(AgentMiddleware):
-    """Another middleware with a choice of its own."""
+    """Another middleware with its own choice."""
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
         return handler(request.override(tool_choice="auto"))
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["around", "inside"])
-def test_the_choice_of_another_middleware_stays(first: bool) -> None:
+def test_another_middlewares_choice_is_kept(first: bool) -> None:
     model = talks(times=7)
     layer = WakeLoopMiddleware()
     order = [Chooses(), layer] if first else [layer, Chooses()]
@@ -123,7 +123,7 @@ def test_the_choice_of_another_middleware_stays(first: bool) -> None:
 
 
 def test_a_middleware_that_retries_does_not_end_the_run_over_a_refused_choice() -> None:
-    """It would put its own words in the reply's place."""
+    """It would replace the reply with its own words."""
     model = talks("t", "t", REFUSAL, REFUSAL, times=5)
     agent = laid(model, ModelRetryMiddleware(max_retries=1, initial_delay=0, jitter=False))
     agent.invoke(GO, THREAD)
@@ -133,7 +133,7 @@ def test_a_middleware_that_retries_does_not_end_the_run_over_a_refused_choice() 
     assert "Model call failed" not in str(agent.get_state(THREAD).values["messages"])
 
 
-def test_a_fallback_that_takes_the_choice_is_asked_no_second_time() -> None:
+def test_a_fallback_that_accepts_the_choice_is_not_asked_a_second_time() -> None:
     model, other = talks("t", "t", REFUSAL, "t", times=0), ScriptedModel(["t"])
     agent = laid(model, ModelFallbackMiddleware(other), settings={"max_wake_cycles": 3, "guard_retries": 0})
     agent.invoke(GO, THREAD)

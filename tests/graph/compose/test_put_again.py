@@ -1,4 +1,4 @@
-"""Questions that stand in `create_agent` and in a parent graph, whatever comes in place of the answer."""
+"""Open questions in `create_agent` and in a parent graph, whatever comes instead of the answer."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def shells(*commands: str) -> Any:
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The commands that the shell would have run."""
+    """Return the commands that the shell would have run."""
     commands: list[str] = []
     monkeypatch.setattr("wakeloop.tools.shell.run_command", lambda command, *_: commands.append(command))
     return commands
 
 
 def in_agent(model: Any, saver: Any = None, *, ask: bool = True, **settings: Any) -> Any:
-    """An agent of LangChain's with the middleware."""
+    """Build a LangChain agent with the middleware."""
     middleware: Any = [WakeLoopMiddleware(settings={"preset": "wakeloop", **settings})]
     return create_agent(model, [shell_tool(".", ask=ask)], middleware=middleware, checkpointer=saver)
 
 
 def in_parent(model: Any, saver: Any = None, *, ask: bool = True, **settings: Any) -> Any:
-    """An agent that keeps its thread inside a parent graph."""
+    """Build an agent that keeps its thread inside a parent graph."""
     child = create_todo_agent(
         model, [shell_tool(".", ask=ask)], settings={"preset": "wakeloop", **settings}, checkpointer=True
     )
@@ -88,7 +88,7 @@ def test_c65_another_input_does_not_drop_the_question(
 
 
 @pytest.mark.parametrize("make", [in_agent, in_parent])
-def test_c65_a_plan_is_put_again(make: Any) -> None:
+def test_c65_a_plan_is_asked_about_again(make: Any) -> None:
     model = ScriptedModel([WRITE, DONE, says("bye")])
     agent = make(model, InMemorySaver(), approve_plan="first")
     agent.invoke(GO, CONFIG)

@@ -1,4 +1,4 @@
-"""What was really bound to a request counts, whoever changed it and wherever it is in the list."""
+"""The tools actually bound to a request count, whoever changed them and wherever it is in the list."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +44,7 @@ def look_deeper(path: str) -> str:
 
 
 class Replacer(AgentMiddleware[Any, Any, Any]):
-    """Puts another tool of the same name in the place of one."""
+    """Replaces a tool by another of the same name."""
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
         others = [one for one in request.tools if getattr(one, "name", "") != "look"]
@@ -69,7 +69,9 @@ def results(agent: Any) -> list[str]:
     ],
     ids=["added", "removed", "replaced"],
 )
-def test_tools_that_another_changes(other: Callable[[], Any], call: Any, result: str, first: bool) -> None:
+def test_tools_changed_by_another_middleware(
+    other: Callable[[], Any], call: Any, result: str, first: bool
+) -> None:
     script = [calls(plan("a")), calls(call), calls(plan("a!")), says("bye")]
     ours = WakeLoopMiddleware()
     agent = over(ScriptedModel(*script), *([ours, other()] if first else [other(), ours]))
@@ -79,7 +81,7 @@ def test_tools_that_another_changes(other: Callable[[], Any], call: Any, result:
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
-def test_a_model_that_another_chooses_is_asked(first: bool) -> None:
+def test_a_model_chosen_by_another_middleware_is_asked(first: bool) -> None:
     chosen = ScriptedModel(calls(plan("a")), says("stop"), calls(plan("a!")), says("bye"))
 
     @wrap_model_call
@@ -93,8 +95,8 @@ def test_a_model_that_another_chooses_is_asked(first: bool) -> None:
     assert ended(agent) == ("dormant", "settled", 4)
 
 
-def test_a_prompt_of_an_earlier_one_is_followed_by_the_instructions_of_the_list() -> None:
-    """A later one that sets the whole prompt replaces them, as it does those of `TodoListMiddleware`."""
+def test_an_earlier_prompt_is_followed_by_the_lists_instructions() -> None:
+    """A later middleware that sets the whole prompt replaces them, as with `TodoListMiddleware`."""
 
     @dynamic_prompt
     def speak(request: Any) -> str:

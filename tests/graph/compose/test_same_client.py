@@ -32,7 +32,7 @@ DECISIONS = [APPROVE, EDIT, REJECT, RESPOND]
 
 
 class Post:
-    """Remembers what was sent."""
+    """Records what was sent."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -70,7 +70,7 @@ def this_packages(post: Post, mode: Any) -> Any:
 
 
 def answer_all(agent: Any, decide: Mapping[str, Any]) -> dict[str, Any]:
-    """The client, as LangChain's documentation has it: decides each call by its argument."""
+    """A client as in LangChain's documentation: it decides each call by its argument."""
     out: Any = agent.invoke(GO, CONFIG)
     asked = out["__interrupt__"]
     if asked[0].value.get("type") == "tool_approval":
@@ -96,14 +96,14 @@ def test_the_same_client_has_the_same_effects(mode: str, first: Any, second: Any
 
 
 def find_asked(agent: Any) -> list[Any]:
-    """What is asked, in the order of the calls."""
+    """Return what is asked, in the order of the calls."""
     asked = [one.value for one in agent.invoke(GO, CONFIG)["__interrupt__"]]
     return sorted(asked, key=lambda value: value.get("tool_call_id", ""))
 
 
 @pytest.mark.parametrize("mode", ["batched", "per_call"])
 def test_the_questions_are_langchains(mode: str) -> None:
-    """Ours has one key more, `on`."""
+    """Ours has one more key, `on`."""
     theirs, ours = (find_asked(make(Post(), mode)) for make in (langchains, this_packages))
     kind: Any = HITLRequest if mode == "batched" else ToolApprovalRequest
     for one in ours:
@@ -132,7 +132,7 @@ def test_the_response_schema_takes_the_same_answers(allowed: list[str]) -> None:
 
 
 def fits_chat_ui(value: Any) -> bool:
-    """What `isAgentInboxInterruptSchema` asks, in src/lib/agent-inbox-interrupt.ts of Agent Chat UI."""
+    """Check like `isAgentInboxInterruptSchema` in src/lib/agent-inbox-interrupt.ts of Agent Chat UI."""
     actions, configs = value.get("action_requests"), value.get("review_configs")
     if not (isinstance(actions, list) and actions and isinstance(configs, list) and configs):
         return False
@@ -177,7 +177,7 @@ def test_the_published_types_of_the_ui_clients_fit(place: int, sent: str) -> Non
 
 
 def test_agent_inbox_reads_one_call() -> None:
-    """Its `normalizeInterrupt` (contexts/utils.ts) reads the first action alone."""
+    """Its `normalizeInterrupt` (contexts/utils.ts) reads only the first action."""
     agent = create_todo_agent(
         ScriptedModel([calls(("mail", {"to": "a"})), says("bye")]),
         Post().tools(),

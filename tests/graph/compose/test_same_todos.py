@@ -13,7 +13,7 @@ from wakeloop.testing import ScriptedModel, calls, says
 
 
 def lists(agent: Any, given: Any = GO) -> list[Any]:
-    """Each `todos` of a stream of updates, whichever node wrote it."""
+    """Return each `todos` of a stream of updates, whichever node wrote it."""
     found = []
     for part in agent.stream(given, THREAD, stream_mode="updates"):
         found += [
@@ -45,12 +45,12 @@ def test_each_state_of_a_run_has_the_list_as_uis_read_it() -> None:
     assert (seen[0], seen[-1]) == ([], [item("completed")])
 
 
-def test_changes_stay_with_the_state_that_stores_changes() -> None:
+def test_changes_stay_in_the_state_that_stores_changes() -> None:
     agent = laid(ScriptedModel(*settled()), state_schema=ChangesState)
     assert lists(agent) == [{"put": [item(status)], "own": True} for status in ("pending", "completed")]
 
 
-def test_a_list_of_an_input_is_given_its_ids_in_the_stream() -> None:
+def test_an_input_list_gets_its_ids_in_the_stream() -> None:
     agent = laid(ScriptedModel(calls(plan("a!")), says("bye")))
     given = {**GO, "todos": [{"content": "a", "status": "pending"}]}
     assert lists(agent, given) == [[item("pending")], [item("completed")]]
@@ -58,7 +58,7 @@ def test_a_list_of_an_input_is_given_its_ids_in_the_stream() -> None:
 
 
 def test_the_loops_own_list_is_not_taken_for_somebody_elses() -> None:
-    """Nor is one that a tool wrote taken for its own."""
+    """Nor is a tool's list taken for its own."""
 
     def edit() -> Any:
         """Edit the list."""

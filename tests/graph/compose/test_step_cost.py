@@ -1,4 +1,4 @@
-"""What a step costs in calls: the package's own, and all of an agent against LangChain's own list."""
+"""The cost of a step in calls: the package's own, and a whole agent compared with LangChain's own list."""
 
 import sys
 from cProfile import Profile
@@ -24,7 +24,8 @@ pytestmark = pytest.mark.slow
 PACKAGE = str(Path(wakeloop.__file__).parent)
 INLINED = ("<listcomp>", "<dictcomp>", "<setcomp>")  # no calls of their own from Python 3.12 on
 UNBOUNDED = {"max_items": None, "max_requests": None}
-# The package's own calls a step, by door and number of items: a change of a tenth fails, in either direction.
+# The package's own calls per step, by door and number of items: a change of a tenth fails, in either
+# direction.
 STEPS = {
     ("graph", 25): 341,
     ("graph", 200): 336,
@@ -71,7 +72,7 @@ class Job(BaseChatModel):
 
 @cache
 def calls_per_step(make: Any, items: int, **options: Any) -> float:
-    """The function calls of a whole run, Python's and C's, for each request."""
+    """Return the function calls of a whole run, Python's and C's, per request."""
     count = 0
 
     def profile(_: Any, event: str, __: Any) -> None:
@@ -97,7 +98,7 @@ def test_at_80_items_a_step_is_at_most_twice_theirs_and_grows_slowly(options: An
 
 
 def build(door: str, items: int) -> Any:
-    """An agent for the job."""
+    """Build an agent for the job."""
     name, _, writes = door.partition(", ")
     model = Job(items=items, whole=writes == "whole lists")
     settings = preset("langchain" if model.whole else "wakeloop").model_copy(update=UNBOUNDED)
@@ -107,7 +108,7 @@ def build(door: str, items: int) -> Any:
 
 
 @pytest.mark.parametrize(("door", "items"), STEPS)
-def test_the_packages_own_calls_a_step(door: str, items: int) -> None:
+def test_the_packages_own_calls_per_step(door: str, items: int) -> None:
     agent, options = build(door, items), {"recursion_limit": 10_000}
     build(door, 2).invoke(GO)  # what is imported or cached at first use is not counted
     profile = Profile(builtins=False)

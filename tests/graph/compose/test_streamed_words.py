@@ -1,4 +1,4 @@
-"""A loop that prints a stream's words prints only the model's, with one condition."""
+"""With one condition, a loop that prints a stream's words prints only the model's."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from wakeloop import create_todo_agent
 from wakeloop.testing import ScriptedModel, calls, says
 
 SCRIPT = [
-    calls(plan("a")), says(""), says(""),  # the turn ends, and after results a line of the assistant is added
+    calls(plan("a")), says(""), says(""),  # the turn ends, and an assistant's line is added after the results
     calls(looks(1)), says("I stop."), says("I stop again."),  # wakes, and a correction
     calls(plan("a!")), says("Bye."),
 ]  # fmt: skip
@@ -31,7 +31,7 @@ def is_hidden(key: str | None) -> bool:
 
 
 def read(parts: list[Any]) -> tuple[str, int]:
-    """The words of all tokens but tools', and how many messages are hidden."""
+    """Return the words of all tokens except tools', and the number of hidden messages."""
     tokens = [token for token, _ in parts if token.type != "tool"]
     words = "".join(token.text for token in tokens if not is_hidden(token.id))
     return words, sum(is_hidden(token.id) for token in tokens)

@@ -36,7 +36,7 @@ def scripted(**options: Any) -> tuple[ScriptedModel, Any]:
 
 
 def streamed(door: str, agent: Any, **options: Any) -> list[Any]:
-    """All that a stream yields, by either door."""
+    """Return everything that a stream yields, through either door."""
     if door == "stream":
         return list(agent.stream(GO, THREAD, **options))
 
@@ -98,7 +98,7 @@ def test_values_end_with_what_invoke_returns(door: str) -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_messages_stream_by_the_piece_and_add_up(door: str) -> None:
+def test_messages_stream_in_chunks_and_add_up(door: str) -> None:
     _, agent = scripted(checkpointer=InMemorySaver())
     pieces: dict[str, AIMessageChunk] = {}
     for message, metadata in streamed(door, agent, stream_mode="messages"):
@@ -167,7 +167,7 @@ def test_custom_events(door: str) -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_every_event_tells_its_time_and_each_request_what_it_took(door: str) -> None:
+def test_every_event_has_its_time_and_each_request_its_duration(door: str) -> None:
     _, agent = scripted()
     clock = by(Clock(), agent)
     began = time.time()
@@ -218,7 +218,7 @@ async def test_events_version_2_names_the_nodes() -> None:
 
 
 def echoing() -> Any:
-    """A model that plans, works and answers for each question on its own."""
+    """A model that plans, works and answers separately for each question."""
 
     def reply(request: list[Any]) -> Any:
         question = next(m.content for m in request if m.type == "human")

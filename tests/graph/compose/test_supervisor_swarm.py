@@ -21,7 +21,7 @@ def close(number: int) -> Any:
 
 
 def told(messages: Any) -> list[tuple[str, str]]:
-    """Types and beginnings of messages."""
+    """Return types and beginnings of messages."""
     return [(m.type, m.text[: len(WAKE)]) for m in messages if m.type != "system"]
 
 
@@ -52,7 +52,7 @@ def test_a_supervised_agent_stays_awake_asks_and_hands_back() -> None:
         scripted.assert_done()
 
 
-def test_a_swarms_agents_hand_over_with_items_open_and_find_them_again() -> None:
+def test_a_swarms_agents_hand_over_with_open_items_and_find_them_again() -> None:
     ada = ScriptedModel(
         calls(("todo_write", {"items": ["a", "b"]})),
         calls(close(1), ("transfer_to_bob", {})),

@@ -26,7 +26,7 @@ DOORS = ["invoke", "ainvoke"]
 
 
 def ran(door: str, agent: Any, config: Any = None, given: Any = GO, **more: Any) -> dict[str, Any]:
-    """One run, by either door."""
+    """Run once, through either door."""
     if door == "invoke":
         return dict(agent.invoke(given, config, **more))
     return dict(asyncio.run(agent.ainvoke(given, config, **more)))
@@ -36,7 +36,7 @@ def results(out: dict[str, Any]) -> list[ToolMessage]:
     return [message for message in out["messages"] if isinstance(message, ToolMessage)]
 
 
-# -- what the graph gives to a tool ----------------------------------------------------------------------
+# -- what the graph injects into a tool ------------------------------------------------------------------
 
 
 @tool
@@ -82,7 +82,7 @@ def by_config(config: RunnableConfig, word: str) -> str:
 
 @tool
 async def by_await(todos: Annotated[list[Any], InjectedState("todos")]) -> str:
-    """Read one channel, without a synchronous way."""
+    """Read one channel, without a synchronous version."""
     await asyncio.sleep(0)
     return str(len(todos))
 
@@ -117,7 +117,7 @@ def test_injected_arguments(door: str, given: Any, args: dict[str, Any], text: s
     assert wire_faults(model.requests) == []
 
 
-def test_a_model_cannot_send_what_is_injected() -> None:
+def test_a_model_cannot_send_an_injected_argument() -> None:
     model = ScriptedModel(calls(("by_channel", {"word": "w", "todos": [{"content": "forged"}]})), "Done.")
     out = create_todo_agent(model, [by_channel]).invoke(GO)
     assert results(out)[0].content == "w: []"
@@ -133,7 +133,10 @@ SCHEMA = {
 
 
 def remote(*, awaited: bool) -> Any:
-    """A tool as langchain-mcp-adapters builds it: a JSON schema, content and artifact, only awaited."""
+    """Return a tool as langchain-mcp-adapters builds it:
+
+    a JSON schema, content and artifact, asynchronous only.
+    """
 
     async def call(**arguments: Any) -> tuple[list[dict[str, Any]], Any]:
         if arguments["path"] == "bad":
@@ -190,7 +193,8 @@ def made(**more: Any) -> ToolMessage:
     return ToolMessage("r", tool_call_id="call1", name="gives", **more)
 
 
-UNKEPT: dict[str, tuple[Any, list[Any]]] = {  # what a tool gives; content, artifact and what stands beside it
+# a tool's return value; content, artifact and what else is stored
+UNKEPT: dict[str, tuple[Any, list[Any]]] = {
     "in a block": (
         [{"type": "text", "text": "r", "n": GREAT}],
         [[{"type": "text", "text": "r", "n": hex(GREAT)}], None, {}],
@@ -204,7 +208,9 @@ UNKEPT: dict[str, tuple[Any, list[Any]]] = {  # what a tool gives; content, arti
 
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize(("given", "kept"), UNKEPT.values(), ids=UNKEPT)
-def test_what_no_checkpoint_holds_is_a_text_in_a_result(door: str, given: Any, kept: list[Any]) -> None:
+def test_a_value_that_no_checkpoint_can_hold_becomes_a_string_in_a_result(
+    door: str, given: Any, kept: list[Any]
+) -> None:
     done = []
 
     def gives(x: int) -> Any:
@@ -219,7 +225,7 @@ def test_what_no_checkpoint_holds_is_a_text_in_a_result(door: str, given: Any, k
     assert (done, out["todo_session"]["reason"]) == ([1], "answered")
 
 
-def test_an_artifact_of_any_other_kind_is_the_tools_own() -> None:
+def test_an_artifact_of_any_other_kind_is_left_to_the_tool() -> None:
     own = {1: (GREAT,), "x": {GREAT}}
     model = ScriptedModel(calls(("gives", {}, "call1")), "Done.")
 
@@ -248,7 +254,7 @@ def test_plain_functions_and_providers_dicts() -> None:
 
 @dataclass
 class Context:
-    """What the caller sends along."""
+    """The caller's context."""
 
     todo_settings: dict[str, Any]
     user: str = "nobody"
@@ -263,7 +269,7 @@ def plan(call: Annotated[str, InjectedToolCallId], items: list[str]) -> Any:
 
 @tool
 def picture(number: int, call: Annotated[str, InjectedToolCallId]) -> Any:
-    """Return a result and, as some do for images, a user message behind it."""
+    """Return a result and, as some do for images, a user message after it."""
     told, shown = ToolMessage(f"picture {number}", tool_call_id=call), HumanMessage(f"pixels {number}")
     return Command(update={"messages": [told, shown]})
 
@@ -289,7 +295,7 @@ def test_a_tool_writes_the_list(door: str) -> None:
         assert [(len(e["todos"]), e["changed"]) for e in events] == [(1, [1]), (2, [2, 3, 1]), (2, [2, 3])]
 
 
-def test_a_list_that_a_tool_writes_badly_is_refused() -> None:
+def test_an_invalid_list_from_a_tool_is_refused() -> None:
     model = ScriptedModel(calls(("plan", {"items": ["b", " "]}, "bad")), "Done.")
     out = create_todo_agent(model, [plan]).invoke(GO)
     (result,) = results(out)
@@ -300,7 +306,7 @@ def test_a_list_that_a_tool_writes_badly_is_refused() -> None:
 
 @pytest.mark.parametrize("limit", range(6, 16))
 def test_a_list_that_a_tool_wrote_last_has_ids(limit: int) -> None:
-    """Also where the steps end the run before the model is asked again."""
+    """Even if the steps end the run before the model is asked again."""
     script = [
         calls(("todo_write", {"items": ["a"]})),
         "stop",
@@ -317,8 +323,8 @@ def test_a_list_that_a_tool_wrote_last_has_ids(limit: int) -> None:
 
 
 @pytest.mark.parametrize("others", ["todo_write", "todo_update"])
-def test_a_list_written_beside_a_todo_call_keeps_whole(others: str) -> None:
-    """What is left of such a round has ids and can be closed."""
+def test_a_list_written_next_to_a_todo_call_is_kept_whole(others: str) -> None:
+    """The remaining items have ids and can be closed."""
     args = {"items": ["z"]} if others == "todo_write" else {"id": 1, "status": "done"}
     saver = InMemorySaver()
     model = ScriptedModel(
@@ -333,7 +339,7 @@ def test_a_list_written_beside_a_todo_call_keeps_whole(others: str) -> None:
 
 
 @pytest.mark.parametrize("private", ["todo_ledger", "todo_session", "todo_handoff", "todo_inbox"])
-def test_what_the_graph_keeps_for_itself_is_refused(private: str) -> None:
+def test_a_tool_may_not_write_the_graphs_own_channels(private: str) -> None:
     @tool
     def meddle() -> Any:
         """Write what is not the tool's."""
@@ -387,7 +393,7 @@ def test_a_context_carries_settings(door: str, shape: Any) -> None:
 
 
 class Listener(BaseCallbackHandler):
-    """Notes what a tracer would see."""
+    """Records what a tracer would see."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []

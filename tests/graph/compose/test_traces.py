@@ -34,7 +34,7 @@ def run(agent: Any, door: str, given: Any = GO) -> Any:
 
 
 def began(agent: Any) -> str:
-    """The address of the checkpoint that `activate` found."""
+    """Return the address of the checkpoint that `activate` found."""
     first = [s for s in agent.get_state_history(THREAD) if s.next == ("activate",)][-1]
     return str(first.config["configurable"]["checkpoint_id"])
 
@@ -107,7 +107,7 @@ def test_openinference_has_the_notes_on_the_nodes_and_on_the_run(door: str) -> N
 
 
 @DOORS
-def test_an_agent_of_create_agent_is_seen_as_the_graph_is(door: str) -> None:
+def test_an_agent_of_create_agent_is_traced_like_the_graph(door: str) -> None:
     """Its hooks have the spans that the graph's nodes have; a todo call is a tool's run there, too."""
     wrote, done = (
         ("write_todos", {"todos": [{"content": "a", "status": s}]}, s) for s in ("pending", "completed")
@@ -154,7 +154,7 @@ def test_reminders_and_corrections_are_noted_on_their_nodes() -> None:
 
 
 @DOORS
-def test_what_a_resumed_run_tells_is_of_the_same_activation(door: str) -> None:
+def test_a_resumed_run_reports_the_same_activation(door: str) -> None:
     model = ScriptedModel(calls(("ask", {"question": "?"})), says("Thank you."), says("Hello."))
     agent = create_todo_agent(model, [ask], checkpointer=InMemorySaver())
     with instrumented(OPENINFERENCE) as spans:
@@ -186,13 +186,13 @@ def test_a_refused_todo_call_and_one_that_asks_a_person_end_their_runs(door: str
 
 
 def inner() -> Any:
-    """An agent behind a tool."""
+    """An agent inside a tool."""
     model = ScriptedModel(calls(("look", {"place": "x"})), says("Seen."))
     return create_todo_agent(model, [look], name="scout")
 
 
 @DOORS
-def test_an_agent_in_an_agents_tool_is_an_agent_of_its_own(door: str) -> None:
+def test_an_agent_in_an_agents_tool_is_its_own_agent(door: str) -> None:
     scout = inner()
 
     def ask_scout(what: str) -> str:
@@ -229,7 +229,7 @@ def own_name(config: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("door", ["invoke", "bound", "astream_events"])
-def test_a_name_of_the_callers_is_kept(door: str) -> None:
+def test_a_callers_own_name_is_kept(door: str) -> None:
     agent = waking()
     with instrumented(OTEL) as spans:
         if door == "invoke":
@@ -272,7 +272,7 @@ def test_nothing_of_it_is_stored() -> None:
     }
 
 
-def test_a_config_stays_as_it_is_where_nobody_listens() -> None:
+def test_a_config_is_unchanged_if_nobody_listens() -> None:
     agent = waking()
     assert mark_as_agent(THREAD, agent) is THREAD
     with instrumented(OTEL):
@@ -280,7 +280,7 @@ def test_a_config_stays_as_it_is_where_nobody_listens() -> None:
     assert mark_as_agent(THREAD, agent.with_config(callbacks=[handler])) is not THREAD
 
 
-def test_a_span_of_another_is_left_alone_where_no_tracer_listens() -> None:
+def test_anothers_span_is_left_alone_if_no_tracer_listens() -> None:
     with TracerProvider().get_tracer("t").start_as_current_span("request") as span:
         waking().invoke(GO, THREAD)
     assert (span.events, dict(span.attributes)) == ((), {})  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The middleware by itself: its settings, its supersteps, its ends, its thread."""
+"""The middleware by itself: its settings, its supersteps, its endings, its thread."""
 
 from itertools import chain, count
 from typing import Any
@@ -33,7 +33,7 @@ def test_one_line_is_changed() -> None:
     assert kinds(agent) == ["human", "ai", "tool", "ai", "human", "ai", "tool", "ai"]
 
 
-def test_words_have_the_names_of_the_other_middleware() -> None:
+def test_arguments_have_the_names_of_the_other_middleware() -> None:
     model = ScriptedModel(says("hello"))
     layer = WakeLoopMiddleware(system_prompt="Costs: $5.", tool_description="Plans.")
     over(model, layer, system_prompt="You keep house.").invoke(GO, THREAD)
@@ -42,7 +42,7 @@ def test_words_have_the_names_of_the_other_middleware() -> None:
     assert model.tools[1]["function"]["description"] == "Plans."
 
 
-def test_words_that_are_none_are_refused() -> None:
+def test_a_prompt_that_is_not_a_string_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"^system_prompt must be a string, not an int\.$"):
         WakeLoopMiddleware(system_prompt=5)  # type: ignore[arg-type]
 
@@ -70,7 +70,7 @@ def test_any_preset_and_any_setting(settings: Any, name: str) -> None:
         ("foo", "Available: system_prompt, tool_description, settings, verify, done_when."),
     ],
 )
-def test_an_argument_that_there_is_not_is_one_sentence(name: str, told: str) -> None:
+def test_an_unknown_argument_is_refused_in_one_sentence(name: str, told: str) -> None:
     wrong: dict[str, Any] = {name: None}
     with pytest.raises(ArgumentError) as raised:
         WakeLoopMiddleware(**wrong)
@@ -102,11 +102,11 @@ def test_a_bad_input_is_refused_at_the_first_request() -> None:
         agent.invoke({**GO, "todos": [{"content": " "}]}, THREAD)
 
 
-def test_an_activation_without_anything_to_do_asks_nothing() -> None:
+def test_an_activation_without_anything_to_do_requests_nothing() -> None:
     agent = laid(ScriptedModel(*settled()))
     agent.invoke(GO, THREAD)
     agent.invoke({"messages": []}, THREAD)
-    assert ended(agent) == ("dormant", "settled", 0)  # as the run before it
+    assert ended(agent) == ("dormant", "settled", 0)  # as in the run before it
 
 
 def test_the_verifier_is_asked_in_between() -> None:
@@ -124,7 +124,7 @@ def test_the_verifier_is_asked_in_between() -> None:
 
 
 @pytest.mark.parametrize("door", ["sync", "async"])
-async def test_c70_a_verifier_that_raises_is_not_heard_by_the_model(door: str) -> None:
+async def test_c70_the_model_does_not_see_a_verifiers_exception(door: str) -> None:
     answers: list[Any] = [KeyError("owner"), None]
 
     def verify(todo: Any, state: Any) -> None:
@@ -154,7 +154,7 @@ def test_a_verifier_that_asks_a_person_resumes_without_another_request() -> None
     assert ended(agent) == ("dormant", "settled", 4)
 
 
-def test_a_drained_run_goes_on_with_its_count() -> None:
+def test_a_drained_run_continues_with_its_count() -> None:
     control = RunControl()
 
     def stop(_: Any) -> Any:
@@ -172,7 +172,7 @@ def test_a_drained_run_goes_on_with_its_count() -> None:
 
 
 def test_a_hand_over_leaves_at_once() -> None:
-    """The parent's node runs; of the agent's run nothing comes with it, and the session says running."""
+    """The parent's node runs; nothing of the agent's run is passed on, and the session says running."""
 
     def leave(path: str) -> Command[Any]:
         """Go to the desk."""
@@ -202,7 +202,7 @@ async def test_an_asynchronous_verifier_needs_the_asynchronous_door() -> None:
 @pytest.mark.parametrize(
     ("limit", "requests"), [(8, 1), (12, 1), (13, 2), (15, 3), (17, 4), (20, 5), (22, 6), (44, 14)]
 )
-def test_a_run_parks_where_the_callers_limit_is_near(limit: int, requests: int) -> None:
+def test_a_run_parks_when_the_callers_limit_is_near(limit: int, requests: int) -> None:
     agent = laid(ScriptedModel(busy()))
     agent.invoke(GO, {**THREAD, "recursion_limit": limit})
     assert ended(agent) == ("idle", "step_limit", requests)
@@ -212,8 +212,8 @@ def only_looks() -> Any:
     return (calls(looks(number)) for number in count())
 
 
-# What is least is met by the opening, a request with tools, one that is none, the end, and one more. A call
-# limit has a hook before the model and one behind it, for both requests.
+# The minimum is the opening, a request with tools, one without any, the end, and one more. A call limit has a
+# hook before the model and one after it, for both requests.
 @pytest.mark.slow
 @pytest.mark.parametrize(("beside", "least"), [([], 8), ([ModelCallLimitMiddleware(run_limit=99)], 12)])
 @pytest.mark.parametrize("script", [busy, only_looks])
@@ -228,7 +228,7 @@ def test_no_limit_raises(beside: Any, least: int, script: Any, first: Any) -> No
 
 
 class Answer(BaseModel):
-    """What is answered."""
+    """The answer."""
 
     text: str
 
@@ -290,8 +290,8 @@ UNSETTLED: dict[str, tuple[dict[str, Any], list[Any]]] = {
 @pytest.mark.parametrize("reason", UNSETTLED)
 @pytest.mark.parametrize("strategy", [ToolStrategy(Answer), Answer], ids=["tool", "either"])
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
-async def test_where_a_format_is_a_tool_an_end_is_one(door: str, strategy: Any, reason: str) -> None:
-    """An agent without tools of its own asks for as long as there is no value."""
+async def test_if_a_format_is_a_tool_an_ending_is_one(door: str, strategy: Any, reason: str) -> None:
+    """An agent without its own tools asks for as long as there is no value."""
     settings, replies = UNSETTLED[reason]
     model = ScriptedModel(*replies)
     agent = laid(model, tools=[], settings=settings, response_format=strategy)
@@ -301,14 +301,14 @@ async def test_where_a_format_is_a_tool_an_end_is_one(door: str, strategy: Any, 
     model.assert_done()
 
 
-async def test_an_answer_in_prose_is_asked_for_again_awaited_too() -> None:
+async def test_an_answer_in_prose_is_asked_for_again_in_async_runs_too() -> None:
     model = ScriptedModel(*settled(), says("so be it"), says('{"text": "hi"}'))
     agent = laid(model, response_format=ProviderStrategy(Answer))
     assert (await agent.ainvoke(GO, THREAD))["structured_response"] == Answer(text="hi")
     model.assert_done()
 
 
-def test_an_answer_by_tool_raises_where_the_caller_wants_it() -> None:
+def test_an_answer_by_tool_raises_if_the_caller_wants_it() -> None:
     unfit = calls(("Answer", {"txt": 1}))
     agent = laid(ScriptedModel(*settled(), unfit), response_format=ToolStrategy(Answer, handle_errors=False))
     with pytest.raises(StructuredOutputValidationError):
@@ -338,7 +338,7 @@ def test_a_second_list_is_refused_when_the_agent_is_built() -> None:
         over(ScriptedModel(), WakeLoopMiddleware(), WakeLoopMiddleware())
 
 
-def test_a_tools_exception_stays_the_agents() -> None:
+def test_a_tools_exception_is_left_to_the_agent() -> None:
     def crash(path: str) -> str:
         """Crash."""
         raise RuntimeError("broken")
@@ -396,7 +396,7 @@ class Broken(ScriptedModel):
 
 
 def test_half_a_call_is_not_run() -> None:
-    """LangChain reads what came of its arguments as if it were all."""
+    """LangChain reads the partial arguments as if they were complete."""
     agent = laid(Broken(says("not heard"), says("bye"), streaming=True))
     agent.invoke(GO, THREAD)
     half, answer = agent.get_state(THREAD).values["messages"][1:3]
@@ -438,7 +438,7 @@ def test_another_run_on_the_thread_is_not_seen() -> None:
 
 
 class Short(AgentMiddleware[Any, Any, Any]):
-    """Sends the first message and the last few, as a wrapper of somebody else's does."""
+    """Sends the first message and the last few, like another wrapper."""
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
         return handler(request.override(messages=[request.messages[0], *request.messages[-4:]]))
@@ -450,7 +450,7 @@ class Short(AgentMiddleware[Any, Any, Any]):
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
 @pytest.mark.parametrize("place", ["behind", "before"])
 async def test_a_list_that_a_wrapper_cuts_off_is_shown_again(door: str, place: str) -> None:
-    """Of one behind it that is heard when the request has gone: the next one shows the list."""
+    """A wrapper after it is noticed once the request has gone: the next one shows the list."""
     rounds = [calls(looks(n)) for n in range(8)]
     model = ScriptedModel(calls(plan("a")), *rounds, calls(plan("a!")), says("bye"))
     layer = WakeLoopMiddleware(settings={"max_idle_rounds": 0, "nag_after": 0})
@@ -465,7 +465,7 @@ async def test_a_list_that_a_wrapper_cuts_off_is_shown_again(door: str, place: s
 
 
 @pytest.mark.parametrize(("before", "asked"), [([], True), ([calls(looks(1))], False)])
-def test_the_audit_asks_once_about_what_was_closed_unseen(before: list[Any], asked: bool) -> None:
+def test_the_audit_asks_once_about_items_closed_unseen(before: list[Any], asked: bool) -> None:
     model = ScriptedModel(calls(plan("a")), *before, calls(plan("a!")), "bye", *(["sure"] if asked else []))
     agent = laid(model, settings={"audit": "once"})
     agent.invoke(GO, THREAD)

@@ -1,4 +1,4 @@
-"""Rule 22 in an agent: what other middleware writes in the model's place, and replies that are no answers."""
+"""Rule 22 in an agent: what other middleware writes in the model's place, and replies that answer nothing."""
 
 import asyncio
 from typing import Any
@@ -44,7 +44,7 @@ def run(agent: Any, door: str) -> None:
 
 
 class PlainModel(BaseChatModel):
-    """A chat model of somebody's own: its messages have no ids, metadata or usage."""
+    """A custom chat model: its messages have no ids, metadata or usage."""
 
     steps: list[Any] = []  # noqa: RUF012 - pydantic copies it
     asked: int = 0
@@ -65,7 +65,7 @@ class PlainModel(BaseChatModel):
 
 
 class DirectModel(PlainModel):
-    """One that answers without LangChain's help, so nobody hears its calls."""
+    """Answers without LangChain's help, so nobody sees its calls."""
 
     def invoke(self, messages: Any, config: Any = None, **_: Any) -> Any:
         return self._generate(messages).generations[0].message
@@ -100,7 +100,7 @@ def test_c57_a_give_up_ends_the_run(door: str, place: str, make: Any) -> None:
 
 @DOORS
 @pytest.mark.parametrize("make", [PlainModel, DirectModel])
-def test_c57_a_model_of_somebodys_own_behind_a_retry_is_a_model(door: str, make: Any) -> None:
+def test_c57_a_custom_model_behind_a_retry_is_a_model(door: str, make: Any) -> None:
     model = make(
         steps=[ConnectionError("down"), AIMessage("stop"), ConnectionError("down"), AIMessage("Done.")]
     )
@@ -119,7 +119,7 @@ def test_c57_a_fallback_is_a_model(door: str) -> None:
 
 
 class Cached(AgentMiddleware):
-    """Answers in the model's place: with what a model said earlier, or with words of its own."""
+    """Answers in the model's place, with an earlier reply of the model or with its own words."""
 
     def __init__(self, reply: AIMessage) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ def test_c57_no_wake_after_a_turn_of_blocked_calls(door: str) -> None:
 
 
 @DOORS
-def test_c57_what_the_model_closes_after_blocked_calls_is_closed(door: str) -> None:
+def test_c57_an_item_that_the_model_closes_after_blocked_calls_is_closed(door: str) -> None:
     model = ScriptedModel(calls(plan("a")), calls(looks(1)), calls(plan("a!")), says("I gave up."))
     agent = laid(model, ToolCallLimitMiddleware(tool_name="look", run_limit=0, exit_behavior="continue"))
     run(agent, door)
@@ -208,7 +208,7 @@ def test_c57_a_call_limits_message(door: str) -> None:
         ([calls(plan("a")), "", "", calls(plan("a!")), "Done."], 5, "settled"),
     ],
 )
-def test_replies_that_are_no_answers(door: str, replies: Any, asked: int, reason: str) -> None:
+def test_replies_that_are_not_answers(door: str, replies: Any, asked: int, reason: str) -> None:
     model = ScriptedModel(*replies)
     agent = laid(model, tools=[look])
     run(agent, door)

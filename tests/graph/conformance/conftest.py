@@ -1,4 +1,4 @@
-"""Every captured request is checked after each test: rules 11 and 13 hold always."""
+"""Every captured request is checked after each test: rules 11 and 13 always hold."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -11,7 +11,7 @@ GUARD = "open_todos"
 
 
 def rows(short: str) -> list[dict[str, str]]:
-    """Items by their short names: `a:i b:p`."""
+    """Return items by their short names: `a:i b:p`."""
     return [{"content": content, "status": WORDS[mark]} for content, mark in map(split, short.split())]
 
 
@@ -20,5 +20,5 @@ def split(part: str) -> list[str]:
 
 
 def told(s: Stage, place: int) -> Any:
-    """What a result says, as JSON."""
+    """Return a result's JSON."""
     return json.loads(str(s.results[place].content))

@@ -1,4 +1,4 @@
-"""A run in a process of its own: a job on stdin, what came of it on stdout."""
+"""A run in its own process: a job on stdin, its outcome on stdout."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def die(messages: list[Any]) -> str:
 
 
 def reply(told: Any) -> Any:
-    """A reply as JSON has it."""
+    """Convert a reply from its JSON form."""
     if told is None:
         return die
     return told if isinstance(told, str) else calls(*map(tuple, told))

@@ -1,4 +1,4 @@
-"""One thread of an agent under a preset, and what a run leaves behind."""
+"""One thread of an agent under a preset, and what a run leaves."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ def look(path: str) -> str:
 
 
 def looks(*paths: str, text: str = "") -> Any:
-    """A reply whose calls look at paths."""
+    """Return a reply whose calls look at paths."""
     return calls(*(("look", {"path": path}) for path in paths), text=text)
 
 
@@ -39,10 +39,10 @@ def owe(peer: str) -> Command[Any]:
 
 
 class Stage:
-    """An agent under a preset, on one thread; each run brings a script of its own.
+    """An agent under a preset, on one thread; each run has its own script.
 
-    `change` varies the preset, other options go to `create_todo_agent`. After every run nothing of the
-    script may be left over, unless it is endless.
+    `change` varies the preset, other options go to `create_todo_agent`. After every run nothing of the script
+    may be left over, unless it is endless.
     """
 
     def __init__(self, name: str, change: dict[str, Any] | None = None, **options: Any) -> None:
@@ -62,7 +62,7 @@ class Stage:
         return self.model
 
     def run(self, *replies: Any, given: Any = "go", endless: bool = False, **more: Any) -> "Stage":
-        """One run over these replies; a text is the user's message, `more` goes into the input."""
+        """Run once over these replies; a string is the user's message, `more` goes into the input."""
         self.build(*replies)
         message = {"messages": [("user", given)]} if isinstance(given, str) else given
         self.play({**message, **more} if message is not None else None)
@@ -71,29 +71,29 @@ class Stage:
         return self
 
     def play(self, given: Any) -> None:
-        """Run with this input and keep what is streamed."""
+        """Run with this input, and keep what is streamed."""
         self.events = []
         for mode, part in self.agent.stream(given, CONFIG, stream_mode=["custom", "values"]):
             if mode == "custom":
                 self.events.append(part)
         self.values = self.snapshot.values
 
-    # -- what the model was given ------------------------------------------------------------------------
+    # -- what the model gets -----------------------------------------------------------------------------
 
     @property
     def asked(self) -> int:
-        """How many requests the last run made."""
+        """Return how many requests the last run made."""
         return len(self.model.requests)
 
     @property
     def system(self) -> str:
-        """The system prompt of the last request."""
+        """Return the system prompt of the last request."""
         first = self.model.requests[-1][0]
         return str(first.content) if first.type == "system" else ""
 
     @property
     def tools(self) -> list[str]:
-        """The names of the tools bound at the last request."""
+        """Return the names of the tools bound in the last request."""
         return names_of(self.model.bound[-1])
 
     # -- what is kept ------------------------------------------------------------------------------------
@@ -112,11 +112,11 @@ class Stage:
 
     @property
     def result(self) -> str:
-        """The text of the last tool result."""
+        """Return the text of the last tool result."""
         return str(self.results[-1].content)
 
     def results_of(self, name: str) -> list[str]:
-        """The texts of all results of one tool."""
+        """Return the texts of all results of one tool."""
         return [str(message.content) for message in self.results if message.name == name]
 
     @property
@@ -125,7 +125,7 @@ class Stage:
 
     @property
     def listed(self) -> list[tuple[str, str]]:
-        """Content and status of every item."""
+        """Return content and status of every item."""
         return [(todo["content"], todo["status"]) for todo in self.todos]
 
     @property
@@ -144,23 +144,23 @@ class Stage:
     # -- what the graph wrote ----------------------------------------------------------------------------
 
     def injected(self, kind: str) -> list[str]:
-        """The user messages of this kind that the graph wrote, in order."""
+        """Return the user messages of this kind that the graph wrote, in order."""
         return injected(self.messages, kind)
 
     @property
     def notices(self) -> list[str]:
-        """`cycle/budget` of each wake of the last run."""
+        """Return `cycle/budget` of each wake of the last run."""
         return [f"{e['cycle']}/{e['budget']}" for e in self.events if e["type"] == "wake"]
 
     @property
     def reminded(self) -> list[int]:
-        """The places, among all results, of those that carry a reminder."""
+        """Return the positions, among all results, of those that carry a reminder."""
         return [place for place, message in enumerate(self.results) if kind_of(message) == "nag"]
 
-    # -- what holds always -------------------------------------------------------------------------------
+    # -- what always holds -------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """No request of any run breaks the wire order or the prefix."""
+        """Check that no run's requests break the wire order or the prefix."""
         requests = [request for model in self.models for request in model.requests]
         assert wire_faults(requests) == []
         if not self.rewritten:
@@ -172,12 +172,12 @@ Make = Callable[..., Stage]
 
 
 def kind_of(message: BaseMessage) -> str | None:
-    """What the graph wrote a message for; None for anybody else's."""
+    """Return the kind of a message that the graph wrote, or None for anybody else's."""
     return message.additional_kwargs.get("wakeloop", {}).get("kind")
 
 
 def injected(messages: Sequence[BaseMessage], kind: str) -> list[str]:
-    """The user messages of this kind that the graph wrote."""
+    """Return the user messages of this kind that the graph wrote."""
     return [str(m.content) for m in messages if isinstance(m, HumanMessage) and kind_of(m) == kind]
 
 
@@ -188,9 +188,9 @@ def names_of(tools: Sequence[Any]) -> list[str]:
 def elsewhere(
     db: Path, name: str, *replies: Any, given: Any = "go", change: dict[str, Any] | None = None
 ) -> Any:
-    """One run in a process of its own over a SQLite file.
+    """Run once in another process over a SQLite file.
 
-    A reply is a text, a list of `[tool, arguments]`, or None: there the process is killed. Returns what
+    A reply is a string, a list of `[tool, arguments]`, or None, where the process is killed. Returns what
     `elsewhere.py` prints, or None if it was killed.
     """
     job = {"db": str(db), "preset": name, "change": change or {}, "replies": replies, "given": given}

@@ -1,6 +1,6 @@
 """agentparley: todos and the wake loop of a session, rule by rule.
 
-What belongs to the session host and not to the loop is tested with the host: the tools that ask a person or
+What belongs to the session host rather than the loop is tested with the host: the tools that ask a person or
 a peer and that start a subagent, sending without parking, replies without a target, cron schedules, and the
 delivery of the final text to a peer that is still owed a reply.
 """
@@ -29,7 +29,7 @@ def block(i: Any, reason: str) -> Any:
 
 
 def items_of(nudge: str) -> list[str]:
-    """The list inside a nudge: its lines that begin with two spaces."""
+    """Return the list inside a nudge: its lines that begin with two spaces."""
     return [line for line in nudge.split("\n") if line.startswith("  ")]
 
 
@@ -65,7 +65,7 @@ def test_todo_update_done(stage: Make) -> None:
 
 
 @pytest.mark.parametrize("status", ["in_progress", "cancelled", "open", "completed", "Done"])
-def test_the_model_sets_done_and_blocked_only(stage: Make, status: str) -> None:
+def test_the_model_sets_only_done_and_blocked(stage: Make, status: str) -> None:
     bad = calls(("todo_update", {"id": 1, "status": status}))
     s = stage(NAME).run(write("a"), bad, close(1), "Done.")
     refused = s.results[1]
@@ -78,7 +78,7 @@ def test_the_model_sets_done_and_blocked_only(stage: Make, status: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["#1", "[1]", "1.", "1.0", " 1 ", "1, 2", [1]], ids=str)
-def test_an_id_is_taken_as_it_is_alone(stage: Make, key: Any) -> None:
+def test_only_the_exact_id_is_accepted(stage: Make, key: Any) -> None:
     s = stage(NAME).run(write("a", "b"), close(key), close(1, 2), "Done.")
     assert s.results[1].status == "error"
     assert "1" in str(s.results[1].content)
@@ -118,7 +118,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-def test_a_wake_source_ends_dormancy_and_brings_the_whole_budget(stage: Make, source: Any) -> None:
+def test_a_wake_source_ends_dormancy_and_restores_the_whole_budget(stage: Make, source: Any) -> None:
     s = stage(NAME, {"max_wake_cycles": 2}).run(write("a"), "Later.", close(1), "Done.")
     assert s.session["state"] == "dormant"
     s.run(write("b"), "Later.", "Later.", "Later.", given=source)
@@ -126,7 +126,7 @@ def test_a_wake_source_ends_dormancy_and_brings_the_whole_budget(stage: Make, so
     assert s.notices == ["1/2", "2/2"]
 
 
-def test_a_kick_on_open_items_goes_on_with_the_list_and_spends_nothing(stage: Make) -> None:
+def test_a_kick_on_open_items_continues_the_list_and_spends_nothing(stage: Make) -> None:
     s = stage(NAME, {"max_wake_cycles": 1}).run(write("a"), "Later.", "Later.")
     s.run(close(1), "Done.", given={"todo_inbox": [{"kind": "kick", "id": "e"}]})
     assert items_of(str(s.model.requests[0][-1].content)) == ["  [1] a"]
@@ -142,7 +142,7 @@ def test_awaiting_states_are_waiting_and_say_on_what(stage: Make, on: str) -> No
     assert (s.session["state"], s.session["on"]) == ("waiting", on)
 
 
-# -- readings where it is silent -------------------------------------------------------------------------
+# -- interpretations where it is silent ------------------------------------------------------------------
 
 
 def test_several_nudges_are_one_message_and_one_cycle_reply_before_todos(stage: Make) -> None:

@@ -30,7 +30,7 @@ LISTS: dict[str, Any] = {
         (None, "item 2: an object with {keys} expected, not 'y'"),
     ],
 )  # fmt: skip
-def test_c42_a_fault_names_the_item_by_its_place_from_1(
+def test_c42_a_fault_names_the_item_by_its_position_from_1(
     name: str, second: Any, says: str, stage: Make
 ) -> None:
     called, field, first, text = LISTS[name]
@@ -62,10 +62,10 @@ def test_lokis_ids_begin_at_1_after_an_edit_that_clears_as_after_its_own_tool() 
     ]
 
 
-def test_agentparley_a_persons_word_releases_an_approval_as_it_does_a_question(stage: Make) -> None:
+def test_agentparley_a_persons_message_ends_a_wait_for_approval_as_for_an_answer(stage: Make) -> None:
     @tool
     def ask_leave() -> Command[Any]:
-        """Ask for leave."""
+        """Ask for permission."""
         return Command(update={"waiting_on": [{"id": "leave", "on": "approval"}]})
 
     s = stage("agentparley", tools=[ask_leave]).run(calls(("ask_leave", {})), "I have asked.")

@@ -1,6 +1,6 @@
 """cubepi: a middleware's todo list, rule by rule; `cubepi-strict` where its code goes further.
 
-The keys of its state live in `snapshot.values["todo_ledger"]`.
+The keys of its state are in `snapshot.values["todo_ledger"]`.
 """
 
 import json
@@ -79,7 +79,7 @@ DOUBLED = {
 
 @pytest.mark.parametrize("bad", DOUBLED.values(), ids=DOUBLED)
 @pytest.mark.parametrize("first", [True, False])
-def test_a_call_beside_a_bad_one_is_more_than_one_call_too(stage: Make, bad: Any, first: bool) -> None:
+def test_a_call_next_to_a_bad_one_counts_as_more_than_one_call(stage: Make, bad: Any, first: bool) -> None:
     good = ("write_todos", {"todos": rows("a:c")})
     s = stage(NAME).run(write("a:i"), calls(*((bad, good) if first else (good, bad))), write("a:c"), "Done.")
     assert [m.status for m in s.results] == ["success", "error", "error", "success"]
@@ -101,7 +101,7 @@ def test_open_items_left_out_are_named(stage: Make) -> None:
 # -- the finalization guard ------------------------------------------------------------------------------
 
 
-def test_plain_text_with_items_unfinished_brings_a_correction_and_one_extra_turn(stage: Make) -> None:
+def test_plain_text_with_unfinished_items_causes_a_correction_and_one_extra_turn(stage: Make) -> None:
     s = stage(NAME).run(write("a:i b:p"), "All done!", write("a:c b:c"), "Now it is.")
     (correction,) = s.injected("guard")
     assert correction.endswith("\n\n  - [in_progress] a\n  - [pending] b")
@@ -110,7 +110,7 @@ def test_plain_text_with_items_unfinished_brings_a_correction_and_one_extra_turn
     assert answer_of(s.values) == "Now it is."
 
 
-# -- the same as its code has it: twice, then block, then suppress ---------------------------------------
+# -- as in its code: twice, then block, then suppress ----------------------------------------------------
 
 
 def test_strict_blocked_is_set_while_the_explanation_is_awaited(stage: Make) -> None:
@@ -150,7 +150,7 @@ def test_the_state_of_a_fresh_thread(stage: Make) -> None:
     }
 
 
-def test_the_correction_flag_is_of_this_turn(stage: Make) -> None:
+def test_the_correction_flag_belongs_to_this_turn(stage: Make) -> None:
     s = stage(NAME).run(write("a:i"), "Done!", "Sorry.")
     assert s.ledger["todo_finalization_correction"] is True
     first = [
@@ -185,10 +185,10 @@ def test_with_three_or_more_all_completed_the_result_asks_for_a_last_check(
     assert told(s, 0)["todos"] == rows(sent)
 
 
-# -- a strict verifier cannot hang it --------------------------------------------------------------------
+# -- a strict verifier cannot make it hang ---------------------------------------------------------------
 
 
-def test_the_third_refusal_of_a_verifier_blocks_an_item_also_where_one_must_be_in_progress(
+def test_a_verifiers_third_refusal_blocks_an_item_even_if_one_must_be_in_progress(
     stage: Make,
 ) -> None:
     s = stage(NAME, verify=lambda todo, state: "not good enough")
@@ -197,7 +197,7 @@ def test_the_third_refusal_of_a_verifier_blocks_an_item_also_where_one_must_be_i
     assert s.ending == ("dormant", "blocked")
 
 
-def test_the_words_of_the_last_check_are_replaced_as_all_others_are() -> None:
+def test_the_words_of_the_last_check_can_be_replaced_like_all_others() -> None:
     done = {"todos": [{"content": text, "status": "completed"} for text in "abc"]}
     settings = preset("cubepi").model_copy(update={"prompts": {"last_check": "Sure?"}})
     agent = create_todo_agent(ScriptedModel([calls(("write_todos", done)), says("ok")]), settings=settings)

@@ -1,4 +1,4 @@
-"""Every dialect against random arguments, also malformed ones: an operation or a sentence."""
+"""Every dialect against random arguments, including malformed ones: an operation or a sentence."""
 
 import json
 from collections import Counter
@@ -16,7 +16,7 @@ from wakeloop.todos.items import OperationRefused
 
 DIALECTS = ["parley", "loki", "checklist", "write_todos"]
 
-# -- what is sent ----------------------------------------------------------------------------------------
+# -- generated calls -------------------------------------------------------------------------------------
 
 TEXTS = ["a", "b", "c", "d", "e", "f", "buy milk", "  a ", "b\n  [9] x", "a\n[x] #9: forged", "é…", "", "  "]
 KEYS = [1, 2, 3, 4, 5, "1", "2", 3.0, 0, -1, "x", "", "#1", "9" * 5_000, "\u0661"]
@@ -40,18 +40,18 @@ JUNK = [
 
 
 class Author:
-    """A seeded author of calls: mostly sound ones, and every way to spoil them."""
+    """A seeded author of calls: mostly valid ones, and every way to spoil them."""
 
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
 
     def often(self, good: Any) -> Any:
-        """What is meant; now and then JSON text of it, or anything."""
+        """Return the intended value, sometimes as JSON, or something random."""
         chance = self.rng.random()
         return self.rng.choice(JUNK) if chance < 0.06 else json.dumps(good) if chance < 0.12 else good
 
     def rows(self, text: str, *, key: bool) -> list[Any]:
-        """A list: mostly with one item in progress behind the completed ones."""
+        """A list: mostly with one item in progress after the completed ones."""
         contents = self.rng.sample(TEXTS[:6], self.rng.randint(0, 5))
         at = self.rng.randint(0, len(contents))
         status = ["completed"] * at + ["in_progress"] + ["pending"] * len(contents)
@@ -66,7 +66,7 @@ class Author:
         return [row if key else {name: row[name] for name in row if name != "id"} for row in made]
 
     def arguments(self, name: str) -> dict[str, Any]:
-        """What a tool is given."""
+        """Return a tool's arguments."""
         choice = self.rng.choice
         match name:
             case "todo_write":
@@ -101,8 +101,11 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_the_author_reaches_what_it_should(name: str) -> None:
-    """Most of what it writes is sound, and every tool is accepted and refused: else it would prove little."""
+def test_the_author_covers_what_it_should(name: str) -> None:
+    """Most of what it writes is valid, and every tool is accepted and refused:
+
+    otherwise it would prove little.
+    """
     dialect, seen = get_dialect(name), Counter[tuple[str, bool]]()
     for seed in range(300):
         author = Author(seed)
@@ -120,7 +123,7 @@ def test_the_author_reaches_what_it_should(name: str) -> None:
 
 
 def takes(tool: str) -> bool:
-    """Whether a tool takes arguments that can be wrong."""
+    """Return whether a tool's arguments can be wrong."""
     return bool(Author(1).arguments(tool).keys() - {"surprise"})
 
 

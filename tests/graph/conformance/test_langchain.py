@@ -1,7 +1,7 @@
 """Lists of LangChain's kind: what other interfaces read, and threads that other graphs began.
 
 LangChain's `TodoListMiddleware` and deepagents keep a channel `todos`, a plain list of `{content, status}`
-beside `messages` with `add_messages`, and a tool `write_todos(todos)`. Their interfaces read that channel.
+next to `messages` with `add_messages`, and a tool `write_todos(todos)`. Their interfaces read that channel.
 """
 
 import pytest
@@ -54,7 +54,7 @@ def test_it_can_be_continued_under_the_other_presets(stage: Make, name: str) -> 
     assert s.todos == [{"id": 1, **DONE[0]}, {"id": 2, **DONE[1]}]
 
 
-def test_a_kick_goes_on_with_the_list_that_was_left(stage: Make) -> None:
+def test_a_kick_continues_the_existing_list(stage: Make) -> None:
     s = stage("cubepi")
     begin(s.options["checkpointer"], ROWS)
     s.run(calls(("write_todos", {"todos": DONE})), "Done.", given={"messages": []})
@@ -72,7 +72,7 @@ def test_a_call_left_open_there_is_answered(stage: Make) -> None:
     assert answered[:2] == ["call_theirs", "call_open"]
 
 
-def test_their_graph_reads_on_after_ours(stage: Make) -> None:
+def test_their_graph_can_read_the_thread_after_ours(stage: Make) -> None:
     s = stage("cubepi")
     theirs = begin(s.options["checkpointer"], ROWS)
     s.run(calls(("write_todos", {"todos": DONE})), "Done.", given="go on")
@@ -81,7 +81,7 @@ def test_their_graph_reads_on_after_ours(stage: Make) -> None:
     assert theirs.get_state(CONFIG).created_at
 
 
-# -- items that are completed alone -----------------------------------------------------------------------
+# -- items that are completed individually ----------------------------------------------------------------
 
 SIX = [{"content": text} for text in "abcdef"]
 
@@ -90,7 +90,7 @@ def send(**args: object) -> AIMessage:
     return calls(("write_todos", args))
 
 
-def test_items_are_completed_by_their_texts_alone(stage: Make) -> None:
+def test_items_are_completed_by_their_contents_alone(stage: Make) -> None:
     s = stage("langchain")
     s.run(send(todos=SIX), send(completed=["a", " c "]), send(completed=list("bdef")), "Done.")
     assert [result.text for result in s.results] == [
@@ -102,7 +102,9 @@ def test_items_are_completed_by_their_texts_alone(stage: Make) -> None:
     assert s.ending == ("dormant", "settled")
 
 
-def test_of_equal_items_the_first_open_one_is_meant_and_an_unknown_one_changes_nothing(stage: Make) -> None:
+def test_among_equal_items_the_first_open_one_is_meant_and_an_unknown_one_changes_nothing(
+    stage: Make,
+) -> None:
     s = stage("langchain", {"max_wake_cycles": 0, "guard_retries": 0})
     twins = [{"content": "a"}, {"content": "a"}]
     s.run(send(todos=twins), send(completed=["a"]), send(completed=["a", "x"]), "Stopping.")
@@ -128,7 +130,7 @@ def refuses_b(todo: dict[str, str], state: object) -> str | None:
     return "not yet" if todo["content"] == "b" else None
 
 
-def test_its_nudge_is_short_where_the_list_was_sent(stage: Make) -> None:
+def test_its_nudge_is_short_if_the_list_was_sent(stage: Make) -> None:
     s = stage("langchain", {"max_wake_cycles": 1, "earn_wakes": 0, "guard_retries": 0})
     s.run(send(todos=SIX), send(completed=["a"]), "So far.", "Later.")
     assert s.injected("wake") == [
@@ -136,7 +138,7 @@ def test_its_nudge_is_short_where_the_list_was_sent(stage: Make) -> None:
     ]
 
 
-def test_where_one_item_is_always_in_progress_the_whole_list_is_sent(stage: Make) -> None:
+def test_if_one_item_must_be_in_progress_the_whole_list_is_sent(stage: Make) -> None:
     s = stage("cubepi", {"guard_retries": 0})
     s.run(send(completed=["a"]), "Stopping.")
     assert "todos: field required" in s.results[-1].text

@@ -19,7 +19,7 @@ def todo(*items: Any, **more: Any) -> Any:
 
 
 def rejected(make: Make, items: Any) -> str:
-    """The result of a write that is refused over a list of one item, which stays."""
+    """Return the result of a write that is refused over a list of one item, which stays."""
     s = make(NAME).run(todo(item("k", "keep")), calls(("todo", {"items": items})), "Stopping.")
     assert s.todos == [{"id": "k", "content": "keep", "status": "pending"}]
     assert s.results[1].status == "error"
@@ -38,12 +38,12 @@ def test_the_result_is_the_rendered_list(stage: Make) -> None:
 
 
 @pytest.mark.parametrize("key", ["1", 1, " 1 "])
-def test_a_number_is_the_id_that_is_written_so(stage: Make, key: Any) -> None:
+def test_a_number_is_the_id_with_those_digits(stage: Make, key: Any) -> None:
     s = stage(NAME).run(todo(item("1", "one")), todo(item(key, "one", "completed")), "Bye.")
     assert s.todos == [{"id": "1", "content": "one", "status": "completed"}]
 
 
-def test_a_broken_number_is_no_id(stage: Make) -> None:
+def test_a_float_is_not_an_id(stage: Make) -> None:
     s = stage(NAME).run(todo(item("1", "one")), todo(item(1.0, "one", "completed")), "Bye.")
     assert s.result.startswith("Error: ")
     assert s.todos == [{"id": "1", "content": "one", "status": "pending"}]
@@ -87,7 +87,7 @@ def test_an_id_may_be_a_number(stage: Make) -> None:
 
 
 @pytest.mark.parametrize("items", ["no list", {"id": "1"}, 7, None, '{"id": "1"}', "['1']"])
-def test_a_list_that_is_none(stage: Make, items: Any) -> None:
+def test_an_invalid_list(stage: Make, items: Any) -> None:
     assert rejected(stage, items) == "Error: items must be a list"
 
 

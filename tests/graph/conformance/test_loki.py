@@ -1,8 +1,8 @@
 """loki: two versions of one todo system, rule by rule.
 
-The places where its settings come from (global file, roles, sessions, agents and their precedence), the
-commands of its REPL, what loading an agent clears, and the line that a terminal shows at each continuation
-are the command line's and are tested with it. Of `.set` and `.clear` the half that lies in a thread is here.
+The sources of its settings (global file, roles, sessions, agents and their precedence), the commands of its
+REPL, what loading an agent clears, and the line that a terminal shows at each continuation belong to the
+command line and are tested with it. The part of `.set` and `.clear` that concerns a thread is here.
 """
 
 import json
@@ -44,7 +44,7 @@ CLEAR = calls(("todo__clear", {}))
 
 
 def told(s: Stage, name: str) -> list[Any]:
-    """What a tool's results say, as JSON."""
+    """Return a tool's results, as JSON."""
     return [json.loads(text) for text in s.results_of(name)]
 
 
@@ -74,7 +74,7 @@ def test_init_replaces_the_list_and_the_goal(loki: Loki) -> None:
     assert [result["id"] for result in told(s, "todo__add")] == [1, 1]
 
 
-def test_the_list_survives_a_compression_and_is_put_into_what_remains(stage: Make) -> None:
+def test_the_list_survives_a_compression_and_is_put_into_the_rest(stage: Make) -> None:
     def compress(state: Any) -> dict[str, Any]:
         """Keep a summary and the last two messages once the history is long."""
         messages = state["messages"]
@@ -167,12 +167,12 @@ def test_the_notice_counts_the_incomplete_items(loki: Loki) -> None:
     assert event == {"type": "wake", "cycle": 1, "budget": 10, "open": 2, "reasons": ["todos"]}
 
 
-def test_a_response_is_compared_with_the_previous_continuations_alone(loki: Loki) -> None:
+def test_a_response_is_compared_only_with_the_previous_continuations(loki: Loki) -> None:
     s = loki().run(add("a"), "One.", "Two.", "One.", "One.")
     assert (s.notices, s.ending) == (["1/10", "2/10", "3/10"], ("idle", "repeated_reply"))
 
 
-def test_it_stops_one_that_works_too(loki: Loki) -> None:
+def test_it_stops_even_a_model_that_works(loki: Loki) -> None:
     """A tool that succeeded between two equal texts over the same list changes nothing."""
     s = loki().run(add("a"), "Same.", looks("1"), "Same.")
     assert (s.asked, s.notices, s.ending) == (4, ["1/10"], ("idle", "repeated_reply"))
@@ -185,7 +185,7 @@ def test_it_stops_one_that_works_too(loki: Loki) -> None:
 LISTED = "Goal: a cake\nProgress: 1/2 completed\n  ✓ 1. flour\n  ○ 2. eggs"
 
 
-def test_injected_is_the_prompt_a_blank_line_goal_progress_and_a_line_an_item(loki: Loki) -> None:
+def test_injected_is_the_prompt_a_blank_line_goal_progress_and_a_line_per_item(loki: Loki) -> None:
     s = loki().run(init("a cake"), add("flour", "eggs"), done(1), "One.", done(2), "Done.")
     (text,) = s.injected("wake")
     prompt, blank, listed = text.rpartition("\n\n")
@@ -194,7 +194,7 @@ def test_injected_is_the_prompt_a_blank_line_goal_progress_and_a_line_an_item(lo
     assert listed == LISTED
 
 
-def test_the_users_own_prompt_replaces_the_default_whole(loki: Loki) -> None:
+def test_the_users_own_prompt_replaces_the_default_completely(loki: Loki) -> None:
     s = loki({"continuation_prompt": "On with it: $5 an egg!"})
     s.run(init("a cake"), add("flour", "eggs"), done(1), "One.", done(2), "Done.")
     assert s.injected("wake") == [f"On with it: $5 an egg!\n\n{LISTED}"]
@@ -277,7 +277,7 @@ def test_a_todo_call_while_the_tools_are_off_is_an_unknown_tool(stage: Make) -> 
     assert s.todos == []
 
 
-def test_it_is_refused_where_the_model_cannot_call_functions(stage: Make) -> None:
+def test_it_is_refused_if_the_model_cannot_call_functions(stage: Make) -> None:
     s = stage("loki", tools=[])
     s.build("Hello.", tools=False)
     with pytest.raises(InputError) as refusal:

@@ -27,14 +27,14 @@ def sweep(place: str) -> str:
 
 
 def fail(place: str) -> str:
-    """Mend what is broken at a place."""
+    """Repair a place."""
     raise ToolException(f"nothing to mend at {place}")
 
 
 mend = tool("mend")(fail)
 mend.handle_tool_error = True  # type: ignore[attr-defined]
 TOOLS = [sweep, mend]
-for one in TOOLS:  # else each has its own words for arguments that do not fit
+for one in TOOLS:  # otherwise each has its own words for arguments that do not fit
     one.handle_validation_error = "the arguments do not fit"
 
 
@@ -56,7 +56,7 @@ def agent(model: Any, settings: Any, **more: Any) -> Any:
 
 
 def story(made: Any, model: WeakModel, door: str = "sync") -> list[Any]:
-    """All that a run shows of itself, with ids in the order of their appearance."""
+    """Return everything that a run shows, with ids in the order of their appearance."""
     told: list[Any] = []
     for words in WORDS:
         events = run(made, {"messages": [("user", words)]}, door)
@@ -80,13 +80,13 @@ def run(made: Any, given: Any, door: str) -> list[Any]:
 
 
 def timeless(event: dict[str, Any]) -> dict[str, Any]:
-    """An event or a session without its time and the seconds in it."""
+    """Return an event or a session without its time and seconds."""
     told = {key: timeless(value) if isinstance(value, dict) else value for key, value in event.items()}
     return told | {key: 0.0 for key in ("at", "seconds") if key in told}
 
 
 def said(message: BaseMessage, names: dict[str, int]) -> Any:
-    """A message as the model reads it."""
+    """Return a message as the model reads it."""
     text = message.text if isinstance(message, SystemMessage) else message.content
     made = [
         (call["name"], call["args"], names.setdefault(call["id"], len(names)))
@@ -103,7 +103,7 @@ def said(message: BaseMessage, names: dict[str, int]) -> Any:
 @pytest.mark.parametrize("settings", PRESETS)
 @pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 100), marks=pytest.mark.large)], ids=str)
 def test_the_middleware_does_as_the_graph_does(settings: str, seeds: range) -> None:
-    """Each seed by one door, the next by the other: every rule is the same in both."""
+    """Odd and even seeds use different doors: every rule is the same in both."""
     few = shorter(settings)
     for seed in seeds:
         model = WeakModel(seed=seed, parts=2, knobs=HABITS)
@@ -113,14 +113,14 @@ def test_the_middleware_does_as_the_graph_does(settings: str, seeds: range) -> N
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_so_it_does_where_changes_are_stored(seed: int) -> None:
+def test_the_same_where_changes_are_stored(seed: int) -> None:
     model, again = WeakModel(seed=seed, knobs=HABITS), WeakModel(seed=seed, knobs=HABITS)
     expected = story(graph(model, "langchain"), model)
     assert story(agent(again, "langchain", state_schema=ChangesState), again) == expected
 
 
-def test_results_stand_in_the_order_of_the_calls() -> None:
-    """What is wrong with a call is known before the tools run: it is stored before their results."""
+def test_results_are_in_the_order_of_the_calls() -> None:
+    """A faulty call is known before the tools run: its error is stored before their results."""
     mixed = calls(("sweep", {"place": "a"}), ("nothing", {}), ("todo_list", {}), ("sweep", {"place": "b"}))
     told = []
     for made in (graph, agent):

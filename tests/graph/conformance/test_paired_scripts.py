@@ -26,7 +26,7 @@ def write(items: dict[str, str]) -> Any:
 
 
 def make_script(rng: Random) -> list[Any]:
-    """Replies of a model that plans, works, plans anew, makes mistakes, and settles its list in the end."""
+    """Return replies of a model that plans, works, replans, makes mistakes, and finally settles its list."""
     items = dict.fromkeys(rng.sample("abcdef", rng.randint(1, 4)), "pending")
     script = [calls(write(items), text=rng.choice(["", "I plan."]))]
     while set(items.values()) != {"completed"}:
@@ -35,7 +35,7 @@ def make_script(rng: Random) -> list[Any]:
         if step < 0.3:
             paths = [f"{len(script)}/{number}" for number in range(rng.randint(1, 3))]
             script.append(calls(*[("look", {"path": path}) for path in paths]))
-        elif step < 0.4:  # a plan that was made anew
+        elif step < 0.4:  # a new plan
             items = {**items, rng.choice("uvwxyz"): "pending"}
             script.append(calls(write(items)))
         elif step < 0.5:  # both refuse two lists in one reply
@@ -48,7 +48,7 @@ def make_script(rng: Random) -> list[Any]:
 
 
 def outcome(build: Any, seed: int, layer: Any) -> Any:
-    """What a caller has of a run: list, answer, results of work, and how often the model was asked."""
+    """Return what a caller gets: list, answer, results of work, and the number of requests."""
     model = ScriptedModel(*make_script(Random(seed)))
     result = build(model, [look], middleware=[layer]).invoke({"messages": [("user", "Work.")]})
     model.assert_done()
@@ -62,6 +62,6 @@ def outcome(build: Any, seed: int, layer: Any) -> Any:
 
 
 @pytest.mark.parametrize("build", [create_agent, create_deep_agent], ids=["create_agent", "deepagents"])
-def test_scripts_come_to_the_same(build: Any) -> None:
+def test_scripts_have_the_same_outcome(build: Any) -> None:
     for seed in range(Level.share(24)):
         assert outcome(build, seed, WakeLoopMiddleware()) == outcome(build, seed, TodoListMiddleware()), seed

@@ -144,7 +144,7 @@ STRING, INTEGER = {"type": "string"}, {"type": "integer"}
 
 
 def taking(**properties: Any) -> dict[str, Any]:
-    """The parameters of a tool; those whose name ends with `_` are optional."""
+    """The parameters of a tool; those whose names end with `_` are optional."""
     required = [name for name in properties if not name.endswith("_")]
     return {
         "type": "object",
@@ -205,7 +205,7 @@ NAMED = {
 
 
 def bare(schema: Any) -> Any:
-    """A schema without its words."""
+    """Return a schema without its descriptions."""
     if isinstance(schema, dict):
         words = {key for key in ("description", "title") if isinstance(schema.get(key), str)}
         return {key: bare(value) for key, value in schema.items() if key not in words}
@@ -213,7 +213,7 @@ def bare(schema: Any) -> Any:
 
 
 def tools_of(name: str) -> list[Any]:
-    """The todo tools as a model gets them, with auto_continue on."""
+    """Return the todo tools as a model gets them, with auto_continue on."""
     model = ScriptedModel("Hello.")
     settings = preset(name).model_copy(update={"auto_continue": True})
     create_todo_agent(model, settings=settings).invoke({"messages": [("user", "go")]})
@@ -230,7 +230,7 @@ def test_every_tool_has_its_name_and_its_exact_schema(name: str) -> None:
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_every_tool_and_every_parameter_says_what_it_is_for(name: str) -> None:
-    """But for those whose names say it, where every token counts."""
+    """Except those whose names say it, where every token counts."""
     tools = [tool["function"] for tool in tools_of(name)]
     assert all(tool["description"] for tool in tools)
     bare = {
@@ -242,7 +242,7 @@ def test_every_tool_and_every_parameter_says_what_it_is_for(name: str) -> None:
     assert bare == NAMED.get(name, set())
 
 
-# -- one item is written, and then the same text comes for ever ------------------------------------------
+# -- one item is written, and then the same text comes forever -------------------------------------------
 
 PLAN = {
     "parley": ("todo_write", {"items": ["a"]}),
@@ -253,7 +253,7 @@ PLAN = {
 
 
 BEGUN = ["activate", "call_model", "validate_todos", "call_model", "finalization_guard"]
-WALKS = {  # behind the plan and the first text
+WALKS = {  # after the plan and the first text
     "wakeloop": [*["wake"] * 5, "correct"],
     "langchain": [*["wake"] * 5, "correct"],
     "agentparley": ["wake"] * 25,
@@ -274,8 +274,8 @@ def test_the_walk_when_nothing_moves(name: str) -> None:
     assert walk(create_todo_agent(model, settings=settings), "go") == [*BEGUN, *chain(*again)]
 
 
-def test_nothing_in_the_core_names_a_system() -> None:
-    """A system is a preset: the loop itself knows dialects and settings alone."""
+def test_the_core_names_no_system() -> None:
+    """A system is a preset: the loop itself knows only dialects and settings."""
     root = Path(wakeloop.__file__).parent
     core = [root / f"{name}.py" for name in ("graph", "routes", "agent", "state")]
     rooms = ("nodes", "loop", "todos", "model", "thread", "channels")

@@ -1,4 +1,4 @@
-"""The table of what an update costs is the one that the benchmark measures."""
+"""The table of an update's costs matches the benchmark's measurements."""
 
 import runpy
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""The default preset, rule by rule: what it unites of the others.
+"""The default preset, rule by rule: what it combines from the others.
 
-The rules of the loop itself (budget, progress, guard, wire order, steps, errors) have suites of their own
-in tests/graph/core and tests/graph/cases; here is what this preset adds to or changes of the systems it
-comes from.
+The rules of the loop itself (budget, progress, guard, wire order, steps, errors) have their own suites in
+tests/graph/core and tests/graph/cases; here is what this preset adds to or changes in the systems it comes
+from.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ def test_todo_write_says_what_is_stored(stage: Make) -> None:
     assert s.results[0].content == ("Stored 2 items:\n  [1] first text\n  [2] second text")
 
 
-def test_an_item_that_is_open_already_is_named_and_not_stored_again(stage: Make) -> None:
+def test_an_already_open_item_is_named_and_not_stored_again(stage: Make) -> None:
     s = stage(NAME, {"max_items": 3, "max_wake_cycles": 0, "guard_retries": 0})
     s.run(
         write("a", "b", "b"),  # twice within one call: stored
@@ -87,7 +87,7 @@ def test_one_call_closes_several(stage: Make) -> None:
     ]
 
 
-def test_an_empty_list_says_how_to_begin_one(stage: Make) -> None:
+def test_an_empty_list_says_how_to_start_one(stage: Make) -> None:
     s = stage(NAME).run(calls(("todo_list", {})), calls(("todo_update", {"ids": [1]})), "Nothing.")
     assert [result.text for result in s.results] == [
         "The list is empty. Add the steps with `todo_write(items)`.",
@@ -121,7 +121,7 @@ def test_an_empty_list_says_how_to_begin_one(stage: Make) -> None:
         ),
     ],
 )
-def test_a_call_for_several_applies_whole_or_not_at_all(stage: Make, args: Any, error: str) -> None:
+def test_a_call_for_several_applies_completely_or_not_at_all(stage: Make, args: Any, error: str) -> None:
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
     s.run(write("a", "b"), calls(("todo_update", args)), "Stopping.")
     assert error in s.result
@@ -136,7 +136,7 @@ def test_a_call_for_several_applies_whole_or_not_at_all(stage: Make, args: Any, 
     ],
     ids=str,
 )
-def test_an_item_is_meant_as_lists_show_it(stage: Make, args: Any) -> None:
+def test_an_item_may_be_given_as_lists_show_it(stage: Make, args: Any) -> None:
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
     s.run(write("a", "b"), calls(("todo_update", {**args, "status": "done"})), "Stopping.")
     assert [todo["status"] for todo in s.todos] == ["completed", "pending"]
@@ -151,14 +151,14 @@ def test_an_item_is_meant_as_lists_show_it(stage: Make, args: Any) -> None:
     ],
     ids=str,
 )
-def test_numbers_in_a_row_are_several(stage: Make, args: Any) -> None:
+def test_a_list_of_numbers_means_several_items(stage: Make, args: Any) -> None:
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
     s.run(write("a", "b", "c"), calls(("todo_update", {**args, "status": "done"})), "Stopping.")
     assert [todo["status"] for todo in s.todos] == ["completed", "pending", "completed"]
 
 
 @pytest.mark.parametrize("key", ["#1", "[1]", "1."])
-def test_an_id_that_is_written_so_comes_before_what_may_be_meant(stage: Make, key: str) -> None:
+def test_an_exact_id_comes_before_an_interpretation(stage: Make, key: str) -> None:
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
     s.run(
         update(key, "done"),
@@ -187,7 +187,7 @@ def test_the_verifier_is_asked_for_each_of_several_and_for_none_of_a_refused_cal
     )
 
 
-def test_an_item_that_is_named_as_number_and_text_is_refused_once() -> None:
+def test_an_item_named_by_number_and_string_is_refused_once() -> None:
     model = ScriptedModel([write("a"), *[several([1, "1"], "done")] * 3, "Stopping."])
     settings = preset(NAME).model_copy(update={"max_wake_cycles": 0, "guard_retries": 0})
     agent = create_todo_agent(model, verify=lambda todo, state: "no proof", settings=settings)
@@ -213,7 +213,7 @@ def test_the_next_item_is_named_unless_one_is_in_progress(stage: Make) -> None:
     ]
 
 
-def test_no_item_is_told_as_next_where_the_reply_has_begun_it(stage: Make) -> None:
+def test_no_item_is_suggested_next_if_the_reply_has_started_it(stage: Make) -> None:
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
     close = ("todo_update", {"ids": [1], "status": "done"})
     s.run(write("a", "b"), calls(close, ("look", {"where": "b"})), update(2, "done"), "Done.")
@@ -223,7 +223,7 @@ def test_no_item_is_told_as_next_where_the_reply_has_begun_it(stage: Make) -> No
     ]
 
 
-def test_where_an_item_must_be_started_nothing_says_otherwise(stage: Make) -> None:
+def test_if_an_item_must_be_started_nothing_says_otherwise(stage: Make) -> None:
     s = stage(NAME, {"in_progress": "exactly_one", "max_wake_cycles": 0, "guard_retries": 0})
     s.run(calls(("todo_write", {"items": ["a", "b"]}), change(1, "in_progress")), "Stopping.")
     assert "has to be marked as begun" not in s.system
@@ -288,7 +288,7 @@ def nudged(stage: Make, *script: Any, wakes: int = 3) -> list[str]:
 
 
 @pytest.mark.parametrize("plan", ["abc", "abcdefgh"])
-def test_a_nudge_is_short_where_the_model_has_just_seen_the_list(stage: Make, plan: str) -> None:
+def test_a_nudge_is_short_if_the_model_has_just_seen_the_list(stage: Make, plan: str) -> None:
     first, second = nudged(stage, write(*plan), "A stop.", update(1, "done"), "A stop.", "A stop.", wakes=2)
     n = len(plan)
     assert first == (f"(automatic) {n} of {n} items open. Continue, using tools:\n\n  [1] a\n… {n - 1} more.")
@@ -297,13 +297,13 @@ def test_a_nudge_is_short_where_the_model_has_just_seen_the_list(stage: Make, pl
     )
 
 
-def test_the_last_item_needs_no_way_to_see_more(stage: Make) -> None:
+def test_the_last_item_needs_no_hint_how_to_see_more(stage: Make) -> None:
     assert nudged(stage, write("a"), "A stop.", "A stop.", wakes=1) == [
         "(automatic) 1 of 1 items open. Continue, using tools:\n\n  [1] a"
     ]
 
 
-def test_a_nudge_is_whole_where_nothing_of_the_list_is_near(stage: Make) -> None:
+def test_a_nudge_is_whole_if_the_list_is_not_in_recent_messages(stage: Make) -> None:
     far = [looks(f"file {n}") for n in range(10)]
     told = nudged(stage, write(*"abcdefg"), "A stop.", *far, "A stop.", write("h"), "A stop.", "A stop.")
     assert [len(lines(nudge)) for nudge in told] == [1, 7, 1]
@@ -318,7 +318,7 @@ def test_a_nudge_is_whole_where_nothing_of_the_list_is_near(stage: Make) -> None
         (0, {"id": 9}, 4),
     ],
 )
-def test_a_nudge_is_whole_where_an_item_was_never_shown(
+def test_a_nudge_is_whole_if_an_item_was_never_shown(
     stage: Make, first: int, change: dict[str, Any], items: int
 ) -> None:
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
@@ -348,7 +348,7 @@ LONG = "abcdefgh"
 
 
 def planned(said: str, *made: Any, texts: str = LONG, at: int = 1) -> tuple[list[Any], list[Todo]]:
-    """A history in which calls were answered in these words, and a list of these items."""
+    """Return a history in which calls got these results, and a list of these items."""
     told = [ToolMessage(said, name="todo_write", tool_call_id=m.tool_calls[0]["id"]) for m in made]
     history = [m for pair in zip(made, told, strict=True) for m in pair]
     return history, [Todo(id=n, content=text, status="pending") for n, text in enumerate(texts, at)]
@@ -379,7 +379,7 @@ SEEN = {
 
 
 @pytest.mark.parametrize(("history", "todos", "brief"), SEEN.values(), ids=SEEN)
-def test_the_text_and_the_number_of_an_item_have_been_seen(
+def test_the_content_and_the_number_of_an_item_must_both_have_been_seen(
     history: list[Any], todos: list[Todo], brief: bool
 ) -> None:
     settings = preset(NAME)
@@ -388,8 +388,8 @@ def test_the_text_and_the_number_of_an_item_have_been_seen(
 
 
 @pytest.mark.parametrize("kept", [(0, 1), (0,), (1,)])
-def test_a_result_is_sent_with_its_call_alone(kept: tuple[int, ...]) -> None:
-    """What is left of a call or of its result shows nothing."""
+def test_a_result_is_sent_only_with_its_call(kept: tuple[int, ...]) -> None:
+    """What remains of a call or of its result shows nothing."""
     made = write("a", "b")
     answer = ToolMessage(
         "Stored 2 items:\n  [1] a\n  [2] b", name="todo_write", tool_call_id=made.tool_calls[0]["id"]
@@ -403,19 +403,19 @@ def test_a_result_is_sent_with_its_call_alone(kept: tuple[int, ...]) -> None:
     assert (shorten_nudge(dialect, settings, history, todos)[0].variant == "short") is (len(kept) == 2)
 
 
-def test_a_nudge_is_short_where_the_caller_has_given_the_list(stage: Make) -> None:
+def test_a_nudge_is_short_if_the_caller_has_given_the_list(stage: Make) -> None:
     s = stage(NAME, {"max_wake_cycles": 1, "earn_wakes": 0, "guard_retries": 0})
     s.run("A stop.", "A stop.", todos=[{"content": text} for text in "abcd"])
     assert [len(lines(nudge)) for nudge in s.injected("wake")] == [1]
 
 
-def test_words_of_the_users_own_stand_in_a_short_nudge_too(stage: Make) -> None:
+def test_the_users_own_words_are_in_a_short_nudge_too(stage: Make) -> None:
     s = stage(NAME, {"max_wake_cycles": 1, "guard_retries": 0, "prompts": {"nudge": "On: $list"}})
     s.run(write(*"abc"), "A stop.", "A stop.")
     assert s.injected("wake") == ["On:   [1] a\n… 2 more."]
 
 
-def test_a_long_plan_is_stored_by_its_numbers(stage: Make) -> None:
+def test_a_long_plan_is_confirmed_by_its_numbers(stage: Make) -> None:
     s = stage(NAME, {"max_wake_cycles": 0, "guard_retries": 0})
     s.run(write(*"abcdef"), write(*"abcdefghijkl"), write(*"mnopq"), "A stop.")
     assert [result.text for result in s.results] == [
@@ -428,7 +428,7 @@ def test_a_long_plan_is_stored_by_its_numbers(stage: Make) -> None:
     ]
 
 
-def test_the_described_system_shows_its_list_whole(stage: Make) -> None:
+def test_the_described_system_shows_its_whole_list(stage: Make) -> None:
     s = stage("agentparley", {"max_wake_cycles": 1})
     s.run(write(*"abcdefg"), "A stop.", "A stop.")
     assert [len(lines(nudge)) for nudge in s.injected("wake")] == [7]

@@ -42,5 +42,5 @@ def begin(saver: Any, rows: list[dict[str, str]], *more: Any) -> Any:
 
 
 def plain(todos: Any) -> list[dict[str, str]]:
-    """What their interfaces read of a list."""
+    """Return what their interfaces read of a list."""
     return [{"content": todo["content"], "status": todo["status"]} for todo in todos]

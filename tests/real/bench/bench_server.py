@@ -1,8 +1,8 @@
 """A server of OpenAI's chat completions that makes files: a program.
 
-It stops at every third reply. What it says follows from the request alone: the same run gets the same
-replies, in whatever order it is asked. From the request on that its first argument says it answers none while
-the file of the second is there, into which it writes that it has come so far; without a second it dies there.
+It stops at every third reply. Its replies depend only on the request: the same run gets the same replies, in
+whatever order it asks. From the request numbered in its first argument on, it answers none while the file of
+the second argument exists, into which it writes that it has got there; without a second it dies there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chat_server import Reply, Server
 
 FROM = int(sys.argv[1]) if sys.argv[1:] else sys.maxsize
 SILENT = sys.argv[2:]
-DELAY = 0.04  # seconds a reply: time to be killed in
+DELAY = 0.04  # seconds per reply: time to be killed in
 
 
 def answer(number: int, asked: dict[str, Any]) -> Reply:

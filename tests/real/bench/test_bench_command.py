@@ -1,4 +1,4 @@
-"""The command, in this process: estimate, run, report, profile; tasks of one's own; sentences."""
+"""The command, in this process: estimate, run, report, profile; custom tasks; error sentences."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_run_report_and_profile(tmp_path: Path) -> None:
     assert LoopSettings.for_model("weak:stop=0.3", 5) == LoopSettings()
 
 
-def test_a_cost_that_is_reached_is_no_success() -> None:
+def test_reaching_the_cost_limit_is_not_success() -> None:
     code, _, err = wakeloop(*SMALL, *TWO, "--out", "mine", "--max-cost", "1")
     assert code == 1
     assert re.match(r"1 of 4 cells, \d+ seconds? left, cost 1,980 tokens, 5,940 tokens left\n", err)
@@ -112,7 +112,7 @@ def test_a_cost_that_is_reached_is_no_success() -> None:
     assert "Run the same command again to continue" in err
 
 
-def test_a_run_that_is_ended_by_its_cost_has_a_partial_verdict() -> None:
+def test_a_run_that_the_cost_limit_ends_has_a_partial_verdict() -> None:
     code, _, err = wakeloop(*SMALL, *TWO, "--out", "mine", "--max-cost", "2000")
     assert code == 1
     saved, verdict, hint = err.splitlines()[-3:]
@@ -121,7 +121,7 @@ def test_a_run_that_is_ended_by_its_cost_has_a_partial_verdict() -> None:
     assert hint.startswith("Run the same command again to continue")
 
 
-def test_a_full_disk_and_a_run_beside_are_one_sentence_and_nothing_is_lost(
+def test_a_full_disk_and_a_concurrent_run_are_one_sentence_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = (*SMALL, *TWO, "--out", "mine")
@@ -151,7 +151,7 @@ def test_a_full_disk_and_a_run_beside_are_one_sentence_and_nothing_is_lost(
     assert journal.read_journal(tmp_path / "mine" / "cells.jsonl")[1][: len(rows)] == rows
 
 
-def test_tasks_of_ones_own(tmp_path: Path) -> None:
+def test_custom_tasks(tmp_path: Path) -> None:
     task = tmp_path / "tasks" / "copy"
     (task / "files").mkdir(parents=True)
     (task / "files" / "a.txt").write_text("hello")
@@ -196,7 +196,7 @@ def test_rows_of_another_plan_or_of_other_tasks_are_refused() -> None:
 
 
 @pytest.mark.parametrize("out", ["run", "task", "task/run"])
-def test_a_run_that_is_kept_among_its_tasks_is_gone_on_with(out: str) -> None:
+def test_a_run_kept_among_its_tasks_is_resumed(out: str) -> None:
     Path("task").mkdir()
     Path("task", "task.yaml").write_text("prompt: Copy.\nparts: 0\ncheck: ['true']\n")
     study = STUDY.with_changes(tasks=(".",), seeds=1)
@@ -208,7 +208,7 @@ def test_a_run_that_is_kept_among_its_tasks_is_gone_on_with(out: str) -> None:
         play_study(study, Path(out), workers=1)
 
 
-def test_an_estimate_runs_nothing_of_ones_own(tmp_path: Path) -> None:
+def test_an_estimate_runs_nothing_of_a_custom_task(tmp_path: Path) -> None:
     task, mark = tmp_path / "tasks" / "copy", tmp_path / "mark"
     (task / "files").mkdir(parents=True)
     (task / "files" / "a.py").write_text(f"open({str(mark)!r}, 'w')")
@@ -237,7 +237,7 @@ def test_a_task_without_steps_is_named_in_an_estimate(tmp_path: Path) -> None:
     assert "steps" not in wakeloop(*SMALL, *TWO, "--task", "question-sum", "--estimate")[1]
 
 
-def test_a_run_of_one_agent_is_no_profile(tmp_path: Path) -> None:
+def test_a_run_of_one_agent_makes_no_profile(tmp_path: Path) -> None:
     wakeloop(*SMALL, "--agent", "plain", "--out", "mine")
     code, out, err = wakeloop("bench", "profile", "mine")
     assert (code, out) == (2, "")
@@ -284,7 +284,7 @@ def test_a_task_whose_check_shows_nothing_is_refused_before_any_request(tmp_path
         (("profile", "nothing"), 2, "nothing cannot be read"),
     ],
 )
-def test_wrong_words_are_a_sentence(args: tuple[str, ...], code: int, says: str) -> None:
+def test_wrong_words_are_one_sentence(args: tuple[str, ...], code: int, says: str) -> None:
     found, out, err = wakeloop("bench", *args)
     assert (found, out) == (code, "")
     assert err.startswith(f"wakeloop: {says}")

@@ -82,7 +82,7 @@ def test_a_folder_of_folders_is_tasks_in_order_and_an_exit_code_is_a_check(tmp_p
         ("", [("the check", True)]),
     ],
 )
-def test_an_exit_code_counts_where_no_line_explains_it(
+def test_an_exit_code_counts_if_no_line_explains_it(
     tmp_path: Path, said: str, found: list[tuple[str, bool]]
 ) -> None:
     [task] = load_tasks(folder(tmp_path, "prompt: x\n", said))
@@ -171,7 +171,7 @@ UNDONE = "The steps of {folder} do not complete it: "
     ],
     ids=["held", "undone", "no tool", "refused", "raised", "kept", "hung", "signal", "no program"],
 )
-def test_a_task_that_shows_nothing_is_refused_by_its_name(
+def test_a_task_that_shows_nothing_is_refused_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sheet: str, check: str, told: str
 ) -> None:
     if "sleep" in check:
@@ -188,7 +188,7 @@ def test_where_nothing_is_to_be_done_everything_may_hold(tmp_path: Path) -> None
     check_tasks(tmp_path)
 
 
-def test_what_a_check_writes_and_leaves_running_is_gone_with_it(tmp_path: Path) -> None:
+def test_files_and_processes_of_a_check_are_gone_with_it(tmp_path: Path) -> None:
     made = folder(
         tmp_path,
         "prompt: x\n",
@@ -209,7 +209,7 @@ def test_what_a_check_writes_and_leaves_running_is_gone_with_it(tmp_path: Path) 
     assert sorted(path.name for path in made.iterdir()) == ["check.py", "files", "task.yaml"]
 
 
-def test_what_is_no_file_in_a_world_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anything_but_a_file_in_a_world_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "import os; print('ok', *sorted(os.listdir()), *sorted(os.listdir('sub')))"
     [task] = load_tasks(folder(tmp_path, "prompt: x\n", said))
     world = tmp_path / "world"
@@ -220,7 +220,7 @@ def test_what_is_no_file_in_a_world_is_not_looked_at(tmp_path: Path, monkeypatch
     (world / "nowhere").symlink_to("gone")
     (world / "sub" / "loop").symlink_to("..")
     os.mkfifo(world / "pipe")
-    monkeypatch.chdir(world)  # the name of a socket is short
+    monkeypatch.chdir(world)  # a socket's name must be short
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("socket")
         [check] = task.check.run(world)  # type: ignore[attr-defined]
@@ -228,7 +228,7 @@ def test_what_is_no_file_in_a_world_is_not_looked_at(tmp_path: Path, monkeypatch
     assert check == (f"a.txt {closed}nowhere sub loop", True)
 
 
-def test_what_a_check_says_is_put_into_no_file(tmp_path: Path) -> None:
+def test_a_checks_output_is_put_into_no_file(tmp_path: Path) -> None:
     said = (
         "import os, stat\n"
         "for out in (1, 2):\n"

@@ -1,4 +1,4 @@
-"""The bench against a server process: killed, resumed, and the figures of a run that nobody disturbed."""
+"""The bench against a server process: killed, resumed, and compared with an undisturbed run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATIENCE = 60.0
 
 @contextmanager
 def served(*args: str) -> Iterator[str]:
-    """The address of a server, in a process of its own."""
+    """The address of a server, in another process."""
     path = os.pathsep.join([str(TESTS), str(TESTS / "real" / "cli"), *sys.path])
     command = [sys.executable, str(Path(__file__).with_name("bench_server.py")), *args]
     process = subprocess.Popen(
@@ -51,7 +51,7 @@ def server() -> Iterator[str]:
 
 
 def killed(process: subprocess.Popen[str], journal: Path, rows: int) -> None:
-    """Kill a run when so many rows stand there, and wait until nobody it began is left to spend money."""
+    """Kill a run once it has this many rows, and wait until no process it started can spend money."""
     until(lambda: lines(journal) > rows, process, PATIENCE)
     workers = begun_by(process.pid)
     assert len(workers) >= 2
@@ -65,7 +65,7 @@ def lines(journal: Path) -> int:
 
 
 def begun_by(pid: int) -> list[int]:
-    """The processes that a run has started, and their children."""
+    """Return the processes that a run has started, and their children."""
     try:
         children = list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
     except OSError:
@@ -74,13 +74,13 @@ def begun_by(pid: int) -> list[int]:
 
 
 def timeless(rows: Sequence[Row]) -> list[Row]:
-    """Rows in one order, without what no two runs have in common."""
+    """Return rows in a fixed order, without what differs between any two runs."""
     return sorted((row | {"seconds": 0} for row in rows), key=lambda row: json.dumps(row, sort_keys=True))
 
 
 @pytest.mark.loopback
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
-def test_killed_twice_and_resumed_it_comes_to_the_same(
+def test_killed_twice_and_resumed_it_has_the_same_result(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
@@ -121,7 +121,7 @@ AGAIN = "Run the same command again to continue: finished cells are not repeated
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a run is made in this process, with a file that keeps the server silent while it is there."""
+    """The folder of a run in this process, with a file that keeps the server silent while it exists."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.chdir(tmp_path)
@@ -135,7 +135,7 @@ def asks(url: str) -> None:
 
 
 def unjudged(url: str) -> str:
-    """What a run says of a model of which it finished too little."""
+    """Return a run's sentence about a model of which it finished too little."""
     return f"No verdict on small@{url} yet: no job was finished by every agent.\n"
 
 
@@ -148,7 +148,7 @@ def outages(journal: Path) -> list[str]:
 
 
 @pytest.mark.loopback
-def test_a_server_that_is_silent_holds_no_cell_for_ever(folder: Path) -> None:
+def test_a_silent_server_does_not_block_a_cell_forever(folder: Path) -> None:
     with served("6", "silent") as url:
         asks(url)
         code, out, err = wakeloop(*COMMAND, "1", "--timeout", "2")
@@ -168,7 +168,7 @@ def test_a_server_that_is_silent_holds_no_cell_for_ever(folder: Path) -> None:
 
 
 @pytest.mark.loopback
-def test_a_server_that_dies_in_the_middle_ends_the_run_in_a_sentence(folder: Path) -> None:
+def test_a_server_that_dies_in_the_middle_ends_the_run_in_one_sentence(folder: Path) -> None:
     with served("6") as url:
         asks(url)
         code, _, err = wakeloop(*COMMAND, "1")
@@ -185,7 +185,7 @@ def test_a_server_that_dies_in_the_middle_ends_the_run_in_a_sentence(folder: Pat
 
 
 def told(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What a process has said when it ended; one that does not end is a failure that shows it."""
+    """Return a process's output once it ends; one that does not end fails the test and shows it."""
     try:
         return process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
@@ -208,7 +208,7 @@ def told(process: subprocess.Popen[str]) -> tuple[str, str]:
 def test_a_run_that_is_stopped_loses_nothing(
     folder: Path, signals: list[int], workers: str, code: int
 ) -> None:
-    """It waits for a server that is silent: it could not end by itself."""
+    """It waits for a silent server, so it could not end by itself."""
     journal, silent = folder / "run" / "cells.jsonl", folder / "silent"
     with served("9", "silent") as url:
         asks(url)
@@ -219,7 +219,7 @@ def test_a_run_that_is_stopped_loses_nothing(
             process.send_signal(number)
         out, err = told(process)
         assert (process.returncode, out) == (code, ""), err
-        rows = lines(journal) - 1  # of two cells at once neither may be finished, or both
+        rows = lines(journal) - 1  # of two concurrent cells neither may be finished, or both
         kept = f"{rows} of 6 cells {'is' if rows == 1 else 'are'} in run/cells.jsonl" if rows else NOTHING
         assert rows == 1 or workers == "2"
         assert err.endswith(f"Stopped: {kept}. {AGAIN}" if code > 0 else ""), err

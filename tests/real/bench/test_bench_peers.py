@@ -52,7 +52,7 @@ def test_a_list_with_open_items_is_a_signal() -> None:
     assert (row["end"], row["listed"], row["wakes"], row["claims"]) == ("open", 1, 0, True)
 
 
-def test_the_loop_around_it_begins_it_again_while_items_are_open() -> None:
+def test_the_loop_around_it_restarts_it_while_items_are_open() -> None:
     row, model = played(
         "TodoList, looped",
         calls(OPEN),
@@ -85,7 +85,7 @@ def test_a_rubric_is_graded_by_the_same_model() -> None:
     assert "GraderResponse" in {tool["function"]["name"] for tool in model.bound[1]}
 
 
-def test_and_not_for_ever() -> None:
+def test_it_is_not_restarted_forever() -> None:
     row, _ = played("TodoList, looped", calls(OPEN), *[says("Later.")] * (1 + MOST_RESTARTS))
     assert (row["end"], row["wakes"], row["requests"]) == ("open", MOST_RESTARTS, 2 + MOST_RESTARTS)
 
@@ -103,6 +103,6 @@ def test_an_outage_reaches_through() -> None:
 
 
 @pytest.mark.slow
-def test_an_outage_that_an_agent_swallows_is_no_result() -> None:
+def test_an_outage_that_an_agent_swallows_is_not_a_result() -> None:
     with pytest.raises(BenchError, match="The model cannot be reached: ConnectionError"):
         played("deepagents + rubric", says("Done."), ConnectionError)

@@ -27,7 +27,7 @@ def test_a_solver_gets_full_marks_and_a_do_nothing_none(
     hold_to_account(FAMILIES[name], FAMILIES[name].make(seed, parts), tmp_path / "w")
 
 
-def test_another_right_program_is_right_and_a_wrong_one_is_not() -> None:
+def test_another_correct_program_passes_and_a_wrong_one_does_not() -> None:
     cases = (("solve([3, 1])", "4"),)
     assert answers_match(
         "def solve(xs):\n    total = 0\n    for x in xs: total += x\n    return total", cases
@@ -59,7 +59,7 @@ def test_its_tests_fail_before_the_work_and_pass_after_it(tmp_path: Path) -> Non
         ("guard-program", lambda text, tests: text.replace("xs[0] *", "sum(xs) *")),
     ],
 )
-def test_what_stays_and_what_is_not_in_sight_is_looked_at(
+def test_unchanged_and_hidden_parts_are_checked(
     name: str, broken: Callable[[str, str], str], tmp_path: Path
 ) -> None:
     task = FAMILIES[name].make(1, 1)
@@ -73,14 +73,14 @@ def test_what_stays_and_what_is_not_in_sight_is_looked_at(
 
 
 def by_heart(tests: str) -> str:
-    """A program that answers what the tests in sight ask, and nothing else."""
+    """Return a program that answers only what the visible tests ask."""
     known = re.findall(r"assert solve\((.*)\) == (.*)", tests)
     return "".join(
         ["def solve(xs):\n", *(f"    if xs == {asked}: return {answer}\n" for asked, answer in known)]
     )
 
 
-def test_what_a_program_leaves_running_is_gone_with_it(tmp_path: Path) -> None:
+def test_a_programs_processes_are_gone_with_it(tmp_path: Path) -> None:
     tools = {tool.name: tool for tool in program_tools(tmp_path)}
     (tmp_path / "a.py").write_text(
         "import subprocess, sys\n"
@@ -92,7 +92,7 @@ def test_what_a_program_leaves_running_is_gone_with_it(tmp_path: Path) -> None:
     assert is_gone(int(said.split()[-1]))
 
 
-def test_what_a_program_says_is_put_into_no_file_and_its_end_is_shown(tmp_path: Path) -> None:
+def test_a_programs_output_is_put_into_no_file_and_its_end_is_shown(tmp_path: Path) -> None:
     tools = {tool.name: tool for tool in program_tools(tmp_path)}
     (tmp_path / "a.py").write_text(
         "import os, stat\nprint('x' * 3_000_000)\nprint(stat.S_ISFIFO(os.fstat(1).st_mode))\n"
@@ -101,6 +101,6 @@ def test_what_a_program_says_is_put_into_no_file_and_its_end_is_shown(tmp_path: 
 
 
 @pytest.mark.timeout(10)
-def test_a_pipe_is_no_file_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_file_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.txt")
     assert read_text(tmp_path, "a.txt") is None

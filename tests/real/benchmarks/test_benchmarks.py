@@ -1,4 +1,4 @@
-"""The benchmarks run: each part on the smallest jobs. What they measure is no matter of tests."""
+"""The benchmarks run: each part on the smallest jobs. What they measure is not tested."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_awaited_agents_do_the_same() -> None:
         parts.check(agent, 3, await parts.arun(agent.graph(3, awaits=True)))
 
 
-def test_a_list_that_is_not_done_is_noticed() -> None:
+def test_an_unfinished_list_is_noticed() -> None:
     parts = agents()
     state = {"todos": [{"status": "completed"}, {"status": "pending"}], "messages": []}
     with pytest.raises(AssertionError, match="hand: 1 of 2 items are closed"):
@@ -147,7 +147,7 @@ def test_figures_go_into_their_places_of_a_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["versions", "targets", "grid", "reading", "rounds", "starting", "crowd", "pool", "talk"]
 )
-def test_the_book_has_a_place_for_every_table(name: str, tmp_path: Path) -> None:
+def test_the_results_page_has_a_place_for_every_table(name: str, tmp_path: Path) -> None:
     from parts import page
 
     copy = tmp_path / "RESULTS.md"
@@ -197,7 +197,7 @@ SIZES = ((100, 1.4e6), (500, 8.6e6), (1000, 2e7))
 
 
 def figures(part: str, *more: str, tmp_path: Path) -> tuple[Any, str]:
-    """Run the suite's command on a part, in a process of its own; return its figures and what it says."""
+    """Run the suite's command on a part, in another process; return its figures and its output."""
     kept = tmp_path / "bench.json"
     command = [sys.executable, str(BENCHMARKS / "bench.py"), part, "--tiny", "--json", str(kept), *more]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -230,7 +230,7 @@ def test_grid(tmp_path: Path) -> None:
 @pytest.mark.large
 def test_reading(tmp_path: Path) -> None:
     found, said = figures("reading", tmp_path=tmp_path)
-    # twelve messages before the end, and the end: a question, and two messages a step but for the last
+    # twelve messages before the end, and the end: a question, and two messages for each step but the last
     assert [row["messages"] for row in found["reading"]] == [18, 24]
     assert "| worst | " in said
 
@@ -338,7 +338,7 @@ def test_long_lists_make_no_long_nudges(dialect: str) -> None:
         assert 0 <= at[1000][kind] - at[100][kind] <= 4, kind
     assert at[1000]["wake"] < at[30]["contents"] + 1000 < at[1000]["contents"]
     long = {n: talk.nudged(dialect, n, 10_000) for n in (30, 100, 1000)}
-    shown = 300 - len("Look at module_0001.py and note what it needs")  # the most of a text
+    shown = 300 - len("Look at module_0001.py and note what it needs")  # the most of an item's content
     for kind in ("wake", "guard"):
         assert long[100][kind] - at[100][kind] < 30 * shown + 200  # and how to see all of it
         assert 0 < long[1000][kind] - long[100][kind] <= 4
@@ -383,7 +383,7 @@ def test_the_count_of_chaos_names_what_is_lost_doubled_and_cut_off(tmp_path: Pat
     stage = Stage("sqlite", "", str(tmp_path / "log"), "")
     stage.pauses[7].append((12, float("inf")))  # killed
     stage.given_up["main:sub1-1"] = 11
-    stage.pauses[9].append((12, 30))  # stopped, and 6 was run anew only after that
+    stage.pauses[9].append((12, 30))  # stopped, and 6 was run again only after that
     found = judge_effects(stage, {1, 2, 3, 4, 5, 6, 10})
     assert found == {
         "effects": 12,

@@ -139,7 +139,7 @@ def test_no_transcripts_give_the_default_knobs() -> None:
 
 
 def test_a_fit_finds_the_knobs_again(tmp_path: Path) -> None:
-    """Of threads as they are stored: broken and cut calls are errors there."""
+    """Checked on threads as they are stored: broken and cut calls are errors there."""
     knobs = Knobs(stop=0.2, malformed=0.1, cut=0.1, false_done=0.3)
     runs = [ours(tmp_path / str(seed), knobs, parts=10, seed=seed) for seed in range(6)]
     fitted = fit_knobs([run.messages for run in runs])

@@ -1,4 +1,4 @@
-"""The benchmark of worst texts looks at every pattern, and tells an exponent."""
+"""The benchmark of worst texts covers every pattern, and measures an exponent."""
 
 import ast
 from pathlib import Path
@@ -11,7 +11,7 @@ from wakeloop.model.length_refusals import _REFUSALS
 
 ROOT = Path(__file__).parents[3]
 HOUSE = Path(wakeloop.__file__).parent
-CHOSEN_BY_A_RUN = (  # calls that get no pattern of their own; the tables and forms are looked at instead
+CHOSEN_BY_A_RUN = (  # calls that get no pattern of their own; the tables and forms are checked instead
     "re.compile(opening, ",
     "re.compile(closing, ",
     "re.compile(words, ",
@@ -39,7 +39,7 @@ def test_every_pattern_of_the_package_is_found(worst: Any) -> None:
     told = [n for n in of_some if ast.unparse(n.func.value) == "re"]
     written = [call for call in told if not ast.unparse(call).startswith(CHOSEN_BY_A_RUN)]
     names = worst.patterns()
-    tables = [name for name in names if name.endswith("]")]  # each of their patterns for itself
+    tables = [name for name in names if name.endswith("]")]  # each of their patterns separately
     assert len(written) > 20
     assert len(names) - len(tables) == len(written) + 1  # a dialect's form
     refusals = ["model.length_refusals._REFUSALS"] * len(_REFUSALS)

@@ -1,4 +1,4 @@
-"""A run in two processes: `python fresh_process.py FOLDER begin|end` prints what it came to."""
+"""A run in two processes: `python fresh_process.py FOLDER begin|end` prints its state."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ from wakeloop.testing import calls, malformed_call, says
 
 
 class Answer(BaseModel):
-    """What the run came to."""
+    """The run's answer."""
 
     number: int
 
@@ -41,7 +41,7 @@ def count(todos: Annotated[list[Any], InjectedState("todos")]) -> str:
 
 
 def refused(todo: Any, state: Any) -> str | None:
-    """A verifier that refuses the second item for ever."""
+    """A verifier that refuses the second item forever."""
     return "not good enough" if todo["id"] == 2 else None
 
 
@@ -65,7 +65,7 @@ END = [
 
 
 def told(rig: Rig) -> dict[str, Any]:
-    """The state of the thread, without ids."""
+    """Return the state of the thread, without ids."""
     values = rig.state
     kept = {
         key: values[key]
@@ -88,7 +88,7 @@ def build(rig: Rig, replies: list[Any]) -> None:
 
 
 def begin(rig: Rig) -> dict[str, Any]:
-    """Until the question."""
+    """Run until the question."""
     build(rig, BEGIN)
     given = {
         "messages": [("user", "go")],
@@ -100,7 +100,7 @@ def begin(rig: Rig) -> dict[str, Any]:
 
 
 def end(rig: Rig) -> dict[str, Any]:
-    """The answer, an edit by hand, and a second message."""
+    """Give the answer, an edit by hand, and a second message."""
     build(rig, END)
     rig.run(Command(resume="this one"))
     if rig.runner is None:
@@ -112,7 +112,7 @@ def end(rig: Rig) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run one half through every door and print how the threads stand."""
+    """Run one half through every door and print the state of the threads."""
     folder, half = Path(sys.argv[1]), sys.argv[2]
     stands = {}
     for door, kind in KEPT:

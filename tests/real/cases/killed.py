@@ -19,7 +19,7 @@ THREAD = {"configurable": {"thread_id": "thread"}}
 
 
 def log_of(db: Path) -> Path:
-    """Where the tools write down that they ran."""
+    """Return the file where the tools record that they ran."""
     return db.with_suffix(".log")
 
 
@@ -30,7 +30,7 @@ def die(*_: object) -> NoReturn:
 
 
 def tools_over(db: Path, *, deadly: bool) -> list[Any]:
-    """The tools of the agent; the deadly one waits until its sibling's result is stored."""
+    """Return the agent's tools; the deadly one waits until its sibling's result is stored."""
 
     def note(text: str) -> None:
         with log_of(db).open("a") as log:

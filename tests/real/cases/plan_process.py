@@ -1,6 +1,7 @@
-"""A plan put in one process and decided in another: `python plan_process.py FOLDER DOOR [DECISION]`.
+"""A plan shown in one process and decided in another: `python plan_process.py FOLDER DOOR [DECISION]`.
 
-The door `sync` or `async`; with `laid` before it, of an agent of `create_agent` with the middleware.
+The door is `sync` or `async`; with `laid` before it, it is that of a `create_agent` agent with the
+middleware.
 """
 
 import asyncio

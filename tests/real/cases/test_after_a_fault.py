@@ -1,4 +1,4 @@
-"""Cases C33 to C43, C45 to C47: a thread after a fault has the figures of the thread without it."""
+"""Cases C33 to C43, C45 to C47: a thread after a fault has the figures of one without it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wakeloop.testing import calls
 
 pytestmark = pytest.mark.slow
 
-APART = ("tail", "shown", "injected", "spent")  # ids of messages, and what the fault itself has cost
+APART = ("tail", "shown", "injected", "spent")  # ids of messages, and the cost of the fault itself
 THREAD: Any = {"messages": [HumanMessage("go")]}
 
 
@@ -68,9 +68,9 @@ LESSON = (
 
 @dataclass(frozen=True)
 class Fault:
-    """A first run with the fault, and one without; `more` are the messages that the fault leaves behind.
+    """A first run with the fault, and one without; `more` are the messages that the fault adds.
 
-    Then comes the same second run over both, of `later` replies.
+    Then the same second run follows on both, with `later` replies.
     """
 
     bad: Sequence[Any]
@@ -84,7 +84,7 @@ class Fault:
     ending: str = "settled"
     without: dict[str, Any] = field(default_factory=dict)  # options of the sound one, where they differ
     raises: str = ""
-    refused: int = 0  # writes of the list that were refused: its number counts them, too
+    refused: int = 0  # refused writes of the list: its number counts them, too
 
 
 class Thinking(Anthropic):
@@ -220,7 +220,9 @@ FAULTS = {
 
 
 def play(rig: Rig, fault: Fault, replies: Sequence[Any], given: Any, **more: Any) -> dict[str, Any]:
-    """Run a thread to its end, then once more; return how it stood, and the figures of the second run."""
+    """Run a thread to its end, then once more; return its state after the first, and the second run's
+    figures.
+    """
     if fault.form is not None:
         rig.speaks(fault.form)
     rig.build(*replies, **{"tools": [look], **fault.options, **more})
@@ -250,18 +252,18 @@ def play(rig: Rig, fault: Fault, replies: Sequence[Any], given: Any, **more: Any
 
 
 def standing(rig: Rig) -> dict[str, Any]:
-    """The session, but for what is spent."""
+    """Return the session without the spending."""
     return {key: value for key, value in rig.session.items() if key not in APART}
 
 
 def size(message: Any) -> int:
-    """The characters of a message as it is sent, its ids aside."""
+    """Return the number of characters of a message as it is sent, without its ids."""
     made = [(call["name"], call["args"]) for call in getattr(message, "tool_calls", ())]
     return len(str(message.text)) + len(str(made))
 
 
 def written(rig: Rig) -> tuple[int, int, int]:
-    """Checkpoints, writes, and the bytes of those without counters."""
+    """Return checkpoints, writes, and the bytes of those without counters."""
     with closing(sqlite3.connect(rig.path)) as connection:
         (told,) = connection.execute(
             "SELECT (SELECT count(*) FROM checkpoints), count(*), "
@@ -272,7 +274,7 @@ def written(rig: Rig) -> tuple[int, int, int]:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of thinking, where a format cannot be forced
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_the_figures_are_those_of_the_thread_without_it(fault: Fault, tmp_path: Path) -> None:
+def test_the_figures_are_those_of_the_thread_without_the_fault(fault: Fault, tmp_path: Path) -> None:
     told = []
     for replies, given, more in (
         (fault.bad, fault.given, {}),
@@ -292,6 +294,6 @@ def test_the_figures_are_those_of_the_thread_without_it(fault: Fault, tmp_path: 
     assert after["stood"]["session"].pop("reason") == fault.ending
     sound["stood"]["session"].pop("reason")
     grown = {new - old for new, old in zip(after.pop("sizes"), sound.pop("sizes"), strict=True)}
-    assert len(grown) == 1  # what the fault left is sent along, and nothing is added to it
+    assert len(grown) == 1  # the fault's messages are sent along, and nothing is added to them
     assert (grown == {0}) is (fault.more == 0)
     assert after == sound

@@ -54,7 +54,7 @@ def saver(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 def stands(agent: Any, goal: str = KEPT, reason: str = "answered") -> None:
-    """The thread is readable, has the goal, and has ended."""
+    """Check that the thread is readable, has the goal, and has ended."""
     snapshot = agent.get_state(THREAD)
     assert (snapshot.values["todo_goal"], session_of(snapshot)["reason"]) == (goal, reason)
 
@@ -76,7 +76,7 @@ def test_c41_the_goal_from_an_input_and_by_hand(saver: Any) -> None:
     stands(agent, f"{KEPT}!")
 
 
-def test_c41_channels_of_ones_own_from_input_tool_and_hook(saver: Any) -> None:
+def test_c41_the_callers_own_channels_from_input_tool_and_hook(saver: Any) -> None:
     model = ScriptedModel(calls(("note", {"text": BAD})), "Done.")
     agent = create_todo_agent(
         model,
@@ -100,7 +100,7 @@ async def test_c41_over_the_asynchronous_saver(postgres: str) -> None:
         assert (await agent.aget_state(THREAD)).values["todo_goal"] == KEPT
 
 
-def test_c41_a_hosts_note_of_why_a_run_was_given_up(postgres: str) -> None:
+def test_c41_a_hosts_note_on_why_a_run_was_given_up(postgres: str) -> None:
     mailbox = Mailbox(create_engine(postgres.replace("postgresql://", "postgresql+psycopg://")))
     mailbox.create_tables()
     mailbox.add_event("1", {"kind": "human", "id": "e", "text": "x\x00y"})

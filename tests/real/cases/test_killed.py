@@ -38,7 +38,7 @@ def reopen_thread(db: Path, *replies: Any) -> tuple[Any, ScriptedModel, sqlite3.
 
 
 KILLED = {
-    # where and how it goes on: the log of the tools, the results' texts
+    # where, and how it continues: the tools' log, the results' texts
     "tool, on": ("tool", None, ["edit x", "risky"], ["edited x", "survived"]),
     "tool, message": ("tool", "hello", ["edit x"], ["may or may not", "may or may not"]),
     "model, on": ("model", None, ["edit x"], ["edited x"]),
@@ -61,7 +61,7 @@ def test_c25_killed(tmp_path: Path, where: str, given: Any, log: list[str], told
     agent, model, connection = reopen_thread(db, close(*ids), "Done.", "Second.")
     before = agent.get_state(THREAD)
     assert session_of(before)["state"] == ("waiting" if where == "parked" else "running")
-    # what finished beside the question shows until a plain message drops it
+    # what had finished next to the question shows until a plain message drops it
     shown = [todo["content"] for todo in before.values["todos"]]
     assert shown == (["a", "b"] if where == "parked" else ["a"])
     agent.invoke({"messages": [("user", given)]} if isinstance(given, str) else given, THREAD)

@@ -1,4 +1,4 @@
-"""A plan is put in one process and decided in the next, from SQLite: no call runs twice."""
+"""A plan is shown in one process and decided in the next, from SQLite: no call runs twice."""
 
 from __future__ import annotations
 

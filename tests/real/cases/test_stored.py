@@ -34,13 +34,13 @@ def talking(rig: Rig, count: int, *, waking: bool) -> None:
 
 
 def counted(reply: AIMessage) -> AIMessage:
-    """A reply that reports tokens: an estimate would grow by a byte somewhere."""
+    """Return a reply that reports its tokens, because an estimate would sometimes grow by a byte."""
     usage = {"input_tokens": 1000, "output_tokens": 250, "total_tokens": 1250}
     return reply.model_copy(update={"usage_metadata": usage})
 
 
 def stored(rig: Rig) -> tuple[int, int, int]:
-    """Checkpoints, bytes written to our own channels, bytes written to all others."""
+    """Return checkpoints, bytes written to our own channels, bytes written to all others."""
     if not rig.requests:
         return 0, 0, 0  # a saver makes its tables at the first run
     if rig.kind == "memory":
@@ -55,7 +55,7 @@ def stored(rig: Rig) -> tuple[int, int, int]:
 
 
 def row_sizes(rig: Rig) -> list[int]:
-    """The bytes of each row of `checkpoints`."""
+    """Return the bytes of each row of `checkpoints`."""
     with closing(sqlite3.connect(rig.path)) as connection:
         rows = connection.execute(
             "SELECT length(checkpoint) + length(metadata) FROM checkpoints ORDER BY checkpoint_id"
@@ -64,7 +64,7 @@ def row_sizes(rig: Rig) -> list[int]:
 
 
 def block(rig: Rig, turns: int) -> tuple[int, int, int]:
-    """What these turns added."""
+    """Return what these turns added."""
     before = stored(rig)
     for _ in range(turns):
         rig.run("go on")
@@ -81,14 +81,14 @@ def test_c28_every_door_and_saver_stores_the_same(kept: Rig, waking: bool) -> No
     assert first[:2] == ((162, 72936) if waking else (100, 23274))
     assert second[:2] == ((160, 73836) if waking else (100, 23422))
     if kept.kind == "sqlite":
-        assert max(row_sizes(kept)) < 5_000  # names, versions, a text that waits; no history
+        assert max(row_sizes(kept)) < 5_000  # names, versions, a waiting message; no history
     kept.follow_up()
 
 
 @pytest.mark.large
 @WAKING
 def test_c28_storage_grows_linearly(tmp_path: Path, waking: bool) -> None:
-    """200 turns: the last 50 add to the byte what the 50 before them added."""
+    """200 turns: the last 50 add exactly as many bytes as the 50 before them."""
     rig = Rig("invoke", "sqlite", tmp_path / "threads.db")
     rig.saver.conn.execute("PRAGMA synchronous=OFF")
     talking(rig, 200, waking=waking)
@@ -96,9 +96,9 @@ def test_c28_storage_grows_linearly(tmp_path: Path, waking: bool) -> None:
     assert blocks[3] == blocks[2]
     assert blocks[2][:2] == ((400, 184800) if waking else (250, 58750))
     rows = row_sizes(rig)
-    # every so many supersteps LangGraph stores the messages whole; else a row holds names and versions alone
+    # now and then LangGraph stores the messages whole; otherwise a row holds only names and versions
     assert len([size for size in rows if size > 10_000]) == (1 if waking else 0)
-    # while a run waits for a person, its session and its entry in `waiting_on` hold the text of 1 kB
+    # while a run waits for a person, its session and its entry in `waiting_on` hold the message of 1 kB
     assert max(size for size in rows if size <= 10_000) < 3_000 + (2_000 if waking else 0)
     rig.follow_up()
     rig.check()
@@ -167,7 +167,7 @@ def test_c30_strict_msgpack_in_new_processes(tmp_path: Path) -> None:
 
 
 def no_type_of_ours_is_stored(folder: Path) -> None:
-    """Assert that whatever the rows hold is plain JSON or a langchain message."""
+    """Assert that the rows hold only plain JSON or langchain messages."""
     files = sorted(folder.glob("*.db"))
     assert len(files) == 4
     for file in files:

@@ -64,7 +64,7 @@ def test_c31_an_asynchronous_saver_in_a_synchronous_run(tmp_path: Path, door: st
 
 @pytest.mark.slow
 def test_c32_importing_it_needs_no_key_and_no_network() -> None:
-    """As `langgraph.json` names it: a factory, and no graph with a saver of its own beside it."""
+    """As `langgraph.json` names it: only a factory, and no graph with its own saver."""
     path, name = json.loads((ROOT / "langgraph.json").read_text())["graphs"]["wakeloop"].split(":")
     program = f"""
 import importlib.util, socket

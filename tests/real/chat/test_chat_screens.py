@@ -73,7 +73,7 @@ def test_a_talk_in_three_widths(shell: Shell, tmp_path: Path, serve) -> None:
     talk = Emulator(shell, tmp_path / "state", *options(server))
     talk.until_last(*AT_80[:2], ">")
 
-    # what is typed in a run is seen, and taken by it
+    # text typed during a run is shown, and taken by it
     talk.child.send("first\r")
     talk.until(lambda: server.requests)
     talk.child.send("seconn\x7fd\rthird")
@@ -82,7 +82,7 @@ def test_a_talk_in_three_widths(shell: Shell, tmp_path: Path, serve) -> None:
     assert talk.rows() == AT_80
     assert [request["messages"][-1]["content"] for request in server.requests] == ["first", "second"]
 
-    # the list, beside the talk
+    # the list, next to the conversation
     talk.child.send("\x15")
     talk.resized(40)
     talk.child.send("plan\r")

@@ -26,7 +26,7 @@ PLAN = calls(("todo_write", {"items": ["one", "two"]}))
 
 @pytest.fixture
 def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseChatModel], BaseChatModel]:
-    """Let a model of the test stand where the spec's would be made."""
+    """Put a model of the test in place of the spec's."""
 
     def play(model: BaseChatModel) -> BaseChatModel:
         for module in ("cli.agent", "cli.chat.conversation"):
@@ -75,7 +75,7 @@ def test_a_wrong_value_changes_nothing(talk_with, plays) -> None:
     assert talk.overrides == {"nag_after": 9}
 
 
-def test_switching_loki_on_adds_the_tools_and_off_takes_them_away(talk_with, plays) -> None:
+def test_switching_loki_on_adds_the_tools_and_off_removes_them(talk_with, plays) -> None:
     model = plays(ScriptedModel([says("a"), says("b"), says("c")]))
     talk = talk_with(preset="loki")
     assert talk.spec.switched_on
@@ -90,7 +90,7 @@ def test_switching_loki_on_adds_the_tools_and_off_takes_them_away(talk_with, pla
     assert ["todo__init" in str(bound) for bound in model.bound] == [True, False, True]
 
 
-def test_clear_ends_a_chain_that_was_broken_off(talk_with, plays) -> None:
+def test_clear_ends_an_interrupted_chain(talk_with, plays) -> None:
     plays(ScriptedModel([PLAN, ConnectionError("down"), says("hello")]))
     talk = talk_with()
     with pytest.raises(ConnectionError):
@@ -117,7 +117,7 @@ def test_clear_is_an_error_while_auto_continue_is_off(talk_with, plays) -> None:
         does(talk, ".clear")
 
 
-def test_a_stopped_run_keeps_what_it_did_and_the_next_text_has_a_whole_budget(talk_with, plays) -> None:
+def test_a_stopped_run_keeps_its_work_and_the_next_message_has_a_whole_budget(talk_with, plays) -> None:
     works = calls(("todo_update", {"id": 2, "status": "in_progress"}))  # two texts alone would wait
     model = plays(ScriptedModel([PLAN, says("wait"), ConnectionError("down"), works, *[says("later")] * 9]))
     talk = talk_with("max_wake_cycles=2", "max_idle_wakes=0", "guard_retries=0")
@@ -152,7 +152,7 @@ def test_a_stopped_run_keeps_what_it_did_and_the_next_text_has_a_whole_budget(ta
     assert len(model.requests) == 7
 
 
-def test_a_stopped_question_keeps_the_calls_beside_it(talk_with, plays) -> None:
+def test_a_stopped_question_keeps_the_calls_next_to_it(talk_with, plays) -> None:
     both = calls(("run_shell", {"command": "exit 7"}), ("todo_write", {"items": ["one"]}))
     model = plays(ScriptedModel([both, says("hello"), says("again"), says("later"), says("and later")]))
     talk = talk_with("max_wake_cycles=0", "guard_retries=0", tools="shell")
@@ -191,7 +191,7 @@ def test_roles_and_agents(talk_with, plays, config: Path) -> None:
     model = plays(ScriptedModel([says("a"), PLAN, says("b"), *[says("c")] * 3, says("d")]))
     talk = talk_with("guard_retries=0")
     assert does(talk, ".role") == ["role: none; available: coder"]
-    assert does(talk, ".role coder") == ["role: coder; model: m"]  # an option is above a role
+    assert does(talk, ".role coder") == ["role: coder; model: m"]  # an option outranks a role
     assert talk.base.nag_after == 2
     talk.run("hi")
     assert model.requests[0][0].text.startswith("You write code.")
@@ -291,7 +291,7 @@ def test_a_scripts_exit_code(
     assert capsys.readouterr().err.startswith(says_)
 
 
-def test_history_is_its_owners_alone(tmp_path: Path) -> None:
+def test_history_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "state" / "chat-history"
     open_history(path).append_string("a secret")
     assert path.stat().st_mode & 0o777 == 0o600

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
 
-READY = "\x1b\\[\\?2004h"  # what the prompt sends when it begins to read
+READY = "\x1b\\[\\?2004h"  # sent by the prompt when it begins to read
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 PLAN = Reply(calls=[("todo_write", {"items": ["one", "two"]})])
 ALT_ENTER, TAB, CTRL_C, CTRL_D = "\x1b\r", "\t", "\x03", "\x04"
@@ -36,7 +36,7 @@ class Typist:
         self.child = seated(shell, state, "chat", *args, PROMPT_TOOLKIT_NO_CPR="1")
 
     def ready(self) -> str:
-        """Wait for the next prompt; what came before it."""
+        """Wait for the next prompt, and return what came before it."""
         self.child.expect(READY)
         return ESCAPES.sub("", str(self.child.before))
 
@@ -84,7 +84,7 @@ def test_a_conversation(chat, serve, shell: Shell, tmp_path: Path) -> None:
     begun = typist.ready()
     assert "Starting m on thread mine …" in begun
     assert ".help lists the commands." in begun
-    assert "Thread mine" not in begun  # nothing is told twice
+    assert "Thread mine" not in begun  # nothing is shown twice
     shown = typist.enters("please do it")
     assert "Auto-continuing (1/25): 2 incomplete todos remain" in shown
     assert "model: All done." in shown
@@ -118,7 +118,8 @@ def test_a_conversation(chat, serve, shell: Shell, tmp_path: Path) -> None:
     assert len(server.requests) == asked
     typist.types(".exit\r")
     assert typist.ends() == 0
-    told = ESCAPES.sub("", str(typist.child.before)).split()  # where the path is long the command has a row
+    # if the path is long, the command has its own row
+    told = ESCAPES.sub("", str(typist.child.before)).split()
     way = f"To continue: wakeloop chat --thread mine --db {tmp_path / 'threads.sqlite'}"
     assert " ".join(told).endswith(way)
 
@@ -146,7 +147,7 @@ def test_ctrl_c_ends_the_chain_for_good(chat, serve) -> None:
     assert "nag_after is 3" in typist.enters(".set nag_after 3")
     shown = typist.enters("go on")
     assert "Auto-continuing (1/2)" in shown
-    assert "Waiting for your answer." in shown  # twice no call after a new message
+    assert "Waiting for your answer." in shown  # no call twice after a new message
     assert len(server.requests) == 5
     assert "Never read." not in json.dumps(server.requests[-1])
     assert "go on" in texts(server.requests[-1])
@@ -164,7 +165,7 @@ def test_a_request_that_fails_after_ctrl_c_is_not_repeated(chat, serve) -> None:
     typist.types(CTRL_C)
     typist.child.expect("Stopped with 0 open")
     typist.ready()
-    time.sleep(6)  # the client would try again half a second after the failure
+    time.sleep(6)  # the client would retry half a second after the failure
     assert len(server.requests) == 1
     assert "model: Hello." in typist.enters("hello?")
     assert len(server.requests) == 2
@@ -195,7 +196,7 @@ def test_a_question_is_asked_inline_and_at_the_next_start(chat, serve, shell: Sh
     assert typist.ends() == 0
 
 
-def test_a_failure_is_a_sentence_and_resume_tries_again(chat, serve) -> None:
+def test_a_failure_is_one_sentence_and_resume_tries_again(chat, serve) -> None:
     server = serve(Reply(status=400, words="no"), Reply(status=400, words="no"), Reply("Here I am."))
     typist = chat(server)
     typist.ready()
@@ -241,7 +242,7 @@ def test_ctrl_c_ends_a_script_and_keeps_the_thread(shell: Shell, serve) -> None:
     assert len(server.requests) == 2
 
 
-def test_sigterm_in_a_run_comes_to_rest_and_resume_goes_on(chat, serve, shell: Shell) -> None:
+def test_sigterm_during_a_run_stops_it_cleanly_and_resume_continues(chat, serve, shell: Shell) -> None:
     server = serve(PLAN, Reply(calls=[("list_files", {})], delay=1.5), Reply("Later."))
     typist = chat(server, "--set", "max_wake_cycles=0", "--set", "guard_retries=0")
     typist.ready()
@@ -254,7 +255,7 @@ def test_sigterm_in_a_run_comes_to_rest_and_resume_goes_on(chat, serve, shell: S
     assert len(server.requests) == 3
 
 
-def test_sigterm_at_the_prompt_puts_the_terminal_back(chat, serve) -> None:
+def test_sigterm_at_the_prompt_restores_the_terminal(chat, serve) -> None:
     typist = chat(serve(Reply("Hello.")))
     typist.ready()
     typist.child.kill(signal.SIGTERM)
@@ -273,7 +274,7 @@ def test_a_question_in_words_waits_at_the_prompt(chat, serve) -> None:
     shown = typist.enters("Tidy up.")
     assert f"question: {ASK}" in shown
     assert "Your answer, on one line:" in shown
-    assert len(server.requests) == 2  # nothing is asked before the person has answered
+    assert len(server.requests) == 2  # nothing is requested before the person has answered
     shown = typist.enters("Yes, all of them.")
     assert texts(server.requests[2])[-1] == "Yes, all of them."
     assert "model: Deleted." in shown
@@ -291,7 +292,7 @@ def test_a_question_by_the_tool_looks_the_same(chat, serve) -> None:
     assert texts(server.requests[2], "tool")[-1] == "Yes, all of them."
 
 
-def test_stop_stops_and_a_new_topic_is_one(chat, serve) -> None:
+def test_stop_stops_and_a_new_topic_is_a_new_topic(chat, serve) -> None:
     server = serve(
         PLAN, Reply("Later.", delay=4), Reply("OK."), Reply("OK."), Reply("Paris."), Reply("I wait.")
     )
@@ -321,7 +322,7 @@ def test_a_line_sent_during_a_run_steers_it(chat, serve, shell: Shell) -> None:
     waits_for(server, 2)
     typist.types(f"and then?{ALT_ENTER}Use tabs.\r")
     typist.child.expect("sent: Use tabs.")
-    shown = typist.ready()  # the run is over, and the line that was kept for afterwards is sent
+    shown = typist.ready()  # the run is over, and the line kept for later is sent
     assert "Auto-continuing" not in shown
     assert texts(server.requests[2])[-1] == "Use tabs."
     until(lambda: len(server.requests) == 5)
@@ -331,7 +332,7 @@ def test_a_line_sent_during_a_run_steers_it(chat, serve, shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_sent_waits_for_an_answer_and_ctrl_c_discards_it(chat, serve, shell: Shell) -> None:
+def test_a_queued_message_waits_for_an_answer_and_ctrl_c_discards_it(chat, serve, shell: Shell) -> None:
     ask = Reply(calls=[("ask_user", {"question": ASK})], delay=3)
     server = serve(PLAN, ask, Reply("Fine."), Reply("Late.", delay=30))
     typist = chat(server)
