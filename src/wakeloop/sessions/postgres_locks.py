@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2s
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -28,81 +28,6 @@ SERVER_KEEPALIVE = tuple(
 CLOSE_TRIES, CLOSE_PAUSE = 50, 0.02  # checks for the end of the previous connection, and seconds between them
 END_PREVIOUS = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE application_name = %s AND pid <> pg_backend_pid()"""
-
-
-class LockConnection:
-    """A direct connection to the server. A broken one is replaced, and its predecessor is ended first.
-
-    The `…_reconnecting` methods reconnect and try once more if the connection is broken; the others fail.
-    """
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.name = f"wakeloop {uuid4().hex[:12]}"  # of the connections of this object, and of no others
-        self.guard = threading.RLock()
-        self.closed = threading.Event()
-        self.connection: psycopg.Connection[Any] | None = None
-        self.made = 0  # how many connections were made: what one saw says nothing about the time after it
-
-    def reacquire(self) -> None:
-        """Take the locks that the previous connection held."""
-
-    def close(self) -> None:
-        """Close the connection for good."""
-        self.closed.set()
-        with self.guard:
-            self._disconnect()
-
-    def _check_reconnecting(self, query: str, *values: object) -> bool:
-        row = self._fetch_reconnecting(query, *values)
-        return bool(row and row[0])
-
-    def _fetch_reconnecting(self, query: str, *values: object) -> Any:
-        try:
-            return self._fetch(query, *values)
-        except psycopg.OperationalError:
-            self._connect()
-            return self._fetch(query, *values)
-
-    def _check(self, query: str, *values: object) -> bool:
-        row = self._fetch(query, *values)
-        return bool(row and row[0])
-
-    def _fetch(self, query: str, *values: object) -> Any:
-        if self.connection is None:
-            raise psycopg.OperationalError("not connected")
-        return self.connection.execute(query, values).fetchone()  # type: ignore[call-overload,unused-ignore]
-
-    def _connect(self) -> None:
-        self._disconnect()
-        if self.closed.is_set():
-            raise psycopg.OperationalError("the locks are closed")
-        name: Any = {"application_name": self.name}
-        self.connection = psycopg.connect(self.url, autocommit=True, **name, **KEEPALIVE)
-        self.made += 1
-        try:
-            for setting in SERVER_KEEPALIVE:  # so that the server, too, notices a machine that vanished
-                self._fetch(setting)
-            self._end_previous()
-            self.reacquire()
-        except BaseException:
-            self._disconnect()  # without all of its locks the connection is of no use
-            raise
-
-    def _end_previous(self) -> None:
-        """Wait for the previous connection to end: while the server has it, it still holds the locks."""
-        for _ in range(CLOSE_TRIES):
-            if not self._check(END_PREVIOUS, self.name):
-                return
-            time.sleep(CLOSE_PAUSE)
-        raise psycopg.OperationalError("the previous connection has not ended yet")
-
-    def _disconnect(self) -> None:
-        if self.connection is not None:
-            self.connection.close()
-        self.connection = None
-
-
 RETRY_EVERY = 0.1  # seconds between two attempts to take a lock that another process holds
 CHECK_EVERY = 0.5  # seconds between two checks of the connection
 LOW_BITS = 0xFFFFFFFF
@@ -123,24 +48,10 @@ def lock_number(name: str) -> int:
     )
 
 
-def thread_lock_name(thread: str) -> str:
-    """Return the name of a thread's lock."""
-    return f"wakeloop thread {thread}"
+THREAD, WORKER = "wakeloop thread {}".format, "wakeloop worker {}".format  # names of locks
 
 
-def worker_lock_name(worker: str) -> str:
-    """Return the name of a worker's lock."""
-    return f"wakeloop worker {worker}"
-
-
-class HasSetup(Protocol):
-    """Something that creates its own tables, such as a `PostgresSaver`."""
-
-    def setup(self) -> None:
-        """Create the tables that do not exist yet."""
-
-
-def set_up_tables(saver: HasSetup, url: str) -> None:
+def set_up_tables(saver: Any, url: str) -> None:
     """Create a saver's tables on Postgres, even if several workers start at once on an empty database.
 
     If several processes call `saver.setup()` at once, all but one of them fail.
@@ -179,18 +90,24 @@ class LockObservation:
         return now - self.since >= grace
 
 
-class Locks(LockConnection):
+class Locks:
     """Session-level advisory locks. Postgres releases them when the connection that holds them ends.
 
     One direct connection holds all locks of a process. Locks mean nothing through a pooler that shares
     connections by transaction. If the connection breaks, `keep_alive` reconnects at once and takes the locks
     again. Other processes therefore wait until a lock has been free for `grace` seconds if its holder's
     connection is gone. A lock that its holder released may be taken at once.
+
+    The `…_reconnecting` methods reconnect and try once more if the connection is broken; the others fail.
     """
 
     def __init__(self, url: str, grace: float = GRACE) -> None:
-        super().__init__(url)
-        self.grace = grace
+        self.url, self.grace = url, grace
+        self.name = f"wakeloop {uuid4().hex[:12]}"  # of the connections of this object, and of no others
+        self.guard = threading.RLock()
+        self.closed = threading.Event()
+        self.connection: psycopg.Connection[Any] | None = None
+        self.made = 0  # how many connections were made: what one saw says nothing about the time after it
         self.beat = min(CHECK_EVERY, grace / 10)
         self.held: set[int] = set()  # even while the connection is lost
         self.names: set[int] = set()  # names of workers: taken again however long another process has them
@@ -202,7 +119,7 @@ class Locks(LockConnection):
 
     def hold_thread(self, thread: str) -> AbstractContextManager[None]:
         """Hold a thread during a run; wait while another process holds it."""
-        return self.hold(thread_lock_name(thread), self.grace)
+        return self.hold(THREAD(thread), self.grace)
 
     def hold_setup(self) -> AbstractContextManager[None]:
         """Hold the lock for creating tables, so that processes that start at once take turns."""
@@ -241,7 +158,7 @@ class Locks(LockConnection):
     @contextmanager
     def hold_worker(self, worker: str, connection: int | None = None) -> Iterator[bool]:
         """Hold a worker's name, which shows that it is alive. Yields False if another process has it."""
-        number = lock_number(worker_lock_name(worker))
+        number = lock_number(WORKER(worker))
         taken = self.acquire(number, connection)
         if taken:
             self.names.add(number)
@@ -292,7 +209,7 @@ class Locks(LockConnection):
             TakenOverError: Another process has taken the thread over.
             psycopg.OperationalError: The server is away; call again.
         """
-        number = lock_number(thread_lock_name(thread))
+        number = lock_number(THREAD(thread))
         if time.monotonic() - self.checked > self.grace / 4:  # before that, nobody can have taken it
             self.check_connection()
         if number in self.lost or (number in self.doubtful and not is_mine()):
@@ -329,14 +246,57 @@ class Locks(LockConnection):
 
     def find_worker(self, worker: str) -> Holder | None:
         """Return the holder of a worker's name."""
-        return self.find_holder(lock_number(worker_lock_name(worker)))
+        return self.find_holder(lock_number(WORKER(worker)))
 
     def is_connected(self, holder: Holder) -> bool:
         """Tell whether a holder is still connected."""
         with self.guard:
             return self._check_reconnecting(IS_CONNECTED, *holder)
 
-    def reacquire(self) -> None:
+    def close(self) -> None:
+        """Release all locks."""
+        self.held.clear()
+        self.closed.set()
+        with self.guard:
+            self._disconnect()
+
+    def _check_reconnecting(self, query: str, *values: object) -> bool:
+        row = self._fetch_reconnecting(query, *values)
+        return bool(row and row[0])
+
+    def _fetch_reconnecting(self, query: str, *values: object) -> Any:
+        try:
+            return self._fetch(query, *values)
+        except psycopg.OperationalError:
+            self._connect()
+            return self._fetch(query, *values)
+
+    def _check(self, query: str, *values: object) -> bool:
+        row = self._fetch(query, *values)
+        return bool(row and row[0])
+
+    def _fetch(self, query: str, *values: object) -> Any:
+        if self.connection is None:
+            raise psycopg.OperationalError("not connected")
+        return self.connection.execute(query, values).fetchone()  # type: ignore[call-overload,unused-ignore]
+
+    def _connect(self) -> None:
+        self._disconnect()
+        if self.closed.is_set():
+            raise psycopg.OperationalError("the locks are closed")
+        name: Any = {"application_name": self.name}
+        self.connection = psycopg.connect(self.url, autocommit=True, **name, **KEEPALIVE)
+        self.made += 1
+        try:
+            for setting in SERVER_KEEPALIVE:  # so that the server, too, notices a machine that vanished
+                self._fetch(setting)
+            self._end_previous()
+            self._reacquire()
+        except BaseException:
+            self._disconnect()  # without all of its locks the connection is of no use
+            raise
+
+    def _reacquire(self) -> None:
         """Take the locks over a new connection. Those that others have by then are lost."""
         now = time.monotonic()
         for number in self.held - self.lost:
@@ -346,7 +306,15 @@ class Locks(LockConnection):
             self.doubtful |= self.held
         self.checked = now
 
-    def close(self) -> None:
-        """Release all locks."""
-        self.held.clear()
-        super().close()
+    def _end_previous(self) -> None:
+        """Wait for the previous connection to end: while the server has it, it still holds the locks."""
+        for _ in range(CLOSE_TRIES):
+            if not self._check(END_PREVIOUS, self.name):
+                return
+            time.sleep(CLOSE_PAUSE)
+        raise psycopg.OperationalError("the previous connection has not ended yet")
+
+    def _disconnect(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+        self.connection = None

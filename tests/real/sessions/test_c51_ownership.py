@@ -23,15 +23,15 @@ from wakeloop.sessions.dbos import DbosHost
 from wakeloop.sessions.dbos.dbos_host import fence_graph
 from wakeloop.sessions.host import TakenOverError
 from wakeloop.sessions.postgres_locks import (
+    THREAD,
+    WORKER,
     LockObservation,
     Locks,
     lock_number,
-    thread_lock_name,
-    worker_lock_name,
 )
 from wakeloop.testing import ScriptedModel, calls, says
 
-NUMBER = lock_number(thread_lock_name("x"))
+NUMBER = lock_number(THREAD("x"))
 GRACE = 1.0
 
 
@@ -139,7 +139,7 @@ def test_a_former_connection_that_is_half_dead_holds_nothing_up(postgres: str) -
 
 
 def test_a_workers_name_comes_back_when_another_lets_go(postgres: str) -> None:
-    number = lock_number(worker_lock_name("one"))
+    number = lock_number(WORKER("one"))
     with (
         closing(Locks(postgres)) as there,
         closing(Locks(postgres)) as here,
