@@ -149,12 +149,6 @@ def session_tools(
     return [tools.make_tool(name) for name in wanted]
 
 
-def subagent_depth(thread_id: str) -> int:
-    """Return how deep a thread is nested: 0 if it is not a subagent."""
-    found = _DEPTH.search(thread_id)
-    return int(found[1]) if found else 0
-
-
 @dataclass(frozen=True)
 class SessionTools:
     """The tools for one host, as methods. The model reads the text in the decorator."""
@@ -229,7 +223,8 @@ class SessionTools:
         self, task: str, runtime: ToolRuntime[Any, Any], agent: str | None = None
     ) -> Command[Any]:
         call = SessionToolCall.from_runtime(runtime)
-        text, depth = _require_text(task, "task"), subagent_depth(call.thread) + 1
+        text, nested = _require_text(task, "task"), _DEPTH.search(call.thread)
+        depth = int(nested[1]) + 1 if nested else 1
         kind = self.check_agent(agent or find_agent(call.thread, self.host.agents))
         if depth > self.limits.depth:
             raise ToolException(f"subagents may nest at most {self.limits.depth} deep; do the task yourself")

@@ -53,9 +53,8 @@ def explain_server_errors(method: Method) -> Method:
         except OUTAGE_ERRORS as error:
             raise server_error(host, "cannot be reached", "that the server is up", error) from error
         except NotFoundError as error:
-            raise server_error(
-                host, "does not know the requested item", "the agents' graphs", error
-            ) from error
+            what = "does not know the requested item"
+            raise server_error(host, what, "the agents' graphs", error) from error
 
     return cast("Method", call)
 
@@ -209,17 +208,16 @@ class ServerHost(WaitsForEvents):
     @explain_server_errors
     def schedules(self, thread_id: str | None = None) -> Sequence[Schedule]:
         """Return the schedules of one thread or of all, ordered by id."""
-        only = (
-            {"thread_id": server_thread_id(check_name("thread's id", thread_id))}
-            if thread_id is not None
-            else {}
-        )
+        only = {}
+        if thread_id is not None:
+            only["thread_id"] = server_thread_id(check_name("thread's id", thread_id))
         search: Any = self.client.crons.search
         made: list[Schedule] = []
         for cron in iterate_pages(lambda **page: search(**page, **only)):
             own = cron.get("metadata") or {}
             if own.get(THREAD_KEY):  # not somebody else's cron
-                due = _format_time(cron["next_run_date"])
+                due = cron["next_run_date"]
+                due = due.isoformat() if isinstance(due, datetime) else due
                 text = own.get("text", "")
                 made.append(Schedule(cron["cron_id"], own[THREAD_KEY], cron["schedule"], text, due))
         return sorted(made, key=lambda schedule: schedule.id)
@@ -317,7 +315,3 @@ def _is_about_to_run(snapshot: StateSnapshot, items: Sequence[Mapping[str, Any]]
     if not taken:
         return False
     return bool(find_unread_events(snapshot, [item["event"] for item in taken], taken[0].get("question")))
-
-
-def _format_time(when: Any) -> str | None:
-    return when.isoformat() if isinstance(when, datetime) else when

@@ -90,16 +90,15 @@ class BackgroundRunner:
 
     def _process(self, thread: str) -> None:
         try:
-            again = True
-            while again and not self.draining.is_set():
-                again = self._run_with_retries(thread) or self._take_request(thread)
+            while not self.draining.is_set() and self._run_with_retries(thread):
+                pass
         finally:
             with self.guard:
                 del self.at_work[thread]
-                again = thread in self.requested
+                again = thread in self.requested and not self.draining.is_set()
                 self.requested.discard(thread)
-            if again:  # requested since the last check, or the run raised
-                self.request_run(thread)
+                if again:
+                    self.at_work[thread] = self.pool.submit(self._process, thread)
 
     def _run_with_retries(self, thread: str) -> bool:
         for tries in count():
@@ -109,7 +108,9 @@ class BackgroundRunner:
                 self.errors[thread] = describe_error(error)
                 failing = isinstance(error, InternalServerError) and tries < len(RETRY_PAUSES)
                 if not (isinstance(error, OUTAGE_ERRORS) or failing):
-                    self._give_up(thread, error)
+                    with suppress(Exception):  # then `errors` keeps the words
+                        self.give_up(thread, error)
+                        del self.errors[thread]
                     return False
                 if self.draining.wait(RETRY_PAUSES[min(tries, len(RETRY_PAUSES) - 1)]):
                     return False
@@ -117,17 +118,6 @@ class BackgroundRunner:
                 self.errors.pop(thread, None)
                 return again
         return False
-
-    def _give_up(self, thread: str, error: Exception) -> None:
-        with suppress(Exception):  # then `errors` keeps the words
-            self.give_up(thread, error)
-            del self.errors[thread]
-
-    def _take_request(self, thread: str) -> bool:
-        with self.guard:
-            again = thread in self.requested
-            self.requested.discard(thread)
-            return again
 
 
 POLL_EVERY = 0.2  # seconds between two checks while somebody else's run has the thread
