@@ -48,11 +48,8 @@ def end_run(graph: Graph, config: RunnableConfig, failure: str | None = None) ->
     if not is_unfinished(before):
         return False
     graph.update_state(config, None, as_node=END)
-    graph.update_state(
-        config,
-        build_ended_update(before, graph.get_state(config).values, failure),
-        as_node=find_resting_node(graph),
-    )
+    update = build_ended_update(before, graph.get_state(config).values, failure)
+    graph.update_state(config, update, as_node=find_resting_node(graph))
     return True
 
 
@@ -62,10 +59,8 @@ async def aend_run(graph: Graph, config: RunnableConfig, failure: str | None = N
     if not is_unfinished(before):
         return False
     await graph.aupdate_state(config, None, as_node=END)
-    after = await graph.aget_state(config)
-    await graph.aupdate_state(
-        config, build_ended_update(before, after.values, failure), as_node=find_resting_node(graph)
-    )
+    update = build_ended_update(before, (await graph.aget_state(config)).values, failure)
+    await graph.aupdate_state(config, update, as_node=find_resting_node(graph))
     return True
 
 
@@ -75,8 +70,7 @@ def drop_question(graph: Graph, config: RunnableConfig) -> bool:
     session = values.get("todo_session") or {}
     if session.get("state") != "waiting" or "question" not in session:
         return False
-    update = build_dropped_question(session, "drained")
-    graph.update_state(config, update, as_node=find_resting_node(graph))
+    graph.update_state(config, build_dropped_question(session, "drained"), as_node=find_resting_node(graph))
     return True
 
 

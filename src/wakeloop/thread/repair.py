@@ -54,10 +54,7 @@ class Repairs:
             # The channel cannot insert, so the tail is removed and added again after `closing`.
             moved = [*(RemoveMessage(m.id or "") for m in tail), *self.closing, *self.waiting]
         else:
-            moved = []
-            for new, old in zip(self.waiting, tail, strict=True):
-                if new is not old:
-                    moved.append(new)
+            moved = [new for new, old in zip(self.waiting, tail, strict=True) if new is not old]
         return [*self.unmarked, *moved, *self.appended]
 
 
@@ -88,11 +85,13 @@ def plan_repairs(
         closing = []
     elif not appended and not any(isinstance(m, HumanMessage) and source_of(m) is None for m in waiting):
         appended = [opener]
+    from_outside = head[_find_first_outside(state, old) :]
+    unmarked = [clean for message in from_outside if (clean := remove_mark(message)) is not message]
     return Repairs(
         closing=closing,
         waiting=waiting,
         appended=appended,
-        unmarked=_remove_foreign_marks(head[_find_first_outside(state, old) :]),
+        unmarked=unmarked,
     )
 
 
@@ -132,16 +131,6 @@ def close_open_calls(
     if results or (head and isinstance(head[-1], ToolMessage)):
         results.append(make_assistant_message("repair", fill_prompt("run_interrupted")))
     return results
-
-
-def _remove_foreign_marks(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
-    """Return those messages that carry a mark of the graph, without it."""
-    unmarked: list[BaseMessage] = []
-    for message in messages:
-        clean = remove_mark(message)
-        if clean is not message:
-            unmarked.append(clean)
-    return unmarked
 
 
 def _ends_in_results(head: Sequence[AnyMessage], closing: Sequence[BaseMessage]) -> bool:

@@ -35,7 +35,10 @@ from wakeloop.thread.interrupts import ask_until_accepted
 from wakeloop.todos.items import OperationRefused
 
 InterruptMode = Literal["batched", "per_call"]
-ACCEPTED_VALUES = "True, a list of decisions, or {'allowed_decisions': […], 'description': '…'}"
+ACCEPTED_VALUES = (
+    f"True, a list of decisions ({', '.join(KINDS)}), or {{'allowed_decisions': […], 'description': '…'}}"
+)
+REVIEW_KEYS = {"allowed_decisions", "description"}
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,11 @@ class ToolReviews:
                 f"interrupt_on must map tool names to {ACCEPTED_VALUES}, got {describe_type(given)}."
             )
         for name, how in given.items():
+            if name in elsewhere:
+                raise ToolNameError(f"interrupt_on cannot review {name!r}: {elsewhere[name]}.")
             if name not in tools:
-                raise ToolNameError(_explain_unknown_tool(name, tools, elsewhere))
+                hint = suggest(name, sorted(tools) or ["none"])
+                raise ToolNameError(f"interrupt_on names an unknown tool, {shorten(str(name))!r}. {hint}")
             if how is not False:
                 reviews[name] = _parse_review(name, how)
         return cls(reviews, words, cast(InterruptMode, mode))
@@ -205,19 +211,13 @@ def build_answer_schema(name: str, allowed: Collection[str], tool: BaseTool | No
         args = args.model_json_schema()
     action = _object_schema(name={"const": name, "type": "string"}, args=args)
     text = {"type": "string"}
-    shapes: dict[str, dict[str, Any]] = {
-        "approve": _decision_schema("approve"),
-        "edit": _decision_schema("edit", edited_action=action),
-        "reject": {**_decision_schema("reject"), "required": ["type"]},
-        "respond": _decision_schema("respond", message=text),
-    }
-    shapes["reject"]["properties"]["message"] = text
-    members = [shapes[kind] for kind in KINDS if kind in allowed]
+    details = {"edit": {"edited_action": action}, "reject": {"message": text}, "respond": {"message": text}}
+    members: list[dict[str, Any]] = []
+    for kind in KINDS:
+        if kind in allowed:
+            shape = _object_schema(type={"const": kind, "type": "string"}, **details.get(kind, {}))
+            members.append({**shape, "required": ["type"]} if kind == "reject" else shape)
     return members[0] if len(members) == 1 else {"oneOf": members}
-
-
-def _decision_schema(kind: str, **more: Any) -> dict[str, Any]:
-    return _object_schema(type={"const": kind, "type": "string"}, **more)
 
 
 def _object_schema(**properties: Any) -> dict[str, Any]:
@@ -251,29 +251,13 @@ def check_edited_args(tool: BaseTool | None, decision: Decision) -> Decision:
     return decision
 
 
-def _explain_unknown_tool(name: object, tools: Collection[str], elsewhere: Mapping[str, str]) -> str:
-    """Say why calls of this name cannot be reviewed, with the nearest name that can."""
-    if name in elsewhere:
-        return f"interrupt_on cannot review {name!r}: {elsewhere[cast(str, name)]}."
-    hint = suggest(name, sorted(tools) or ["none"])
-    return f"interrupt_on names an unknown tool, {shorten(str(name))!r}. {hint}"
-
-
 def _parse_review(name: str, how: object) -> Review:
     """Read what `interrupt_on` says about one tool. Raises `ArgumentError`."""
     if how is True:
         return Review()
     config: Any = how if isinstance(how, Mapping) else {"allowed_decisions": how}
-    if unknown := sorted(set(map(str, config)) - {"allowed_decisions", "description"}):
-        raise ArgumentError(
-            f"interrupt_on[{name!r}] has an unknown key, {unknown[0]!r}. It takes {ACCEPTED_VALUES}."
-        )
     allowed, description = config.get("allowed_decisions"), config.get("description", "")
-    if not isinstance(allowed, list | tuple) or not allowed or not isinstance(description, str):
+    is_known = isinstance(allowed, list | tuple) and allowed and all(one in KINDS for one in allowed)
+    if not is_known or not isinstance(description, str) or config.keys() - REVIEW_KEYS:
         raise ArgumentError(f"interrupt_on[{name!r}] must be {ACCEPTED_VALUES}, got {shorten(repr(how))}.")
-    if wrong := [one for one in allowed if one not in KINDS]:
-        raise ArgumentError(
-            f"interrupt_on[{name!r}] has an unknown decision, {shorten(repr(wrong[0]))}. "
-            f"Available: {', '.join(KINDS)}."
-        )
     return Review(cast(tuple[DecisionKind, ...], tuple(dict.fromkeys(allowed))), description)

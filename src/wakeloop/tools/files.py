@@ -122,10 +122,8 @@ class FileTools:
         if not names:
             return f"No files in {quote_path(path)} match {quote_path(pattern)}{more}."
         lines = [show_name(name) for name in names]
-        page = self.cut_page(lines, start, self.limits.entries, f"the {pluralize(len(names), 'file')}")
-        last = start + len(page) - 1
-        head = f"Files {start} to {last} of {len(names)} in {quote_path(path)}{more}:"
-        return "\n".join([head, *page, *format_continuation(last, len(names), "files")])
+        where = f"of {len(names)} in {quote_path(path)}{more}"
+        return self.show_page("file", lines, start, self.limits.entries, where)
 
     @describe("Read a text file, or some of its lines.")
     def read_file(
@@ -142,12 +140,9 @@ class FileTools:
             return f"{quote_path(path)} is empty."
         if lines < 1:
             raise ToolException(f"lines must be at least 1, not {lines}.")
-        most = min(lines, self.limits.lines)
-        whole = f"the {pluralize(len(content), 'line')} of {quote_path(path)}"
-        page = self.cut_page(content, start, most, whole)
-        last = start + len(page) - 1
-        head = f"Lines {start} to {last} of {len(content)} of {quote_path(path)}{odd}:"
-        return "\n".join([head, *page, *format_continuation(last, len(content), "lines")])
+        where = f"of {len(content)} of {quote_path(path)}{odd}"
+        whole = f" of {quote_path(path)}"
+        return self.show_page("line", content, start, min(lines, self.limits.lines), where, whole)
 
     @describe("Write a text file, replacing its content; missing folders are created.")
     def write_file(
@@ -204,10 +199,8 @@ class FileTools:
             )
         if not hits:
             return "\n".join([f"No line in {quote_path(path)} contains {quote_path(query)}.", *notes])
-        page = self.cut_page(hits, start, self.limits.hits, f"the {pluralize(len(hits), 'hit')}")
-        last = start + len(page) - 1
-        head = f"Hits {start} to {last} of {quote_path(query)}:"
-        return "\n".join([head, *page, *format_continuation(last, len(hits), "hits"), *notes])
+        shown = self.show_page("hit", hits, start, self.limits.hits, f"of {quote_path(query)}")
+        return "\n".join([shown, *notes])
 
     def search_candidates(self, path: str) -> tuple[list[str], bool]:
         """Return the names of the files to search, and whether these are all."""
@@ -227,10 +220,16 @@ class FileTools:
         odd = " (bytes that are not UTF-8 show as \ufffd)" if "\ufffd" in text else ""
         return text.replace("\r\n", "\n").replace("\r", "\n"), odd
 
-    def cut_page(self, lines: Sequence[str], start: int, most: int, whole: str) -> list[str]:
-        """Return the lines from number `start` that fit into one result: at least one, cut if necessary."""
+    def show_page(
+        self, what: str, lines: Sequence[str], start: int, most: int, where: str, whole: str = ""
+    ) -> str:
+        """Return the lines from number `start` that fit into one result: at least one, cut if necessary.
+
+        The line above them says which ones they are, the one below how to continue.
+        """
         if not 1 <= start <= len(lines):
-            raise ToolException(f"start must be from 1 to {len(lines)} for {whole}, not {start}.")
+            all_lines = f"{pluralize(len(lines), what)}{whole}"
+            raise ToolException(f"start must be from 1 to {len(lines)} for the {all_lines}, not {start}.")
         page: list[str] = []
         room = self.limits.result
         for line in lines[start - 1 : start - 1 + most]:
@@ -240,7 +239,10 @@ class FileTools:
                 break
             page.append(line)
             room -= len(line) + 1
-        return page
+        last = start + len(page) - 1
+        if last < len(lines):
+            page.append(f"(Cut here: more {what}s follow; continue with start={last + 1}.)")
+        return "\n".join([f"{what.capitalize()}s {start} to {last} {where}:", *page])
 
 
 def compile_patterns(pattern: str) -> Callable[[str], bool]:
@@ -274,8 +276,3 @@ def find_hits(name: str, text: str, query: str, most: int) -> list[str]:
         if query in line.lower():
             hits.append(f"{shown}:{number}: {line.strip()[:200]}")
     return hits
-
-
-def format_continuation(last: int, total: int, what: str) -> list[str]:
-    """Return the line that says a result was cut, and how to continue; nothing if it was not."""
-    return [f"(Cut here: more {what} follow; continue with start={last + 1}.)"] if last < total else []
