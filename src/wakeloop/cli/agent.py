@@ -27,8 +27,8 @@ from wakeloop.platform.traces import stream_event
 from wakeloop.stream import RetriedEvent
 from wakeloop.thread.judges import DoneWhen
 from wakeloop.tools.files import file_tools
+from wakeloop.tools.parking import ask_user
 from wakeloop.tools.shell import command_goal, command_verifier, shell_tool
-from wakeloop.tools.user_questions import ask_user
 
 TODO_TOOLS = "the todo tools"
 SESSION_TOOLS = "the session tools"

@@ -9,22 +9,17 @@ from typing import TYPE_CHECKING
 from wakeloop.platform.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from wakeloop.tools.background_work import wait_for_work
     from wakeloop.tools.files import FileLimits, file_tools
+    from wakeloop.tools.parking import ask_user, wait_for_work
     from wakeloop.tools.shell import shell_tool
-    from wakeloop.tools.user_questions import ask_user
 
 __all__ = ["FileLimits", "ask_user", "file_tools", "shell_tool", "wait_for_work"]
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "wakeloop.tools.files": (
-            "FileLimits",
-            "file_tools",
-        ),
-        "wakeloop.tools.background_work": ("wait_for_work",),
+        "wakeloop.tools.files": ("FileLimits", "file_tools"),
+        "wakeloop.tools.parking": ("ask_user", "wait_for_work"),
         "wakeloop.tools.shell": ("shell_tool",),
-        "wakeloop.tools.user_questions": ("ask_user",),
     },
 )

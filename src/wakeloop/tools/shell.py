@@ -1,4 +1,4 @@
-"""The shell tool, which asks a person and has a time limit."""
+"""The shell tool, and commands that judge the work."""
 
 import json
 import os
@@ -138,6 +138,20 @@ def without_secret_variables(environment: Mapping[str, str]) -> dict[str, str]:
 PROGRAM_NAME = re.compile(r"\s*([A-Za-z][\w.+-]*|/[\w./+-]+)(?=\s+[^(\s]|\s*$)")
 LOOK_UP_TIMEOUT = 10.0  # seconds; without an answer by then, the program counts as found
 LONGEST = 10_000  # characters of an item in the environment, whose size is limited
+IMPOSSIBLE, WAIT = 3, 4  # exit codes, as the command line's own for an open list and a waiting thread
+LAST_LINES = 20  # of the output, which say what is missing
+KEPT = 20_000  # bytes of the output
+
+
+def run_check(
+    command: str, root: str | Path, timeout: float, ending: Event, more: Mapping[str, str] | None = None
+) -> tuple[int | None, str]:
+    """Run a command that judges, and return its exit code and output. A stopped one is no verdict."""
+    output = BoundedOutput(KEPT)
+    code = run_command(command, Path(root), timeout, output, ending, more)
+    if ending.is_set():
+        raise KeyboardInterrupt
+    return code, output.render()
 
 
 def command_verifier(
@@ -164,15 +178,12 @@ def command_verifier(
     ending = stop or Event()
 
     def verify(todo: Todo, state: Any) -> str | None:  # noqa: ARG001 - the signature of a verifier
-        output = BoundedOutput(LONGEST)
-        code = run_command(command, Path(root), timeout, output, ending, make_environment(todo))
-        if ending.is_set():
-            raise KeyboardInterrupt
+        code, said = run_check(command, root, timeout, ending, make_environment(todo))
         if code == 0:
             return None
         if code is None:
             return f"the check took longer than {timeout:g} s"
-        last = next((line for line in reversed(output.render().splitlines()) if line.strip()), "")
+        last = next((line for line in reversed(said.splitlines()) if line.strip()), "")
         return shorten(last.strip(), 300) or f"the check ended with exit code {code}"
 
     return verify
@@ -188,7 +199,7 @@ def find_missing_program(command: str) -> str | None:
     if begins is None or "||" in command:
         return None
     name = begins.group(1)
-    found = run_command(f"command -v {name}", Path(os.sep), LOOK_UP_TIMEOUT, BoundedOutput(LONGEST), Event())
+    found = run_command(f"command -v {name}", Path(os.sep), LOOK_UP_TIMEOUT, BoundedOutput(KEPT), Event())
     return None if found in (0, None) else name
 
 
@@ -197,11 +208,6 @@ def make_environment(todo: Todo) -> dict[str, str]:
     content = todo["content"].replace("\0", " ").encode(errors="replace").decode()[:LONGEST]
     item = json.dumps({**todo, "content": todo["content"][:LONGEST]})
     return {"WAKELOOP_TODO": item, "WAKELOOP_TODO_ID": str(todo["id"]), "WAKELOOP_TODO_CONTENT": content}
-
-
-IMPOSSIBLE, WAIT = 3, 4  # exit codes, as the command line's own for an open list and a waiting thread
-LAST_LINES = 20  # of the output, which say what is missing
-KEPT = 20_000  # bytes of the output
 
 
 def command_goal(
@@ -227,23 +233,16 @@ def command_goal(
     ending = stop or Event()
 
     def done_when(state: Any) -> str | Verdict | None:  # noqa: ARG001 - the signature of a goal
-        output = BoundedOutput(KEPT)
-        code = run_command(command, Path(root), timeout, output, ending)
-        if ending.is_set():
-            raise KeyboardInterrupt
+        code, said = run_check(command, root, timeout, ending)
         if code == 0:
             return None
         if code is None:
             return f"did not finish in {timeout:g} s"
-        reason = cut_to_last_lines(output.render()) or f"the command ended with exit code {code}"
+        lines = [line.rstrip() for line in said.splitlines() if line.strip()]
+        last = "\n".join(lines[-LAST_LINES:])[-LONGEST_REASON:].strip()
+        reason = last or f"the command ended with exit code {code}"
         if code == IMPOSSIBLE:
             return impossible(reason)
         return wait(reason) if code == WAIT else reason
 
     return done_when
-
-
-def cut_to_last_lines(text: str) -> str:
-    """Return the last lines of an output that are not blank, cut at their beginning if they are too long."""
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    return "\n".join(lines[-LAST_LINES:])[-LONGEST_REASON:].strip()
