@@ -12,7 +12,6 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from wakeloop.checks.argument_values import check_graph
-from wakeloop.display.timeline import SubagentSpan
 from wakeloop.errors import ArgumentError, DamagedError
 from wakeloop.thread.edits import Graph
 
@@ -36,6 +35,15 @@ class Step:
     stored: Mapping[str, Any]
     writes: Sequence[tuple[str, Any]]
     after_gap: bool = False
+
+
+@dataclass
+class SubagentSpan:
+    """When a subagent, or another nested graph, was at work."""
+
+    name: str
+    start: float
+    end: float | None = None
 
 
 @dataclass(frozen=True)

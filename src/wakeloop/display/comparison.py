@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from typing_extensions import TypedDict
 
 from wakeloop.agent import create_todo_agent
 from wakeloop.checks.argument_values import resolve_settings
 from wakeloop.display.screen import is_wakeloop_event
 from wakeloop.display.terminal_output import clean_line, format_columns
 from wakeloop.errors import BenchError, WakeloopError
-from wakeloop.presets import preset
 from wakeloop.settings import LoopSettings
 from wakeloop.text.plain_html import html_table
 from wakeloop.text.secrets import redact_text
@@ -23,31 +21,15 @@ from wakeloop.todos.items import count_closed, count_items
 
 Model = str | BaseChatModel | Callable[[LoopSettings], BaseChatModel]
 WHITE = "#ffffff"
-
-
-class Row(TypedDict):
-    """One run: its items, what it spent, how it ended; `error` is the exception that it raised, or ""."""
-
-    preset: str
-    items: int
-    closed: int
-    blocked: int
-    requests: int
-    wakes: int
-    reminders: int
-    corrections: int
-    failed_calls: int
-    tokens: int
-    cost: float | None
-    seconds: float
-    state: str
-    reason: str
-    error: str
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The runs of a task under several presets, as a table in notebooks and in `print`, and as `rows`."""
+    """The runs of a task under several presets, as a table in notebooks and in `print`, and as `rows`.
+
+    A row has the counts of a run, what it spent and how it ended; `error` is the exception that it raised.
+    """
 
     task: str
     rows: list[Row] = field(default_factory=list)
@@ -62,8 +44,7 @@ class Comparison:
         counts = ("blocked", "requests", "wakes", "reminders", "corrections", "tokens")
         rows: list[list[object]] = []
         for row in self.rows:
-            values: dict[str, Any] = {**row}
-            cells = [row["preset"], f"{row['closed']}/{row['items']}", *(values[key] for key in counts)]
+            cells = [row["preset"], f"{row['closed']}/{row['items']}", *(row[key] for key in counts)]
             if priced:
                 cells.append("" if row["cost"] is None else round(row["cost"], 4))
             rows.append([*cells, f"{row['seconds']:.1f} s", row["error"] or row["reason"]])
@@ -159,28 +140,18 @@ def compare(
         >>> [(row["preset"], row["requests"]) for row in runs.rows]
         [('wakeloop', 1), ('loki', 1)]
     """
-    chosen: dict[str, str | LoopSettings] = {}
     if isinstance(presets, str | LoopSettings):
         presets = [presets]
-    if isinstance(presets, Mapping):
-        chosen.update(presets)
-    else:
-        for one in presets:
-            chosen[_name_preset(one if isinstance(one, str) else resolve_settings(one))] = one
-    named: dict[str, LoopSettings] = {}
-    for name, one in chosen.items():  # all of them before the first run, so that a typo costs nothing
-        named[name] = preset(one) if isinstance(one, str) else resolve_settings(one)
-    title, given = "", {"messages": [("user", task)]}
-    if isinstance(task, str):
-        title = task
-    else:
-        given = dict(task)
+    chosen = presets if isinstance(presets, Mapping) else {_name_preset(one): one for one in presets}
+    # all of them before the first run, so that a typo costs nothing
+    named = {name: resolve_settings(one) for name, one in chosen.items()}
+    given = {"messages": [("user", task)]} if isinstance(task, str) else dict(task)
     tools, rows = [*tools], []
     for name, settings in named.items():
         made = model if isinstance(model, str | BaseChatModel) else model(settings)
         agent = create_todo_agent(made, tools, settings=settings, **more)
         rows.append(_run_preset(name, agent, given, config))
-    return Comparison(title, rows)
+    return Comparison(task if isinstance(task, str) else "", rows)
 
 
 def _run_preset(name: str, agent: Any, given: Any, config: Any) -> Row:
@@ -231,7 +202,5 @@ def _name_preset(one: str | LoopSettings) -> str:
     """Name a preset; settings are named after the nearest preset and what differs from it."""
     if isinstance(one, str):
         return one
-    name, differs = one.nearest_preset()
-    for key, own, _ in differs:
-        name += f", {key}={own!r}"
-    return name
+    name, differs = resolve_settings(one).nearest_preset()
+    return ", ".join([name, *(f"{key}={own!r}" for key, own, _ in differs)])

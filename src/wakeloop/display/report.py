@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 
 from wakeloop.display.checkpoint_history import read_history
 from wakeloop.display.report_page import Hide, ReportPage
-from wakeloop.display.timeline import build_timeline
+from wakeloop.display.timeline import Timeline
 from wakeloop.thread.edits import Graph
 from wakeloop.thread.thread_status import read_session
 
@@ -47,7 +47,7 @@ def thread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> 
         True
     """
     past = read_history(graph, config)
-    return render_page(ReportPage(build_timeline(past), _read_session(graph, config), hide).values())
+    return render_page(ReportPage(Timeline(past), _read_session(graph, config), hide).values())
 
 
 async def athread_report(graph: Graph, config: RunnableConfig, *, hide: Hide = str) -> str:

@@ -230,12 +230,12 @@ class ReportPage:
             if len(priced) < len(requests):
                 cost += f" of {pluralize(len(priced), 'request')}"
             yield "Cost", cost
-        yield "Time", formatting.format_elapsed(self.picture.ended - self.picture.began)
+        yield "Time", formatting.format_elapsed(self.picture.times[-1] - self.picture.times[0])
         if models := self.models():
             yield "Model", ", ".join(models)
         if trouble := formatting.format_trouble({"spent": {"failed_calls": kinds["failed"]}}, todos):
             yield "Trouble", trouble
-        yield "Began", datetime.fromtimestamp(self.picture.began, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        yield "Began", datetime.fromtimestamp(self.picture.times[0], UTC).strftime("%Y-%m-%d %H:%M UTC")
 
     def models(self) -> list[str]:
         """Return the names of all models that replied."""
@@ -263,7 +263,7 @@ class ReportPage:
 
     def helper(self, one: Any) -> Bar:
         """Return the bar of a subagent at work."""
-        end = self.picture.ended if one.end is None else one.end
+        end = self.picture.times[-1] if one.end is None else one.end
         x, width = self.between(one.start, end)
         label = f"{self.line(one.name)}: {self.since(one.start)} to {self.since(end)}"
         if one.end is None:
@@ -314,7 +314,7 @@ class ReportPage:
         """Return an item: its text, its bars, and its history in words."""
         todo, bars, story = lane.todo, [], []
         for span in lane.spans:
-            end = self.picture.ended if span.end is None else span.end
+            end = self.picture.times[-1] if span.end is None else span.end
             x, width = self.between(span.start, end)
             name = STATUS_LABELS.get(span.status, span.status)
             story.append(f"{name} {self.since(span.start)}")
@@ -406,7 +406,7 @@ class ReportPage:
 
     def since(self, time: float) -> str:
         """Format a time as the time since the beginning."""
-        return formatting.format_elapsed(max(time - self.picture.began, 0.0))
+        return formatting.format_elapsed(max(time - self.picture.times[0], 0.0))
 
     def number(self, said: MessageEntry | None) -> int | None:
         """Return the number of a message on the page."""

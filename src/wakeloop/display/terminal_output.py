@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TextIO
 from unicodedata import category, east_asian_width
@@ -35,8 +35,8 @@ def indent_continuation(text: str) -> str:
 
 
 INDENT = 4  # columns, of the rows of a line after its first
-MIN_TEXT_COLUMNS = 12  # of a cell that may be cut; with fewer it gets a line of its own
-GAP = "  "  # between columns, and before further lines of a table row
+MIN_TEXT_COLUMNS = 12  # of a cell that may be cut; before it has fewer, other columns are left out
+GAP = "  "  # between columns
 COMMAND = re.compile(  # what may precede a command to copy
     r"""(?:|\s*(?:\S+: )?(?:… and \d+ more|(?!Usage)[A-Z][a-z ]+): (?:(?:[^'"]|(?<=\w)')*, then )?)"""
     r"(?=wakeloop [a-z])"
@@ -130,76 +130,31 @@ def format_columns(
     """Format rows of cells as lines, each column as wide as its longest cell.
 
     If that exceeds `width`, columns in `spare` are left out, in this order and as few as possible; then
-    columns in `cuttable` are cut, and columns that still do not fit move to another line.
+    columns in `cuttable` are cut.
     """
-    wide = [max(map(count_columns, column)) for column in zip(*rows, strict=True)]
-    kept = [*range(len(wide))]
-    for place in spare:
-        if width is None or sum(_needed_widths(wide, kept, cuttable), -len(GAP)) <= width:
-            break
-        kept.remove(place)
-    lines = [kept] if width is None else _split_columns(wide, kept, width, cuttable)
-    shown = [_share_width(line, wide, width, cuttable, first=line is lines[0]) for line in lines]
+    wide = {place: max(map(count_columns, column)) for place, column in enumerate(zip(*rows, strict=True))}
+    if width is not None:
+        for place in spare:
+            if sum(_least_width(wide, one, cuttable) for one in wide) - len(GAP) <= width:
+                break
+            del wide[place]
+        _cut_columns(wide, width, [place for place in cuttable if place in wide])
     for row in rows:
-        for line in shown:
-            text = GAP.join(pad_text(row[place], most) for place, most in line.items())
-            if line is not shown[0]:
-                text = GAP + text
-            yield text.rstrip()
+        yield GAP.join(pad_text(row[place], most) for place, most in wide.items()).rstrip()
 
 
-def _needed_widths(wide: Sequence[int], kept: Iterable[int], cuttable: Collection[int]) -> list[int]:
-    """Return the least width of each column, with the gap before it."""
-    needs = []
-    for place in kept:
-        least = wide[place]
-        if place in cuttable:
-            least = min(least, MIN_TEXT_COLUMNS)
-        needs.append(len(GAP) + least)
-    return needs
+def _least_width(wide: Mapping[int, int], place: int, cuttable: Collection[int]) -> int:
+    """Return the least width of a column, with its gap."""
+    return len(GAP) + (min(wide[place], MIN_TEXT_COLUMNS) if place in cuttable else wide[place])
 
 
-def _split_columns(
-    wide: Sequence[int], kept: Sequence[int], width: int, cuttable: Collection[int]
-) -> list[list[int]]:
-    """Split the columns into lines; if one is not enough, trailing columns of text get one of their own."""
-    needs = _needed_widths(wide, kept, cuttable)
-    apart = None  # the first of the trailing columns of text
-    for place in reversed(kept):
-        if place not in cuttable:
-            break
-        apart = place
-    lines: list[list[int]] = [[]]
-    taken = -len(GAP)
-    if sum(needs, taken) <= width:
-        return [[*kept]]
-    for place, need in zip(kept, needs, strict=True):
-        if lines[-1] and (taken + need > width or place == apart):
-            lines.append([])
-            taken = 0
-        taken += need
-        lines[-1].append(place)
-    return lines
-
-
-def _share_width(
-    line: Sequence[int], wide: Sequence[int], width: int | None, cuttable: Collection[int], *, first: bool
-) -> dict[int, int]:
-    """Return the width of each column of a line; columns in `cuttable` share what the others leave."""
-    found = {place: wide[place] for place in line}
-    if width is None:
-        return found
-    left, shared = width - len(GAP) * (len(line) - first), []
-    for place in line:
-        if place in cuttable:
-            shared.append(place)
-        else:
-            left -= wide[place]
+def _cut_columns(wide: dict[int, int], width: int, shared: list[int]) -> None:
+    """Let the columns in `shared` have what the others leave."""
+    left = width - len(GAP) * (len(wide) - 1) - sum(wide[place] for place in wide if place not in shared)
     shared.sort(key=wide.__getitem__)  # what a narrow column does not need is left for the wider ones
     for number, place in enumerate(shared):
-        found[place] = min(wide[place], max(left // (len(shared) - number), 1))
-        left -= found[place]
-    return found
+        wide[place] = min(wide[place], max(left // (len(shared) - number), 1))
+        left -= wide[place]
 
 
 def pad_text(text: str, wide: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from wakeloop.channels.reducers import apply_writes
-from wakeloop.display.checkpoint_history import Step, ThreadHistory
+from wakeloop.display.checkpoint_history import Step, SubagentSpan, ThreadHistory
 from wakeloop.display.formatting import format_interrupt
 from wakeloop.loop.spending import BILLION, Totals
 from wakeloop.text.marks import kind_of, source_of
@@ -75,96 +75,67 @@ class RequestUsage:
     seconds: float
 
 
-@dataclass
-class SubagentSpan:
-    """When a subagent, or another nested graph, was at work."""
-
-    name: str
-    start: float
-    end: float | None = None
-
-
-@dataclass
-class Timeline:
-    """All that the report shows of a thread."""
-
-    thread: str
-    began: float
-    ended: float
-    lanes: list[ItemLane]
-    moments: list[Moment]
-    said: list[MessageEntry]
-    spends: list[RequestUsage]
-    helpers: list[SubagentSpan]
-    times: list[float]
-    context: tuple[int, int] | None = None  # tokens of the last request, and of the model's window
-
-
 # Kinds of injected messages, by the kind of moment that they make.
 GUARDS = {"guard": "guard", "retry": "guard", "format": "guard", "wake": "wake", "repair": "repair"}
 OPENERS = {"activate": "kick", "event": "event"}
 
 
-def build_timeline(history: ThreadHistory) -> Timeline:
-    """Build the timeline step by step. A part of a step that cannot be read becomes a moment, a gap."""
-    builder = _build(history)
-    if history.damaged and not any(one.kind == "gap" for one in builder.moments):
-        builder.moments.append(Moment(history.steps[-1].began, "gap", "Some steps cannot be read."))
-    times = [step.began for step in history.steps]
-    return Timeline(
-        thread=history.thread,
-        began=times[0],
-        ended=times[-1],
-        lanes=list(builder.lanes.values()),
-        moments=builder.moments,
-        said=list(builder.said.values()),
-        spends=builder.spends,
-        helpers=sorted([*builder.helpers.values(), *history.nested], key=lambda one: one.start),
-        times=times,
-        context=builder.context,
-    )
+class Timeline:
+    """All that the report shows of a thread, read step by step.
 
+    A part of a step that cannot be read becomes a moment, a gap. `messages` and `todos` are the newest state,
+    `context` the tokens of the last request and of the model's window.
+    """
 
-def recover_state(history: ThreadHistory) -> dict[str, Any]:
-    """Return the messages and the list of a damaged thread, as far as they can be read."""
-    builder = _build(history)
-    return {"messages": list(builder.messages), "todos": list(builder.todos)}
-
-
-def _build(history: ThreadHistory) -> "_TimelineBuilder":
-    builder = _TimelineBuilder()
-    for step in history.steps:
-        if step.after_gap:
-            builder.ending = None
-            builder.moments.append(Moment(step.began, "gap", "Earlier steps cannot be read."))
-        for part in (builder.read_stored, builder.read_writes):
-            try:
-                part(step)
-            except Exception as error:  # noqa: BLE001 - a damaged step does not hide the others
-                text = f"A step cannot be read ({type(error).__name__})."
-                builder.moments.append(Moment(step.began, "gap", text))
-    return builder
-
-
-class _TimelineBuilder:
-    """The state and the timeline of a thread up to a step."""
-
-    def __init__(self) -> None:
+    def __init__(self, history: ThreadHistory) -> None:
+        self.thread, self.times = history.thread, [step.began for step in history.steps]
+        self.nested = history.nested
         self.messages: Sequence[Any] = []
         self.todos: Sequence[Todo] = []
-        self.said: dict[str, MessageEntry] = {}
-        self.lanes: dict[Any, ItemLane] = {}
+        self.entries: dict[str, MessageEntry] = {}
+        self.items: dict[Any, ItemLane] = {}
+        self.subagents: dict[str, SubagentSpan] = {}
         self.moments: list[Moment] = []
         self.spends: list[RequestUsage] = []
-        self.helpers: dict[str, SubagentSpan] = {}
         self.spent = Totals()
         self.refusals: Mapping[str, int] = {}
         self.cleared: Any = None
         self.context: tuple[int, int] | None = None
         self.ending: Any = None
         self.calls: dict[str, MessageEntry] = {}
+        for step in history.steps:
+            self.read_step(step)
+        if history.damaged and not any(one.kind == "gap" for one in self.moments):
+            self.moments.append(Moment(self.times[-1], "gap", "Some steps cannot be read."))
+
+    @property
+    def said(self) -> list[MessageEntry]:
+        """The messages, in the order in which they came."""
+        return list(self.entries.values())
+
+    @property
+    def lanes(self) -> list[ItemLane]:
+        """The items, in the order in which they came."""
+        return list(self.items.values())
+
+    @property
+    def helpers(self) -> list[SubagentSpan]:
+        """Subagents and nested graphs, in the order in which they began."""
+        return sorted([*self.subagents.values(), *self.nested], key=lambda one: one.start)
 
     # -- a step ------------------------------------------------------------------------------------------
+
+    def read_step(self, step: Step) -> None:
+        """Take over what a step stored and wrote, as far as it can be read."""
+        if step.after_gap:
+            self.ending = None
+            self.moments.append(Moment(step.began, "gap", "Earlier steps cannot be read."))
+        for part in (self.read_stored, self.read_writes):
+            try:
+                part(step)
+            except Exception as error:  # noqa: BLE001 - a damaged step does not hide the others
+                text = f"A step cannot be read ({type(error).__name__})."
+                self.moments.append(Moment(step.began, "gap", text))
 
     def read_stored(self, step: Step) -> None:
         """Take over channels that are stored whole, as snapshots or because they store no changes."""
@@ -213,7 +184,7 @@ class _TimelineBuilder:
 
     def note_removed(self, old: Sequence[Any], kept: AbstractSet[Any], at: float) -> None:
         """Note the messages that were removed from the conversation."""
-        lost = [self.said[str(message.id)] for message in old if message.id not in kept]
+        lost = [self.entries[str(message.id)] for message in old if message.id not in kept]
         for one in lost:
             one.gone = True
         if lost:
@@ -222,9 +193,9 @@ class _TimelineBuilder:
     def note_message(self, message: BaseMessage, at: float) -> None:
         """Note a message that is new or has changed, such as a result to which a reminder was added."""
         key = str(message.id)
-        known = self.said.get(key)
+        known = self.entries.get(key)
         if known is None:
-            self.said[key] = said = MessageEntry(at, message)
+            self.entries[key] = said = MessageEntry(at, message)
             for kind, text in self.classify(said):
                 self.moments.append(Moment(at, kind, text, said))
         else:
@@ -268,15 +239,15 @@ class _TimelineBuilder:
         for todo in new:
             key = todo.get("id", todo["content"])
             there.add(key)
-            lane = self.lanes.get(key)
+            lane = self.items.get(key)
             if lane is None:
-                lane = self.lanes[key] = ItemLane(todo, [StatusSpan(todo["status"], at)], said=by)
+                lane = self.items[key] = ItemLane(todo, [StatusSpan(todo["status"], at)], said=by)
             elif todo != lane.todo or lane.gone is not None:
                 if todo["status"] != lane.todo["status"] or lane.gone is not None:
                     lane.spans[-1].end = lane.spans[-1].end or at
                     lane.spans.append(StatusSpan(todo["status"], at))
                 lane.todo, lane.gone, lane.said = todo, None, by or lane.said
-        for key, lane in self.lanes.items():
+        for key, lane in self.items.items():
             if key not in there and lane.gone is None:
                 lane.gone = lane.spans[-1].end = at
 
@@ -320,7 +291,7 @@ class _TimelineBuilder:
         refusals = notes.get("refusals") or {}
         for key, count in refusals.items():
             if count > self.refusals.get(key, 0):
-                for item_id, lane in self.lanes.items():
+                for item_id, lane in self.items.items():
                     if str(item_id) == str(key):
                         lane.refused.append(at)
         self.refusals = refusals
@@ -333,18 +304,24 @@ class _TimelineBuilder:
         for entry in entries or ():
             key = str(entry["id"] if isinstance(entry, Mapping) else entry)
             if not finished:
-                self.helpers.setdefault(key, SubagentSpan(key, at))
-            elif key in self.helpers:
-                self.helpers[key].end = at
+                self.subagents.setdefault(key, SubagentSpan(key, at))
+            elif key in self.subagents:
+                self.subagents[key].end = at
 
     def note_session(self, session: Mapping[str, Any], at: float) -> None:
         """Note the end of a run."""
         state, reason = session.get("state"), session.get("reason")
         ending = (state, reason)
         if state not in (None, "running") and reason and ending != self.ending:
-            last = next(reversed(self.said.values()), None)
+            last = next(reversed(self.entries.values()), None)
             self.moments.append(Moment(at, "end", str(reason), last))
         self.ending = ending
+
+
+def recover_state(history: ThreadHistory) -> dict[str, Any]:
+    """Return the messages and the list of a damaged thread, as far as they can be read."""
+    timeline = Timeline(history)
+    return {"messages": list(timeline.messages), "todos": list(timeline.todos)}
 
 
 def _unwrap_snapshot(stored: Any) -> Any:

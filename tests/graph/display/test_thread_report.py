@@ -16,7 +16,7 @@ from langgraph.types import interrupt
 from wakeloop import ArgumentError, DamagedError, create_todo_agent, update_todos
 from wakeloop.display import athread_report, thread_report
 from wakeloop.display.checkpoint_history import read_history
-from wakeloop.display.timeline import build_timeline
+from wakeloop.display.timeline import Timeline
 from wakeloop.testing import ScriptedModel, calls, says
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -58,7 +58,7 @@ def worked() -> Any:
 
 def told(agent: Any, config: Any = THREAD) -> tuple[dict[Any, list[str]], list[str], list[str]]:
     """Return lanes, moments and messages."""
-    shown = build_timeline(read_history(agent, config))
+    shown = Timeline(read_history(agent, config))
     return (
         {lane.todo["content"]: [span.status for span in lane.spans] for lane in shown.lanes},
         [one.kind for one in shown.moments],
@@ -80,14 +80,14 @@ def test_a_run_is_shown_as_it_was() -> None:
 
 
 def test_every_time_lies_between_those_of_the_first_and_the_newest_checkpoint() -> None:
-    shown = build_timeline(read_history(worked(), THREAD))
+    shown = Timeline(read_history(worked(), THREAD))
     times = [
         *(one.at for one in shown.moments),
         *(one.at for one in shown.said),
         *(one.at for one in shown.spends),
     ]
     assert len(shown.spends) == len(WORK)
-    assert all(shown.began <= at <= shown.ended for at in times)
+    assert all(shown.times[0] <= at <= shown.times[-1] for at in times)
     assert [one.at for one in shown.said] == sorted(one.at for one in shown.said)
 
 
@@ -139,7 +139,7 @@ def test_an_edit_of_an_older_checkpoint_is_its_own_branch() -> None:
     agent = worked()
     written = next(one for one in reversed(list(agent.get_state_history(THREAD))) if one.values.get("todos"))
     agent.update_state(written.config, {"todos": {"drop": [1]}}, as_node="finalization_guard")
-    shown = build_timeline(read_history(agent, THREAD))
+    shown = Timeline(read_history(agent, THREAD))
     assert [(lane.todo["content"], lane.gone is not None) for lane in shown.lanes] == [
         ("a", True),
         ("b", False),

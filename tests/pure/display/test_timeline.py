@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.types import Interrupt
 
-from wakeloop.display.checkpoint_history import Step, ThreadHistory
+from wakeloop.display.checkpoint_history import Step, SubagentSpan, ThreadHistory
 from wakeloop.display.report_page import (
     MAX_TEXT,
     ReportPage,
@@ -20,7 +20,7 @@ from wakeloop.display.report_page import (
     markdown_to_html,
     split_messages,
 )
-from wakeloop.display.timeline import SubagentSpan, Timeline, build_timeline
+from wakeloop.display.timeline import Timeline
 from wakeloop.loop.approval import build_approval_request
 from wakeloop.text.marks import append_to_result, make_user_message
 
@@ -68,7 +68,7 @@ def moments(shown: Timeline) -> list[tuple[float, str]]:
 
 
 def test_an_item_is_opened_worked_on_blocked_and_closed_with_its_evidence() -> None:
-    shown = build_timeline(
+    shown = Timeline(
         past(
             {"messages": [ASKED]},
             {"messages": [PLANNED]},
@@ -95,7 +95,7 @@ def test_an_item_is_opened_worked_on_blocked_and_closed_with_its_evidence() -> N
 
 
 def test_an_item_that_leaves_and_comes_back_has_one_lane() -> None:
-    shown = build_timeline(
+    shown = Timeline(
         past(
             {"todos": {"all": [item(1), item(2)]}},
             {"todos": {"drop": [1]}},
@@ -115,7 +115,7 @@ def test_a_snapshot_and_a_plain_channel_count_as_writes() -> None:
     class Snapshot:
         value = (ASKED, PLANNED)
 
-    shown = build_timeline(
+    shown = Timeline(
         past({}, {"stored": {"messages": Snapshot(), "todos": [item(1)]}}, {"messages": [WRITTEN]})
     )
     assert [(one.at, one.message.id) for one in shown.said] == [(1.0, "u"), (1.0, "p"), (2.0, "r")]
@@ -137,14 +137,14 @@ def test_a_snapshot_and_a_plain_channel_count_as_writes() -> None:
     ],
 )
 def test_the_graphs_own_messages_are_set_apart(message: Any, kind: str) -> None:
-    shown = build_timeline(past({"messages": [ASKED]}, {"messages": [message]}, {}))
+    shown = Timeline(past({"messages": [ASKED]}, {"messages": [message]}, {}))
     assert moments(shown) == [(0.0, "request"), (2.0, kind)]
 
 
 def test_a_reminder_added_to_a_stored_result_is_one_nag() -> None:
     nagged = append_to_result(WRITTEN, "Update the list.")
     later = nagged.model_copy(update={"artifact": "what a hook has put there"})
-    shown = build_timeline(
+    shown = Timeline(
         past(
             {"messages": [ASKED, PLANNED]},
             {"messages": [WRITTEN]},
@@ -160,7 +160,7 @@ def test_a_reminder_added_to_a_stored_result_is_one_nag() -> None:
 
 
 def test_a_message_that_is_removed_can_still_be_read() -> None:
-    shown = build_timeline(
+    shown = Timeline(
         past(
             {"messages": [ASKED, PLANNED]},
             {"messages": [RemoveMessage("u"), HumanMessage("Sum.", id="s")]},
@@ -176,7 +176,7 @@ def spent(*numbers: Any) -> dict[str, Any]:
 
 
 def test_requests_count_what_they_added_and_an_activation_starts_at_zero() -> None:
-    shown = build_timeline(
+    shown = Timeline(
         past(
             spent(1, 100, 40, 10, 500, 0, 2_000_000_000),
             spent(2, 250, 140, 30, 900, 0, 5_000_000_000),
@@ -195,7 +195,7 @@ def test_requests_count_what_they_added_and_an_activation_starts_at_zero() -> No
 
 def test_endings_refusals_manual_edits_and_questions_are_moments() -> None:
     idle = {"state": "idle", "reason": "stalled"}
-    shown = build_timeline(
+    shown = Timeline(
         past(
             {"todos": {"put": [item("a")]}},
             {"todo_ledger": {"refusals": {"a": 1}}},
@@ -217,13 +217,13 @@ def test_endings_refusals_manual_edits_and_questions_are_moments() -> None:
 
 def test_a_question_in_the_format_of_chat_uis_is_shown_as_a_person_reads_it() -> None:
     asked = build_approval_request("run_shell", {"command": "ls"}, "Run this command?", ("approve", "reject"))
-    shown = build_timeline(past({"messages": [ASKED]}, {"__interrupt__": [Interrupt(asked)]}))
+    shown = Timeline(past({"messages": [ASKED]}, {"__interrupt__": [Interrupt(asked)]}))
     assert [one.text for one in shown.moments] == ["", "Run this command? tool: run_shell command: ls"]
 
 
 def test_messages_that_others_put_in_are_not_shown_as_the_persons() -> None:
     summary = HumanMessage("so far", id="s", additional_kwargs={"lc_source": "summarization"})
-    shown = build_timeline(past({"messages": [summary]}, {"messages": [ASKED]}))
+    shown = Timeline(past({"messages": [summary]}, {"messages": [ASKED]}))
     assert moments(shown) == [(0.0, "event"), (1.0, "request")]
     told = ReportPage(shown, {}, str).values()
     assert told["request"] == "Do it."
@@ -232,7 +232,7 @@ def test_messages_that_others_put_in_are_not_shown_as_the_persons() -> None:
 
 def test_subagents_are_at_work_from_their_start_to_their_result() -> None:
     nested = [SubagentSpan("run_tools", 0.5, 1.5)]
-    shown = build_timeline(
+    shown = Timeline(
         past(
             {"todo_subagents": [{"id": "a:1"}, {"id": "a:2"}]},
             {"todo_subagents": {"drop": [{"id": "a:1"}]}},
@@ -257,7 +257,7 @@ def test_subagents_are_at_work_from_their_start_to_their_result() -> None:
     ],
 )
 def test_a_step_that_cannot_be_read_does_not_hide_the_others(broken: dict[str, Any]) -> None:
-    shown = build_timeline(past({"messages": [ASKED]}, broken, {"todos": {"put": [item(1)]}}, {"gap": True}))
+    shown = Timeline(past({"messages": [ASKED]}, broken, {"todos": {"put": [item(1)]}}, {"gap": True}))
     assert [(one.at, one.kind) for one in shown.moments] == [(0.0, "request"), (1.0, "gap"), (3.0, "gap")]
     assert lanes(shown) == {1: [("pending", 3.0, None)]}
 
@@ -296,7 +296,7 @@ def test_nothing_that_looks_like_a_secret_is_among_the_values() -> None:
     text = f"{key} https://joe:{password}@example.org/"
     call = {"name": "look", "args": {"text": text}, "id": "c2"}
     listed = {"id": text, "content": text, "status": "blocked", "reason": text, "evidence": text}
-    folded = build_timeline(
+    folded = Timeline(
         past(
             {
                 "messages": [HumanMessage(text), AIMessage(text, tool_calls=[call])],
@@ -334,7 +334,7 @@ def test_folded_parts_of_a_very_long_thread_are_as_written(more: int, laid_out: 
     texts = (f"**bold**{' x' * 400}", "**short**")
     said = [AIMessage(text, id=text[:5]) for text in texts]
     said += [AIMessage("", id=str(number)) for number in range(more - 1)]
-    page = ReportPage(build_timeline(past({"messages": said}, {})), {"state": "running"}, lambda one: one)
+    page = ReportPage(Timeline(past({"messages": said}, {})), {"state": "running"}, lambda one: one)
     long, short, *_ = page.values()["parts"][0]
     assert ("<strong>bold</strong>" in long["body"], "**bold**" in long["body"]) == (laid_out, not laid_out)
     assert "<strong>short</strong>" in short["body"]
@@ -343,7 +343,7 @@ def test_folded_parts_of_a_very_long_thread_are_as_written(more: int, laid_out: 
 @pytest.mark.parametrize(("more", "room"), [(0, 20_000), (1_999, 3_000)])
 def test_a_long_string_is_cut_with_a_count(more: int, room: int) -> None:
     said = [HumanMessage("x" * 30_000, id="long"), *(HumanMessage("", id=str(n)) for n in range(more))]
-    page = ReportPage(build_timeline(past({"messages": said}, {})), {"state": "running"}, lambda one: one)
+    page = ReportPage(Timeline(past({"messages": said}, {})), {"state": "running"}, lambda one: one)
     told = page.values()["parts"][0][0]["body"]
     assert (told.count("x"), f"… and {30_000 - room:,} more characters" in told) == (room, True)
 

@@ -12,7 +12,7 @@ from levels import examples
 
 import wakeloop
 from wakeloop.cli.failures import format_error, redact
-from wakeloop.display import formatting, report_text
+from wakeloop.display import formatting, report_page
 from wakeloop.model.redaction import redact_error
 from wakeloop.sessions.host import describe_error
 from wakeloop.text.secret_formats import KEY_FORMATS
@@ -69,7 +69,7 @@ DOORS: dict[str, Callable[[str], Any]] = {
         formatting.format_ending({"state": "idle", "reason": reason, key: text})
         for reason, key in (("looping", "repeated"), ("failed", "error"), ("stalled", "missing"))
     ],
-    "a page": lambda text: report_text.clean_text(text, str),
+    "a page": lambda text: report_page.clean_text(text, str),
     "an error": lambda text: repr(redact_error(ValueError(text), [])),
     "an error with parts": lambda text: redact_error(ValueError({"body": [text]}), []).args,
     "an error behind an error": lambda text: redact_error(ExceptionGroup("a", [ValueError(text)]), []),
