@@ -113,7 +113,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c20": (
         "model/request.py",
-        "return make_legal(wire, head, texts)",
+        "return make_legal(wire, head, self.fill_prompt)",
         "return wire",
     ),
     "c21": (
@@ -135,7 +135,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
         ),
     ),
     "c24": (
-        "model/chat_models.py",
+        "model/bindings.py",
         "return model.bind_tools(tools)",
         "return model.bind_tools(tools, parallel_tool_calls=False)",
     ),

@@ -15,7 +15,8 @@ from pydantic import ConfigDict
 
 from wakeloop.agent import create_todo_agent
 from wakeloop.errors import ModelSetupError
-from wakeloop.model.chat_models import bind_tools, create_model
+from wakeloop.model.bindings import bind_tools
+from wakeloop.model.chat_models import create_model
 from wakeloop.platform.computed_once import computed_once
 
 

@@ -16,7 +16,7 @@ from wakeloop.agent import create_todo_agent
 from wakeloop.bench.study import require_known
 from wakeloop.bench.task import CONTINUE_PROMPT, Ending, Job
 from wakeloop.loop.gates import ExitCode, choose_exit_code
-from wakeloop.model.chat_models import bind_tools
+from wakeloop.model.bindings import bind_tools
 from wakeloop.presets import PRESETS, preset
 from wakeloop.settings import LoopSettings
 from wakeloop.testing.jobs import seeded_random

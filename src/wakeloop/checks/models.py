@@ -46,7 +46,10 @@ def check_model(model: object) -> None:
     elif not isinstance(model, BaseChatModel):
         hint = ""
         if isinstance(model, Runnable):  # what bind, with_config, with_retry and with_fallbacks return
-            hint = " Pass options to the model itself, such as stop or max_retries, and tools as tools=[…]."
+            hint = (
+                " Pass options such as stop and max_retries to the model itself, and tools as tools=[…]. "
+                "For fallbacks, write a chat model whose _generate tries the next model."
+            )
         raise ModelSetupError(
             "`model` must be a name such as 'openai:NAME' or a chat model of LangChain, "
             f"got {describe_type(model)}.{hint}"

@@ -82,7 +82,7 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
     show_progress("Asking the model for one tool call …")
     from wakeloop.cli.agent import make_model, note_server_window
     from wakeloop.cli.model_trial import TRIAL_TOOL, ModelTrial, NoAnswerError, ShortcomingError
-    from wakeloop.model.chat_models import bind_tools
+    from wakeloop.model.bindings import bind_tools
     from wakeloop.model.context_window import read_profile_window
 
     model: Any = None

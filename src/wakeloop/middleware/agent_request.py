@@ -37,12 +37,11 @@ from wakeloop.middleware.turns import Turns
 from wakeloop.middleware.watched_request import HeardCalls
 from wakeloop.model.bindings import ToolSelection, has_calls, select_tools
 from wakeloop.model.context_window import read_profile_window
-from wakeloop.model.reply_watcher import ReplyWatcher
+from wakeloop.model.reply_watcher import ReplyWatcher, watch_request
 from wakeloop.model.request import RequestContext, Systems
 from wakeloop.model.tool_choice import (
     forced_call_choice,
     is_openai,
-    loses_plain_bodies,
     no_call_choice,
 )
 from wakeloop.model.usage import model_name_of
@@ -271,14 +270,10 @@ class AgentRequest:
         model: BaseChatModel = self.request.model
         repair_replies(model)
         self.heard = HeardCalls()
-        return ReplyWatcher(
-            merge_configs(self.config, {"callbacks": [self.heard]}),
-            streaming=bool(getattr(model, "streaming", False)),
-            retries_unstreamed=self.exchange.asking != "format" and loses_plain_bodies(model),
-            finishes=self.exchange.settings.finish_reason == "required",
-            forced=self.forced,
-            waits=self.exchange.may_wait and has_checkpointer(self.config),
-            takes_refusals=self.exchange.settings.max_context != 0,
+        exchange, config = self.exchange, merge_configs(self.config, {"callbacks": [self.heard]})
+        waits = exchange.may_wait and has_checkpointer(self.config)
+        return watch_request(
+            config, model, exchange.settings, exchange.asking, formats=False, forced=self.forced, waits=waits
         )
 
     def take_reply(self, response: ModelResponse[Any] | None, heard: ReplyWatcher) -> bool:

@@ -1,21 +1,21 @@
-"""The model with its tools bound, for each kind of request."""
+"""The model with its tools bound for each kind of request, and asked."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
+from langchain_core.prompt_values import ChatPromptValue
+from langchain_core.runnables import Runnable, RunnableBinding
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ModelSetupError
-from wakeloop.model.chat_models import bind_format, bind_tools
 from wakeloop.model.reply_watcher import ReplyWatcher
 from wakeloop.model.tool_choice import (
     forced_call_choice,
     is_openai,
-    loses_plain_bodies,
     no_call_choice,
 )
 from wakeloop.model.usage import model_name_of
@@ -121,35 +121,10 @@ class ModelBindings:
         except (TypeError, ValueError, ModelSetupError):  # the client's own `bind_tools` does not take it
             return None
 
-    @computed_once
-    def may_stream(self) -> bool:
-        """Whether the model has a `streaming` field; a pydantic model needs 8 µs to say that it has none."""
-        return hasattr(self.bare, "streaming")
-
     @property
     def name(self) -> str:
         """The model's name, as its client has it."""
         return model_name_of(self.bare)
-
-    @computed_once
-    def retries_unstreamed(self) -> bool:
-        """Whether a stream that never began is requested again without streaming."""
-        return loses_plain_bodies(self.bare)
-
-    def watch(
-        self, config: RunnableConfig, asking: str | None, settings: LoopSettings, *, forced: bool, waits: bool
-    ) -> ReplyWatcher:
-        """Return the watcher for a request; a run that `waits` parks where a limit refuses it."""
-        return ReplyWatcher(
-            config,
-            streaming=self.may_stream and bool(self.bare.streaming),  # type: ignore[attr-defined]
-            formats=asking == "format",
-            retries_unstreamed=asking != "format" and self.retries_unstreamed,
-            finishes=settings.finish_reason == "required",
-            forced=forced,
-            waits=waits,
-            takes_refusals=settings.max_context != 0,
-        )
 
     def choose(
         self, asking: str | None, wire: Sequence[BaseMessage], *, todo_tools: bool, force: bool = False
@@ -200,3 +175,92 @@ def _bind_tools_to_format(
     if is_openai(chat):
         arguments = openai_tool_arguments(chat, arguments["tools"], arguments["tool_choice"])
     return bind_tools_to_format(formatted, arguments)
+
+
+def bind_tools(model: BaseChatModel, tools: Sequence[Any], choice: Any = None) -> Runnable[Any, Any]:
+    """Bind tools to a model, and which of them to call. Raises `ModelSetupError` if it cannot call tools."""
+    if not tools:
+        return model
+    try:
+        if choice is None:
+            return model.bind_tools(tools)
+        return model.bind_tools(tools, tool_choice=choice)
+    except NotImplementedError:
+        raise ModelSetupError(
+            f"The model {type(model).__name__} cannot call tools, which a todo list needs: choose another."
+        ) from None
+
+
+def bind_format(model: BaseChatModel, response_format: Any) -> Runnable[Any, Any]:
+    """Bind a format to a model, which then returns the raw and the parsed reply together."""
+    bind: Callable[..., Runnable[Any, Any]] = model.with_structured_output
+    try:
+        return bind(response_format, include_raw=True)
+    except NotImplementedError:
+        raise ModelSetupError(
+            f"The model {type(model).__name__} has no structured output: remove response_format."
+        ) from None
+
+
+def without_streaming(model: Runnable[Any, Any]) -> Runnable[Any, Any]:
+    """Return a model that does not stream this request."""
+    return model.bind(stream=False)
+
+
+def to_prompt_value(model: Runnable[Any, Any], messages: list[AnyMessage]) -> Any:
+    """Wrap messages in the value that LangChain would convert them to after checking each.
+
+    That saves 3 % of a step at 100 items, 10 % at 500. A model or binding with its own `invoke` gets the
+    plain list.
+    """
+    bound = model
+    if isinstance(model, RunnableBinding) and _has_standard_invoke(type(model), RunnableBinding):
+        bound = model.bound
+    if isinstance(bound, BaseChatModel) and _has_standard_invoke(type(bound), BaseChatModel):
+        return ChatPromptValue.model_construct(messages=messages)
+    return messages
+
+
+@lru_cache(64)
+def _has_standard_invoke(made: Any, kind: Any) -> bool:
+    """Tell whether a subclass of `kind` leaves `invoke` and `ainvoke` as they are."""
+    return bool(made.invoke == kind.invoke and made.ainvoke == kind.ainvoke)
+
+
+def invoke_model(bound: BoundModel, wire: list[AnyMessage], watcher: ReplyWatcher) -> Any:
+    """Return the model's reply, or None if it could not be read and is to be asked for again.
+
+    A stream that never began is asked for once more without streaming, and a request whose choice of a call
+    was refused once more without that choice.
+    """
+    prompt, attempt = to_prompt_value(bound.model, wire), bound.model
+    while True:
+        raw = None
+        with watcher:
+            raw = attempt.invoke(prompt, watcher.config)
+        again = _choose_next_attempt(attempt, bound, watcher)
+        if again is None:
+            return raw
+        attempt = again
+
+
+async def ainvoke_model(bound: BoundModel, wire: list[AnyMessage], watcher: ReplyWatcher) -> Any:
+    """Return what `invoke_model` does, awaiting the model."""
+    prompt, attempt = to_prompt_value(bound.model, wire), bound.model
+    while True:
+        raw = None
+        with watcher:
+            raw = await attempt.ainvoke(prompt, watcher.config)
+        again = _choose_next_attempt(attempt, bound, watcher)
+        if again is None:
+            return raw
+        attempt = again
+
+
+def _choose_next_attempt(
+    attempt: Runnable[Any, Any], bound: BoundModel, watcher: ReplyWatcher
+) -> Runnable[Any, Any] | None:
+    """Return the model for one more attempt at the same request, or None if its reply or error is final."""
+    if watcher.drops_choice:
+        return bound.unforced
+    return without_streaming(attempt) if watcher.never_began else None

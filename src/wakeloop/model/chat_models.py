@@ -1,15 +1,10 @@
 """Creates chat models from names, and binds tools and formats."""
 
 import os
-from collections.abc import Callable, Sequence
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AnyMessage
-from langchain_core.prompt_values import ChatPromptValue
-from langchain_core.runnables import Runnable, RunnableBinding
 
 from wakeloop.checks.models import is_local_address
 from wakeloop.errors import ModelSetupError
@@ -105,56 +100,6 @@ def _read_key(address: str) -> dict[str, str]:
             "OPENAI_API_KEY has a character that no key has, such as a line break or an accent. Set it again."
         )
     return {} if key == given else {"api_key": key}
-
-
-def bind_tools(model: BaseChatModel, tools: Sequence[Any], choice: Any = None) -> Runnable[Any, Any]:
-    """Bind tools to a model, and which of them to call. Raises `ModelSetupError` if it cannot call tools."""
-    if not tools:
-        return model
-    try:
-        if choice is None:
-            return model.bind_tools(tools)
-        return model.bind_tools(tools, tool_choice=choice)
-    except NotImplementedError:
-        raise ModelSetupError(
-            f"The model {type(model).__name__} cannot call tools, which a todo list needs: choose another."
-        ) from None
-
-
-def bind_format(model: BaseChatModel, response_format: Any) -> Runnable[Any, Any]:
-    """Bind a format to a model, which then returns the raw and the parsed reply together."""
-    bind: Callable[..., Runnable[Any, Any]] = model.with_structured_output
-    try:
-        return bind(response_format, include_raw=True)
-    except NotImplementedError:
-        raise ModelSetupError(
-            f"The model {type(model).__name__} has no structured output: remove response_format."
-        ) from None
-
-
-def without_streaming(model: Runnable[Any, Any]) -> Runnable[Any, Any]:
-    """Return a model that does not stream this request."""
-    return model.bind(stream=False)
-
-
-def to_prompt_value(model: Runnable[Any, Any], messages: list[AnyMessage]) -> Any:
-    """Wrap messages in the value that LangChain would convert them to after checking each.
-
-    That saves 3 % of a step at 100 items, 10 % at 500. A model or binding with its own `invoke` gets the
-    plain list.
-    """
-    bound = model
-    if isinstance(model, RunnableBinding) and _has_standard_invoke(type(model), RunnableBinding):
-        bound = model.bound
-    if isinstance(bound, BaseChatModel) and _has_standard_invoke(type(bound), BaseChatModel):
-        return ChatPromptValue.model_construct(messages=messages)
-    return messages
-
-
-@lru_cache(64)
-def _has_standard_invoke(made: Any, kind: Any) -> bool:
-    """Tell whether a subclass of `kind` leaves `invoke` and `ainvoke` as they are."""
-    return bool(made.invoke == kind.invoke and made.ainvoke == kind.ainvoke)
 
 
 def _describe_error(error: BaseException) -> str:

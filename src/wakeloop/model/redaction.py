@@ -2,21 +2,26 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from contextvars import Token
+from functools import partial
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, SecretStr
 
 from wakeloop.errors import WakeloopError
 from wakeloop.platform.computed_per_object import computed_per_object
-from wakeloop.platform.first_handlers import FirstHandler
+from wakeloop.platform.direct_calls import has_no_listeners
+from wakeloop.platform.first_handlers import put_first
 from wakeloop.platform.runnables import Node
 from wakeloop.text.secret_formats import SECRET_NAME
-from wakeloop.text.secrets import redact_text, secrets_in_address
+from wakeloop.text.secrets import redact_json, redact_text, secrets_in_address
 
 SHORTEST = 6  # characters of a secret: a shorter one would be found in innocent words
-DEEPEST = 6  # models inside models, JSON inside JSON
+DEEPEST = 6  # models inside models
 _ERROR_TEXTS = ("message", "body", "doc", "url")  # where the errors of openai and json keep theirs
 
 
@@ -90,29 +95,17 @@ def redact_error(error: BaseException, secrets: Sequence[str]) -> BaseException:
 
 def _rewrite_error(error: BaseException, secrets: Sequence[str]) -> None:
     """Redact an error in place, as far as its class lets us."""
-    args = tuple(_redact_value(part, secrets) for part in error.args)
-    if args != error.args:
-        with suppress(Exception):
-            error.args = args
-    for name in _ERROR_TEXTS:
+    for name in ("args", *_ERROR_TEXTS):
         value = getattr(error, name, None)
-        if not isinstance(value, str | dict | list):
-            continue
-        redacted = _redact_value(value, secrets)
-        if redacted != value:
-            with suppress(Exception):
-                setattr(error, name, redacted)
+        if isinstance(value, str | dict | list | tuple):
+            redacted = _redact(value, secrets)
+            if redacted != (list(value) if isinstance(value, tuple) else value):
+                with suppress(Exception):
+                    setattr(error, name, redacted)
 
 
-def _redact_value(value: Any, secrets: Sequence[str], room: int = DEEPEST) -> Any:
-    """Redact the strings in plain JSON, at most `room` levels deep."""
-    if isinstance(value, str):
-        return redact_text(value, secrets)
-    if room and isinstance(value, dict):
-        return {key: _redact_value(part, secrets, room - 1) for key, part in value.items()}
-    if room and isinstance(value, list):
-        return [_redact_value(part, secrets, room - 1) for part in value]
-    return value
+def _redact(value: Any, secrets: Sequence[str]) -> Any:
+    return redact_json(value, partial(redact_text, secrets=secrets))
 
 
 def _shows_secret(error: BaseException, secrets: Sequence[str]) -> bool:
@@ -149,19 +142,30 @@ def _clean_dumps(model: object) -> list[dict[str, Any]]:  # noqa: ARG001 - kept 
     return []
 
 
-class RedactingTracer(FirstHandler):
+class RedactingTracer(BaseCallbackHandler):
     """Takes models' secrets out of errors and traces: `with RedactingTracer(config, model) as config: …`.
 
     It hears events before every tracer and changes them in place: errors, and the parameters of a request.
     Signals of the graph, such as an interrupt, pass unchanged.
     """
 
+    run_inline = True
+    _token: Token[RunnableConfig | None] | None = None
+
     def __init__(self, config: RunnableConfig | None, *models: object) -> None:
         self.config, self.models = config, models
 
+    def __enter__(self) -> RunnableConfig | None:
+        """Return the config with this handler first, and make it the surrounding config."""
+        if self.config is None or has_no_listeners(self.config):
+            return self.config
+        attached = put_first(self, self.config)
+        self._token = var_child_runnable_config.set(attached)
+        return attached
+
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._token is not None:
-            self.restore_config(self._token)
+            var_child_runnable_config.reset(self._token)
         if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
             redacted = redact_error(error, collect_secrets(self.models))
             if redacted is not error:
@@ -180,10 +184,10 @@ class RedactingTracer(FirstHandler):
         secrets = collect_secrets(self.models)
         clean = _clean_dumps(next(iter(self.models), None))
         if isinstance(serialized, dict) and not any(dump is serialized for dump in clean):
-            serialized.update(_redact_value(serialized, secrets))
+            serialized.update(_redact(serialized, secrets))
             clean[:] = [serialized]
         if isinstance(invocation_params, dict) and isinstance(metadata, dict):
-            redacted = _redact_value(invocation_params, secrets)
+            redacted = _redact(invocation_params, secrets)
             for key, value in redacted.items():
                 if value != invocation_params[key]:
                     metadata[key] = value
@@ -197,6 +201,6 @@ class RedactingTracer(FirstHandler):
         for generations in getattr(response, "generations", ()):
             for generation in generations:
                 metadata = generation.message.response_metadata
-                metadata.update(_redact_value(metadata, secrets))
+                metadata.update(_redact(metadata, secrets))
 
     on_tool_error = on_chain_error = on_retriever_error = on_llm_error

@@ -82,29 +82,9 @@ def read_reply(
         end = classify_reply(raw, there, prompts, is_copied, may_call=may_call)
         if end.printed and runs_printed:
             raw, end = _make_printed_calls(raw, end), None
-    pairs, broken = _pair_calls(
-        raw,
-        used,
-        broken_arguments,
-        there=there,
-        bare=lambda name: _needs_no_arguments(name, dialect, tools),
-    )
-    names: dict[str, str] = {}
-    todo_calls: list[str] = []
-    faults: dict[str, str] = {}
-    for original, call in pairs:
-        key, name = call["id"] or "", original["name"] or "unknown"
-        if name not in there:
-            name = fix_surrogates(find_repeated_name(name, there))
-        names[key] = name
-        if name in todo_names:
-            todo_calls.append(key)
-        if problem == "cut":
-            fault: str | None = fill("cut_call")
-        else:
-            fault = _find_fault(name, call, broken.get(key), dialect, tools)
-        if fault:
-            faults[key] = shorten(fix_surrogates(fault), MAX_REFUSAL_LENGTH)
+    pairs, names, faults = _read_calls(raw, used, broken_arguments, dialect, tools)
+    if problem == "cut":
+        faults = dict.fromkeys(names, shorten(fill("cut_call"), MAX_REFUSAL_LENGTH))
     return Reply(
         message=_make_stored_message(raw, pairs, known),
         text=answer_text(raw) if end is None else end.text,
@@ -113,7 +93,7 @@ def read_reply(
         kind="answer" if end is None else end.kind,
         wrote=dialect is not None and not dialect.writes.isdisjoint(names.values()),
         calls=len(pairs),
-        todo_calls=tuple(todo_calls),
+        todo_calls=tuple([key for key, name in names.items() if name in todo_names]),
         faults=faults,
     )
 
@@ -148,46 +128,47 @@ def _is_text(block: object) -> bool:
     return isinstance(block, str) or (isinstance(block, dict) and block.get("type") == "text")
 
 
-def _pair_calls(
+def _read_calls(
     raw: AIMessage,
     used: Callable[[str], bool],
     broken_arguments: BrokenArguments,
-    *,
-    there: Collection[str],
-    bare: Callable[[str], bool],
-) -> tuple[list[Pair], dict[str, str]]:
+    dialect: Dialect | None,
+    tools: Mapping[str, Any],
+) -> tuple[list[Pair], dict[str, str], dict[str, str]]:
     """Pair every call with one that can be stored, under an id that is unique in the thread.
 
-    Names in `there` stay as they are, and a name that repeats one of them becomes it; `bare` says which
-    tools need no arguments. Also return, by id, what is wrong with arguments that are not a JSON object.
+    Also return the calls' names and faults by id. A name that repeats a known one is that one.
     """
-    calls: dict[str, Pair] = {}
-    broken: dict[str, str] = {}
+    todo_names = dialect.tool_names if dialect is not None else frozenset()
+    there = {*todo_names, *tools}
+    pairs: list[Pair] = []
+    names: dict[str, str] = {}
+    faults: dict[str, str] = {}
     for call in [*raw.tool_calls, *raw.invalid_tool_calls]:
         key = call["id"]
-        if not key or key in calls or used(key) or fix_surrogates(key) != key or len(key) > LONGEST_ID:
+        if not key or key in names or used(key) or fix_surrogates(key) != key or len(key) > LONGEST_ID:
             key = new_call_id()
-            while key in calls or used(key):
+            while key in names or used(key):
                 key = new_call_id()
+        name = call["name"] or "unknown"
+        if name not in there:
+            name = fix_surrogates(find_repeated_name(name, there))
+        names[key] = name
         args = broken_arguments.get((call["id"], call["name"]), call["args"])
         wrapped = read_wrapped_arguments(args) if isinstance(args, str) else None
         args = args if wrapped is None else wrapped
         missing = args is None or (isinstance(args, str) and args.strip() in EMPTY_ARGUMENTS)
-        name = call["name"] or ""
-        if name not in there:
-            name = find_repeated_name(name, there)
-        if missing and bare(name):
+        if missing and _needs_no_arguments(name, dialect, tools):
             args = {}
-        if not isinstance(args, dict):
-            broken[key] = f"the arguments are not a JSON object: {shorten(str(args), 200)}"
-            args = {}
-        elif (problem := storage_problem(args, "the arguments")) is not None:
-            broken[key] = problem
-            args = {}
-        if name not in there:
-            name = legal_name(name)
-        calls[key] = call, ToolCall(name=name, args=fix_surrogates(args), id=key, type="tool_call")
-    return list(calls.values()), broken
+        broken = f"the arguments are not a JSON object: {shorten(str(args), 200)}"
+        if isinstance(args, dict):
+            broken = storage_problem(args, "the arguments") or ""
+        args = {} if broken else fix_surrogates(args)
+        kept = name if name in there else legal_name(name)
+        pairs.append((call, ToolCall(name=kept, args=args, id=key, type="tool_call")))
+        if fault := _find_fault(name, args, broken, dialect, tools):
+            faults[key] = shorten(fix_surrogates(fault), MAX_REFUSAL_LENGTH)
+    return pairs, names, faults
 
 
 def _needs_no_arguments(name: str, dialect: Dialect | None, tools: Mapping[str, Any]) -> bool:
@@ -197,24 +178,16 @@ def _needs_no_arguments(name: str, dialect: Dialect | None, tools: Mapping[str, 
 
 
 def _find_fault(
-    name: str,
-    call: ToolCall,
-    broken: str | None,
-    dialect: Dialect | None,
-    tools: Collection[str],
+    name: str, args: Any, broken: str, dialect: Dialect | None, tools: Collection[str]
 ) -> str | None:
     """Return the error result of a call that cannot run, or None; `broken` names a fault of its arguments."""
-    todo_names: Collection[str] = ()
-    if dialect is not None:
-        todo_names = dialect.tool_names
-        if name in todo_names:
-            if broken is not None:
-                return dialect.render_error(broken)
-            return misfit_error(dialect, name, call["args"])
-    if broken is not None:
+    if dialect is not None and name in dialect.tool_names:
+        return dialect.render_error(broken) if broken else misfit_error(dialect, name, args)
+    if broken:
         return f"Error: {broken}"
     if name not in tools:
-        available = ", ".join((*sorted(todo_names), *sorted(tools))) or "none"
+        todo_names = sorted(dialect.tool_names) if dialect is not None else []
+        available = ", ".join((*todo_names, *sorted(tools))) or "none"
         return f"Error: unknown tool {shorten(name)!r}. Available: {available}."
     return None
 

@@ -19,9 +19,10 @@ from wakeloop.errors import RESUME_HINT, ReplyError
 from wakeloop.model.finish_reasons import is_unreadable_call, reply_problem
 from wakeloop.model.length_refusals import LengthRefusal, find_length_refusal
 from wakeloop.model.rate_limits import find_retry_time
-from wakeloop.model.tool_choice import refuses_choice
+from wakeloop.model.tool_choice import loses_plain_bodies, refuses_choice
 from wakeloop.platform.provider_errors import is_provider_error
 from wakeloop.platform.response_bodies import find_server_message, find_unparsed_text
+from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten
 
 BrokenArguments = Mapping[tuple[str | None, str | None], str]
@@ -224,6 +225,29 @@ class ReplyWatcher(BaseCallbackHandler):
             if not _is_json(args):
                 broken[call["id"], call["name"]] = args
         return broken
+
+
+def watch_request(
+    config: RunnableConfig,
+    model: Any,
+    settings: LoopSettings,
+    asking: str | None,
+    *,
+    formats: bool,
+    forced: bool,
+    waits: bool,
+) -> ReplyWatcher:
+    """Return the watcher for a request to a model; a run that `waits` parks where a limit refuses it."""
+    return ReplyWatcher(
+        config,
+        streaming="streaming" in type(model).model_fields and model.streaming,
+        formats=formats,
+        retries_unstreamed=asking != "format" and loses_plain_bodies(model),
+        finishes=settings.finish_reason == "required",
+        forced=forced,
+        waits=waits,
+        takes_refusals=settings.max_context != 0,
+    )
 
 
 def require_ai_message(message: Any) -> AIMessage:

@@ -33,10 +33,9 @@ from wakeloop.model.context_window import (
     find_visible,
     find_window,
 )
-from wakeloop.model.legality import is_legal
 from wakeloop.model.length_refusals import LengthRefusal
 from wakeloop.model.usage import count_characters
-from wakeloop.model.wire_order import RepairTexts, join_system_prompt, make_legal
+from wakeloop.model.wire_order import join_system_prompt, make_legal
 from wakeloop.prompts import fill_prompt
 from wakeloop.settings import LoopSettings
 from wakeloop.stream import ClearedEvent
@@ -358,14 +357,7 @@ class Request:
 
     def put_in_order(self, wire: Sequence[AnyMessage], head: Sequence[SystemMessage]) -> Sequence[AnyMessage]:
         """Return the messages in an order that every server accepts: unchanged if they are."""
-        if is_legal(wire):
-            return wire
-        texts = RepairTexts(
-            unanswered=self.fill_prompt("unanswered"),
-            broken_off=self.fill_prompt("run_interrupted"),
-            no_text=self.fill_prompt("no_text"),
-        )
-        return make_legal(wire, head, texts)
+        return make_legal(wire, head, self.fill_prompt)
 
     def cached_system_prompt(self, head: Sequence[SystemMessage]) -> SystemMessage | None:
         """Return the system prompt, joined once for the same system messages and instructions."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -66,16 +67,17 @@ def refuses_choice(error: BaseException) -> bool:
 
 def loses_plain_bodies(model: BaseChatModel) -> bool:
     """Tell whether a client loses replies that are not streams, and accepts `stream=False`."""
-    return is_openai(model) or "langchain_anthropic.ChatAnthropic" in _class_names(model)
+    names = class_names(type(model))
+    return "langchain_openai.BaseChatOpenAI" in names or "langchain_anthropic.ChatAnthropic" in names
 
 
 def is_openai(model: BaseChatModel) -> bool:
     """Tell whether a client is langchain-openai's, or a subclass of it."""
-    return "langchain_openai.BaseChatOpenAI" in _class_names(model)
+    return "langchain_openai.BaseChatOpenAI" in class_names(type(model))
 
 
 def _find_choices(model: BaseChatModel) -> ToolChoices:
-    for name in _class_names(model):
+    for name in class_names(type(model)):
         if name in TOOL_CHOICES:
             return TOOL_CHOICES[name]
     return _NO_CHOICES
@@ -96,5 +98,7 @@ def _cannot_force(model: BaseChatModel) -> bool:
     return "any" not in (supported or ())
 
 
-def _class_names(model: BaseChatModel) -> list[str]:
-    return [f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(model).__mro__]
+@lru_cache(64)
+def class_names(kind: type) -> list[str]:
+    """Return the names of a class and its parents, each with its package."""
+    return [f"{parent.__module__.partition('.')[0]}.{parent.__name__}" for parent in kind.__mro__]

@@ -14,11 +14,10 @@ from wakeloop.loop.item_notes import may_check_round
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.silences import note_free_call, note_steps
 from wakeloop.loop.turn import find_written_reply
-from wakeloop.model.bindings import BoundModel, ModelBindings
+from wakeloop.model.bindings import BoundModel, ModelBindings, ainvoke_model, invoke_model
 from wakeloop.model.context_window import read_profile_window
-from wakeloop.model.invocation import ainvoke_model, invoke_model
 from wakeloop.model.redaction import RedactingNode
-from wakeloop.model.reply_watcher import ReplyWatcher
+from wakeloop.model.reply_watcher import ReplyWatcher, watch_request
 from wakeloop.model.request import RequestContext, Systems
 from wakeloop.model.usage import record_usage
 from wakeloop.model.user_code import raised_as
@@ -122,9 +121,14 @@ class CallModel(RedactingNode):
 
     def watch_reply(self, exchange: Exchange, way: BoundModel, config: RunnableConfig) -> ReplyWatcher:
         """Return the watcher of the reply."""
-        waits = exchange.may_wait and has_checkpointer(config)
-        return self.bindings.watch(
-            config, exchange.asking, exchange.settings, forced=way.unforced is not None, waits=waits
+        return watch_request(
+            config,
+            self.bindings.bare,
+            exchange.settings,
+            exchange.asking,
+            formats=exchange.asking == "format",
+            forced=way.unforced is not None,
+            waits=exchange.may_wait and has_checkpointer(config),
         )
 
     def store_written_reply(

@@ -18,8 +18,8 @@ from langgraph.types import Command, Send
 from wakeloop.checks.run_inputs import find_unserializable
 from wakeloop.errors import ToolError
 from wakeloop.model.redaction import collect_secrets
-from wakeloop.model.timing import TimedNode
 from wakeloop.model.tool_results import (
+    TimedNode,
     bind_to_call,
     clean_tool_message,
     describe_tool_error,

@@ -1,13 +1,9 @@
 """A callback handler that runs before all tracers."""
 
-from contextvars import Token
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackHandler, CallbackManager
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
-
-from wakeloop.platform.direct_calls import has_no_listeners
 
 
 class _OrderedManager:
@@ -32,35 +28,17 @@ class _AsyncManager(_OrderedManager, AsyncCallbackManager):
     pass
 
 
-class FirstHandler(BaseCallbackHandler):
-    """Hears events before every other handler: `with handler as config: …`, if a subclass has an exit."""
-
-    run_inline = True
-    _token: Token[RunnableConfig | None] | None = None
-
-    def __init__(self, config: RunnableConfig | None) -> None:
-        self.config = config
-
-    def __enter__(self) -> RunnableConfig | None:
-        """Return the config with this handler first, and make it the surrounding config."""
-        config = self.config
-        if config is None or has_no_listeners(config):
-            return config
-        callbacks: Any = config["callbacks"]
-        kind = _AsyncManager if callbacks.is_async else _SyncManager
-        manager = kind(
-            [self, *callbacks.handlers],
-            [self, *callbacks.inheritable_handlers],
-            callbacks.parent_run_id,
-            tags=callbacks.tags,
-            inheritable_tags=callbacks.inheritable_tags,
-            metadata=callbacks.metadata,
-            inheritable_metadata=callbacks.inheritable_metadata,
-        )
-        attached: RunnableConfig = {**config, "callbacks": manager}
-        self._token = var_child_runnable_config.set(attached)
-        return attached
-
-    def restore_config(self, token: Token[RunnableConfig | None]) -> None:
-        """Make the config of before the surrounding one again, at a subclass's exit."""
-        var_child_runnable_config.reset(token)
+def put_first(handler: BaseCallbackHandler, config: RunnableConfig) -> RunnableConfig:
+    """Return a config of a run in which a handler hears each event before every other handler."""
+    callbacks: Any = config["callbacks"]
+    kind = _AsyncManager if callbacks.is_async else _SyncManager
+    manager = kind(
+        [handler, *callbacks.handlers],
+        [handler, *callbacks.inheritable_handlers],
+        callbacks.parent_run_id,
+        tags=callbacks.tags,
+        inheritable_tags=callbacks.inheritable_tags,
+        metadata=callbacks.metadata,
+        inheritable_metadata=callbacks.inheritable_metadata,
+    )
+    return {**config, "callbacks": manager}

@@ -10,6 +10,7 @@ from wakeloop.text import secret_formats as formats
 from wakeloop.text.secret_formats import SECRET_NAME
 
 HIDDEN = "…"
+DEEPEST = 100  # levels of JSON
 
 
 def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
@@ -32,22 +33,26 @@ def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
     return formats.SERVICE_KEY.sub(HIDDEN, text)
 
 
-def redact_json(value: Any, redact: Callable[[str], str] = redact_text) -> Any:
+def redact_json(value: Any, redact: Callable[[str], str] = redact_text, room: int = DEEPEST) -> Any:
     """Apply `redact` to every string in plain JSON, and hide the values of secret headers whole.
+
+    What is more than `room` levels deep is hidden, too.
 
     >>> redact_json({"headers": {"Cookie": "a=b", "Accept": "*/*"}})
     {'headers': {'Cookie': '…', 'Accept': '*/*'}}
     """
     if isinstance(value, str):
         return redact(value)
-    if isinstance(value, list | tuple):
-        return [redact_json(part, redact) for part in value]
-    if not isinstance(value, Mapping):
+    if not isinstance(value, list | tuple | Mapping):
         return value
+    if not room:
+        return HIDDEN
+    if not isinstance(value, Mapping):
+        return [redact_json(part, redact, room - 1) for part in value]
     redacted = {}
     for key, part in value.items():
         is_secret = str(key).lower() in formats.SECRET_HEADERS
-        redacted[key] = HIDDEN if is_secret else redact_json(part, redact)
+        redacted[key] = HIDDEN if is_secret else redact_json(part, redact, room - 1)
     return redacted
 
 

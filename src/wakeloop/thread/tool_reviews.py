@@ -26,8 +26,7 @@ from wakeloop.loop.approval import (
     read_decisions,
 )
 from wakeloop.loop.ledger import Ledger
-from wakeloop.model.timing import update_results
-from wakeloop.model.tool_results import describe_tool_error, tool_result
+from wakeloop.model.tool_results import describe_tool_error, tool_result, update_results
 from wakeloop.prompts import fill_prompt
 from wakeloop.text.characters import shorten
 from wakeloop.text.wording import describe_type, suggest

@@ -98,7 +98,7 @@ SAVER = (
 SCHEMA = "a pydantic model, a TypedDict or a JSON schema with a 'title',"
 TOOL = "A tool must be a LangChain tool, a function or a provider's dict,"
 MODEL = "`model` must be a name such as 'openai:NAME' or a chat model of LangChain,"
-OPTIONS = "Pass options to the model itself, such as stop or max_retries, and tools as tools=[…]."
+OPTIONS = "Pass options such as stop and max_retries to the model itself, and tools as tools=[…]. For"
 NO_THREAD = (
     "An agent with a checkpointer needs a thread: pass config={'configurable': {'thread_id': 'NAME'}}."
 )

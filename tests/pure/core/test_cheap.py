@@ -17,7 +17,7 @@ from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.progress import fingerprint_call, fingerprint_earlier_calls, note_progress
-from wakeloop.model.chat_models import to_prompt_value
+from wakeloop.model.bindings import to_prompt_value
 from wakeloop.model.storable_values import _make_json
 from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel, has_slots
 from wakeloop.platform.computed_per_object import computed_per_object

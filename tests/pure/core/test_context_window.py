@@ -12,13 +12,12 @@ from wakeloop import preset
 from wakeloop.dialects import get_dialect
 from wakeloop.loop.ledger import Cleared
 from wakeloop.model.context_window import Clearing, Estimate, find_window
-from wakeloop.model.legality import is_legal
 from wakeloop.model.usage import count_characters
-from wakeloop.model.wire_order import RepairTexts, make_legal
+from wakeloop.model.wire_order import is_legal, make_legal
 from wakeloop.text.marks import make_user_message
 
 SETTINGS = preset("wakeloop")
-TEXTS = RepairTexts("not answered", "broken off", "no text")
+TEXTS = {"unanswered": "not answered", "run_interrupted": "broken off", "no_text": "no text"}.__getitem__
 PIECES = ("round", "big", "todo", "ask", "answer", "person", "wake", "event", "summary", "compaction")
 
 

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from wakeloop.channels.conversation import FORKED, Messages, merge_messages
-from wakeloop.model.legality import is_legal
-from wakeloop.model.wire_order import RepairTexts, make_legal
+from wakeloop.model.wire_order import is_legal, make_legal
 from wakeloop.testing import calls, wire_faults
 
-LINES = RepairTexts("(unanswered)", "(broken off)", "(no text)")
+LINES = {"unanswered": "(unanswered)", "run_interrupted": "(broken off)", "no_text": "(no text)"}.__getitem__
 
 
 def said(key: str, text: str = "x") -> HumanMessage:

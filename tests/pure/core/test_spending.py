@@ -21,7 +21,7 @@ from wakeloop.loop.spending import (
     find_spent_budget,
     report_spent,
 )
-from wakeloop.model.timing import record_duration
+from wakeloop.model.tool_results import record_duration
 from wakeloop.model.usage import count_characters, measure_usage, model_name_of, reported_usage
 from wakeloop.testing import ScriptedModel, calls
 from wakeloop.text.marks import DURATION_KEY, call_duration_ms, with_duration

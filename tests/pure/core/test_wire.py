@@ -16,11 +16,11 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from wakeloop.model.wire_order import RepairTexts, join_system_prompt, make_legal
+from wakeloop.model.wire_order import join_system_prompt, make_legal
 from wakeloop.testing import calls, malformed_call, prompt_faults, says, wire_faults
 from wakeloop.text.marks import text_of
 
-LINES = RepairTexts("(unanswered)", "(broken off)", "(no text)")
+LINES = {"unanswered": "(unanswered)", "run_interrupted": "(broken off)", "no_text": "(no text)"}.__getitem__
 
 
 def user(text: str = "u") -> HumanMessage:

@@ -27,7 +27,7 @@ from wakeloop.cli.trusted_files import confirm_files
 from wakeloop.dialects import get_dialect
 from wakeloop.display.screen import Line
 from wakeloop.loop.overrides import apply_overrides, check_overrides
-from wakeloop.model.chat_models import bind_tools
+from wakeloop.model.bindings import bind_tools
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.settings import AgentFileSettings, LoopSettings
 from wakeloop.thread.edits import Graph, update_todos
