@@ -8,13 +8,7 @@ from typing import Any
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    RemoveMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.types import Command
@@ -39,11 +33,7 @@ from wakeloop.model.bindings import ToolSelection, has_calls, select_tools
 from wakeloop.model.context_window import read_profile_window
 from wakeloop.model.reply_watcher import ReplyWatcher, watch_request
 from wakeloop.model.request import RequestContext, Systems
-from wakeloop.model.tool_choice import (
-    forced_call_choice,
-    is_openai,
-    no_call_choice,
-)
+from wakeloop.model.tool_choice import forced_call_choice, is_openai, no_call_choice
 from wakeloop.model.usage import model_name_of
 from wakeloop.nodes.activate import refuse_unanswerable
 from wakeloop.nodes.nag import Nag

@@ -13,11 +13,7 @@ from langchain_core.runnables import Runnable, RunnableBinding
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import ModelSetupError
 from wakeloop.model.reply_watcher import ReplyWatcher
-from wakeloop.model.tool_choice import (
-    forced_call_choice,
-    is_openai,
-    no_call_choice,
-)
+from wakeloop.model.tool_choice import forced_call_choice, is_openai, no_call_choice
 from wakeloop.model.usage import model_name_of
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.format_with_tools import bind_tools_to_format, openai_tool_arguments

@@ -6,47 +6,20 @@ from typing import Any
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class _StreamStart:
-    """Holds back the first bytes of a stream until they can no longer be the mark."""
-
-    def __init__(self) -> None:
-        self.held: bytes | None = b""
-
-    def feed(self, part: bytes) -> bytes:
-        """Return the bytes that may be passed on."""
-        if self.held is None:
-            return part
-        self.held += part
-        return b"" if BYTE_ORDER_MARK.startswith(self.held) else self.finish()
-
-    def finish(self) -> bytes:
-        """Return what is held back, without the mark."""
-        held, self.held = self.held or b"", None
-        return held.removeprefix(BYTE_ORDER_MARK)
-
-
 def strip_mark(parts: Iterable[bytes]) -> Iterator[bytes]:
     """Yield a stream without the mark, which would make its reader ignore the first event."""
-    start = _StreamStart()
+    mark = BYTE_ORDER_MARK
     for part in parts:
-        passed = start.feed(part)
-        if passed:
-            yield passed
-    rest = start.finish()
-    if rest:
-        yield rest
+        yield part.removeprefix(mark)
+        mark = b""
 
 
 async def astrip_mark(parts: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """Yield what `strip_mark` does, from an asynchronous stream."""
-    start = _StreamStart()
+    mark = BYTE_ORDER_MARK
     async for part in parts:
-        passed = start.feed(part)
-        if passed:
-            yield passed
-    rest = start.finish()
-    if rest:
-        yield rest
+        yield part.removeprefix(mark)
+        mark = b""
 
 
 def strip_mark_hook(response: Any) -> None:

@@ -6,7 +6,7 @@
 import ast
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,7 @@ _PARAMETER = re.compile(
     re.DOTALL,
 )
 _PAIR = re.compile(r"\s*<arg_key>(?P<key>[^<]*)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL)
+_SPACE, _BETWEEN, _FUNCTOOLS = re.compile(r"\s*"), re.compile(r"[ \t\r\n,;]*"), re.compile(r"functools(?=\[)")
 _PARENTHESIS = re.compile(r"\s*\);?")
 _CLOSED_FENCE = re.compile(r"\s*```")
 _ACTION = re.compile(r"(?:Action:[ \t]*)?")
@@ -146,24 +147,26 @@ class _CallReader:
     def skip_marks(self) -> int:
         """Skip the tokens around calls, and return the place after them."""
         while True:
-            while self.place < len(self.text) and self.text[self.place] in " \t\r\n,;":
-                self.place += 1
-            if self.text.startswith("functools[", self.place):
-                self.place += len("functools")
-                self.marked = True
-            mark = _MARK.match(self.text, self.place) or END_MARKS.match(self.text, self.place)
-            if mark is None:
+            self.place = skip(_BETWEEN, self.text, self.place)
+            for kind in (_MARK, END_MARKS, _FUNCTOOLS):
+                if mark := kind.match(self.text, self.place):
+                    break
+            else:
                 return self.place
             self.marked = True
             self.place = mark.end()
 
-    def accept(self, calls: list[PrintedCall], end: int) -> bool:
+    def accept(self, calls: Sequence[PrintedCall | None], end: int) -> bool:
         """Take calls if all are of known tools; the next one begins at `end`."""
-        if not calls or any(call.name not in self.tools for call in calls):
-            return False
-        self.found += calls
+        known = []
+        for call in calls:
+            name = self.resolve(call.name) if call else None
+            if call is None or name is None:
+                return False
+            known.append(PrintedCall(name, call.args))
+        self.found += known
         self.place = end
-        return True
+        return bool(known)
 
     def resolve(self, name: str) -> str | None:
         """Return the tool that a name means: servers print `functions.look` and `look.call`, too."""
@@ -191,18 +194,12 @@ class _CallReader:
             value, end = _JSON.raw_decode(self.text, self.place)
         except (ValueError, RecursionError):
             return False
-        calls = []
-        for part in _unwrap(value):
-            call = _read_object(part, marked=self.marked)
-            if call is None or (name := self.resolve(call.name)) is None:
-                return False
-            calls.append(PrintedCall(name, call.args))
-        return self.accept(calls, end)
+        return self.accept([_read_object(part, marked=self.marked) for part in _unwrap(value)], end)
 
     def read_tagged(self) -> bool:
         """Read `<function=NAME>` or `<invoke name="NAME">`, with JSON or with parameters in tags."""
         tag = _TAGGED.match(self.text, self.place)
-        if tag is None or (name := self.resolve(tag["name"])) is None:
+        if tag is None or self.resolve(tag["name"]) is None:
             return False
         closing = _TAGGED_END.search(self.text, tag.end())
         end = closing.end() if closing else len(self.text)
@@ -212,7 +209,7 @@ class _CallReader:
             args[found["key"] or found["named"]] = _parse_value(found["value"].strip("\n"))  # type: ignore[index]
         if body and not args:
             args = _parse_arguments(body)
-        return self.accept([PrintedCall(name, args)], end)
+        return self.accept([PrintedCall(tag["name"], args)], end)
 
     def read_named(self) -> bool:
         """Read a name and then its arguments: JSON, JSON in parentheses, or pairs in tags."""
@@ -223,19 +220,19 @@ class _CallReader:
         if named[0].startswith("call:") and self.text.startswith("{", end):
             return self.accept([PrintedCall(name, self.read_raw(end))], self.find_closing(end))
         args: dict[str, Any] = {}
-        while pair := _PAIR.match(self.text, self.skip_separator(end)):
+        while pair := _PAIR.match(self.text, skip(_SEPARATOR, self.text, end)):
             args[pair["key"].strip()] = _parse_value(pair["value"])
             end = pair.end()
         if args:
             return self.accept([PrintedCall(name, args)], end)
         if self.text.startswith("({", end):
             return self.read_arguments(name, end + 1, _PARENTHESIS)
-        start = self.skip_separator(end)
+        start = skip(_SEPARATOR, self.text, end)
         if self.text.startswith("{", start):
             fenced = FENCE in self.text[end:start]
             is_call = self.marked or "functions." in named[0]
             return self.read_arguments(name, start, _CLOSED_FENCE if fenced else None, is_call=is_call)
-        alone = self.marked and self.find_closing(end) == self.skip_space(end)
+        alone = self.marked and self.find_closing(end) == skip(_SPACE, self.text, end)
         return alone and self.accept([PrintedCall(name, {})], end)
 
     def read_arguments(
@@ -267,18 +264,10 @@ class _CallReader:
             return False
         try:
             parsed = ast.parse(code, mode="eval").body
-            calls = [self.read_python_call(node) for node in _find_python_calls(parsed)]
+            calls = [*map(_read_python_call, _find_python_calls(parsed))]
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return False
         return self.accept(calls, end)
-
-    def read_python_call(self, node: ast.expr) -> PrintedCall:
-        """Return a call in Python's form. Raises ValueError for anything else."""
-        if not isinstance(node, ast.Call) or node.args:
-            raise ValueError
-        name = self.resolve(ast.unparse(node.func))
-        args = {word.arg or "": ast.literal_eval(word.value) for word in node.keywords}
-        return PrintedCall(name or "", args)
 
     def read_broken(self) -> bool:
         """Read what stands between marks, names a known tool and is not JSON: a malformed call."""
@@ -286,8 +275,8 @@ class _CallReader:
             return False
         raw = self.read_raw(self.place)
         found = _BROKEN.search(raw[:_LONGEST_CODE])
-        name = self.resolve(found[1]) if found else None
-        return name is not None and self.accept([PrintedCall(name, raw)], self.find_closing(self.place))
+        call = PrintedCall(found[1], raw) if found else None
+        return self.accept([call], self.find_closing(self.place))
 
     def find_closing(self, start: int) -> int:
         """Return where the next mark begins, or the end of the text."""
@@ -298,16 +287,11 @@ class _CallReader:
         """Return the text up to the next mark."""
         return self.text[start : self.find_closing(start)].strip()
 
-    def skip_separator(self, start: int) -> int:
-        """Return the place after what stands between a name and its arguments."""
-        found = _SEPARATOR.match(self.text, start)
-        return found.end() if found else start
 
-    def skip_space(self, start: int) -> int:
-        """Return the place after white space."""
-        while start < len(self.text) and self.text[start].isspace():
-            start += 1
-        return start
+def skip(pattern: re.Pattern[str], text: str, start: int) -> int:
+    """Return the place after what a pattern matches at `start`."""
+    found = pattern.match(text, start)
+    return found.end() if found else start
 
 
 def _find_python_calls(node: ast.expr) -> list[ast.expr]:
@@ -317,6 +301,14 @@ def _find_python_calls(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
         return node.args
     return [node]
+
+
+def _read_python_call(node: ast.expr) -> PrintedCall:
+    """Return a call in Python's form. Raises ValueError for anything else."""
+    if not isinstance(node, ast.Call) or node.args:
+        raise ValueError
+    args = {word.arg or "": ast.literal_eval(word.value) for word in node.keywords}
+    return PrintedCall(ast.unparse(node.func), args)
 
 
 def _unwrap(value: Any) -> list[Any]:

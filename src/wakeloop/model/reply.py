@@ -160,9 +160,10 @@ def _read_calls(
         missing = args is None or (isinstance(args, str) and args.strip() in EMPTY_ARGUMENTS)
         if missing and _needs_no_arguments(name, dialect, tools):
             args = {}
-        broken = f"the arguments are not a JSON object: {shorten(str(args), 200)}"
         if isinstance(args, dict):
             broken = storage_problem(args, "the arguments") or ""
+        else:
+            broken = f"the arguments are not a JSON object: {shorten(str(args), 200)}"
         args = {} if broken else fix_surrogates(args)
         kept = name if name in there else legal_name(name)
         pairs.append((call, ToolCall(name=kept, args=args, id=key, type="tool_call")))

@@ -8,30 +8,25 @@ from langgraph.channels import BinaryOperatorAggregate, LastValue
 from wakeloop.text.characters import storable_text
 
 
-class SafeTextChannel(LastValue[Any]):
-    """A plain channel. Postgres stores a string value in a text column, which refuses NUL."""
+class _SafeText:
+    """Postgres stores a string value of a channel in a text column, which refuses NUL."""
 
     __slots__ = ()
 
-    def update(self, values: Sequence[Any]) -> bool:
-        """Take the value, without what savers cannot store."""
-        changed = super().update(values)
+    def update(self: Any, values: Sequence[Any]) -> bool:
+        """Take the values, and what savers cannot store out of a string."""
+        changed: bool = super().update(values)  # type: ignore[misc]
         if changed and isinstance(self.value, str):
             self.value = storable_text(self.value)
         return changed
 
 
-class SafeTextReducerChannel(BinaryOperatorAggregate[Any]):
-    """A channel with the caller's reducer, whose result is made safe in the same way."""
-
+class SafeTextChannel(_SafeText, LastValue[Any]):  # noqa: D101
     __slots__ = ()
 
-    def update(self, values: Sequence[Any]) -> bool:
-        """Apply the reducer."""
-        changed = super().update(values)
-        if changed and isinstance(self.value, str):
-            self.value = storable_text(self.value)
-        return changed
+
+class SafeTextReducerChannel(_SafeText, BinaryOperatorAggregate[Any]):  # noqa: D101
+    __slots__ = ()
 
 
 def use_safe_text_channels(channels: Mapping[str, object], textless: Collection[str]) -> None:

@@ -21,10 +21,8 @@ class ToolAnsweringNode(Node):
         """Run in a synchronous graph."""
         if config is None or has_no_listeners(config):
             return self(input, config or {})
-        callbacks: Any = config["callbacks"]
-        runs = []
-        for call in self.calls_to_answer(input):
-            runs.append((call, callbacks.on_tool_start(*_run_start(call), **_run_details(call))))
+        start: Any = config["callbacks"].on_tool_start  # type: ignore[union-attr]
+        runs = [(call, start(**_start_options(call))) for call in self.calls_to_answer(input)]
         try:
             update = self(input, config)
         except BaseException as error:
@@ -39,10 +37,10 @@ class ToolAnsweringNode(Node):
         """Run in an asynchronous graph."""
         if config is None or has_no_listeners(config):
             return await self.acall(input, config or {})
-        callbacks: Any = config["callbacks"]
+        start: Any = config["callbacks"].on_tool_start  # type: ignore[union-attr]
         runs = []
         for call in self.calls_to_answer(input):
-            runs.append((call, await callbacks.on_tool_start(*_run_start(call), **_run_details(call))))
+            runs.append((call, await start(**_start_options(call))))
         try:
             update = await self.acall(input, config)
         except BaseException as error:
@@ -54,12 +52,10 @@ class ToolAnsweringNode(Node):
         return update
 
 
-def _run_start(call: ToolCall) -> tuple[dict[str, Any], str]:
-    return {"name": call["name"]}, str(call["args"])
-
-
-def _run_details(call: ToolCall) -> dict[str, Any]:
-    return {"inputs": call["args"], "tool_call_id": call["id"]}
+def _start_options(call: ToolCall) -> dict[str, Any]:
+    """Return how a call is announced to callbacks."""
+    named = {"serialized": {"name": call["name"]}, "input_str": str(call["args"])}
+    return {**named, "inputs": call["args"], "tool_call_id": call["id"]}
 
 
 def _find_result(update: Any, call: ToolCall) -> Any:
