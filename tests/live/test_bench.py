@@ -25,7 +25,7 @@ max_requests: 3
 """
 
 
-def test_every_cell_comes_to_an_end(relay: Any, tmp_path: Path) -> None:
+def test_every_cell_ends(relay: Any, tmp_path: Path) -> None:
     (tmp_path / "smoke.yaml").write_text(STUDY.format(model=MODEL, url=relay.url))
     command = [sys.executable, "-W", "error", "-m", "wakeloop.cli.commands.app", "bench"]
     done = subprocess.run(

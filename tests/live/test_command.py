@@ -19,13 +19,13 @@ pytestmark = pytest.mark.loopback
 
 COMMAND = [sys.executable, "-W", "error", "-m", "wakeloop.cli.commands.app"]
 ENDED = (0, 1, 3, 143)  # settled, a failure in words, open items, SIGTERM; never a traceback
-PATIENCE = 25  # seconds: the command sets no limit of steps, and a weak model may call for ever
+PATIENCE = 25  # seconds: the command sets no step limit, and a weak model may make calls forever
 WORK = "Plan two steps with todo_write to tidy the kitchen, then do them."
 
 
 @pytest.fixture
 def command(relay: Any, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
-    """Starts the command in a folder of its own, through the relay."""
+    """Starts the command in its own folder, through the relay."""
     env = {
         **os.environ,
         "WAKELOOP_DB": str(tmp_path / "db"),
@@ -61,7 +61,7 @@ def command(relay: Any, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
 
 
 def read_output(process: subprocess.Popen[str]) -> str:
-    """What it printed; it ended in one of the documented ways."""
+    """Return what it printed, and check that it ended in one of the documented ways."""
     try:
         out, err = process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:

@@ -35,7 +35,7 @@ def look(place: str) -> str:
 
 
 def through(door: str, agent: Any, given: Any) -> dict[str, Any]:
-    """The state at the end of a run; the streams ask for tokens, so that the server streams too."""
+    """Return the state at the end of a run; the streams ask for tokens, so that the server streams too."""
     if door == "invoke":
         return agent.invoke(given, THREAD)
     if door == "ainvoke":
@@ -57,11 +57,12 @@ def kinds(messages: list[BaseMessage]) -> list[str]:
 
 
 def run(door: str, agent: Any, settings: Any, relay: Any, given: Any) -> dict[str, Any]:
-    """One activation, and all that the rules say of it whatever the model replies."""
+    """Run one activation, and check everything that the rules promise whatever the model replies."""
     before, asked = len(agent.get_state(THREAD).values.get("messages", ())), len(relay.bodies)
     try:
         state = through(door, agent, given)
-    except (WakeloopError, openai.OpenAIError):  # as when the context is full: named, and the thread is whole
+    # as when the context is full: named, and the thread is intact
+    except (WakeloopError, openai.OpenAIError):
         state = agent.get_state(THREAD).values
         assert state["todo_session"]["state"] == "running"
         assert len(relay.bodies) > asked
@@ -84,7 +85,7 @@ def run(door: str, agent: Any, settings: Any, relay: Any, given: Any) -> dict[st
 
 
 def tool_names(relay: Any) -> set[str]:
-    """The tools that the model called, as later requests show them to the server."""
+    """Return the tools that the model called, as later requests show them to the server."""
     return {
         call["name"]
         for request in relay.requests
@@ -127,7 +128,7 @@ def test_every_dialect(name: str, model: Any, relay: Any) -> None:
 
 @pytest.mark.parametrize("door", ["invoke", "astream"])
 def test_a_model_that_has_to_call_a_tool(door: str, model: Any, relay: Any) -> None:
-    """Each reply is a call, or cut before it came to one."""
+    """Each reply is a call, or was cut before it became one."""
     settings = preset("wakeloop")
     agent = create_todo_agent(model(required=True), [look], settings=settings, checkpointer=InMemorySaver())
     state = run(door, agent, settings, relay, {"messages": [("user", TODOS[0])]})
@@ -151,7 +152,7 @@ def test_the_server_names_its_window(server: str) -> None:
 
 
 def look_around(rooms: int) -> list[Any]:
-    """A history of calls whose results are long."""
+    """Return a history of calls whose results are long."""
     messages: list[Any] = [("user", "Look at every room.")]
     for number in range(rooms):
         call = {"name": "look", "args": {"place": f"room {number}"}, "id": f"call{number}"}
@@ -161,9 +162,7 @@ def look_around(rooms: int) -> list[Any]:
 
 
 @own_server
-def test_a_thread_that_is_too_long_is_refused_in_the_server_s_words_and_healed(
-    model: Any, relay: Any
-) -> None:
+def test_a_thread_that_is_too_long_is_refused_in_the_servers_words_and_healed(model: Any, relay: Any) -> None:
     from llama import CONTEXT
 
     saver = InMemorySaver()

@@ -12,7 +12,7 @@ SERVER = {"capabilities": {"tools": {}}, "serverInfo": {"name": "bare", "version
 
 
 def answer(asked: dict[str, Any]) -> dict[str, Any]:
-    """What is answered to a request."""
+    """Return the answer to a request."""
     if asked["method"] == "initialize":
         return {"result": {**SERVER, "protocolVersion": asked["params"]["protocolVersion"]}}
     return {"result": {"tools": [TOOL] * TIMES}} if asked["method"] == "tools/list" else ANSWER
@@ -20,7 +20,7 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
 
 for line in sys.stdin:
     one = json.loads(line)
-    if isinstance(ANSWER, str) and one["method"] == "tools/call":  # a line as it is, whatever it holds
+    if isinstance(ANSWER, str) and one["method"] == "tools/call":  # an unchanged line, whatever it holds
         print(ANSWER.replace("ID", str(one["id"])), flush=True)
     elif "id" in one:
         print(json.dumps({"jsonrpc": "2.0", "id": one["id"], **answer(one)}), flush=True)

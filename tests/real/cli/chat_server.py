@@ -1,4 +1,4 @@
-"""A server of OpenAI's chat completions on loopback that plays a script; a program of its own too."""
+"""A server of OpenAI's chat completions on loopback that plays a script; also a program of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loopback import Loopback
 
 @dataclass
 class Reply:
-    """One answer: text and calls, or an error status with its words; `delay` seconds before it."""
+    """One answer: text and calls, or an error status with its words, after `delay` seconds."""
 
     text: str = ""
     calls: Sequence[tuple[str, dict[str, Any]]] = ()
@@ -42,15 +42,15 @@ class Reply:
         ]
 
 
-# Beside `/v1` it has nothing: a page at `/page/…`, 404 at any other address.
-MODEL = "loopback:1b"  # the only one that it tells of
+# Apart from `/v1` it has nothing: a page at `/page/…`, 404 at any other address.
+MODEL = "loopback:1b"  # the only one that it lists
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 Script = Callable[[int, dict[str, Any]], Reply]
 
 
 @dataclass
 class Server:
-    """Plays `script` (a list, its last reply for ever; or a function) and keeps the requests."""
+    """Plays `script` (a list whose last reply repeats forever, or a function) and records the requests."""
 
     script: Sequence[Reply] | Script
     requests: list[dict[str, Any]] = field(default_factory=list)

@@ -18,7 +18,7 @@ ROWS = 40
 
 
 class Emulator:
-    """A process in a terminal, and what its screen shows; it answers where the cursor is, as terminals do."""
+    """A process in a terminal, and its screen; it answers cursor position queries, as terminals do."""
 
     def __init__(self, shell: Shell, state: Path, *args: str, rows: int = ROWS) -> None:
         self.child: Any = seated(shell, state, *args, rows=rows, columns=80)
@@ -27,7 +27,7 @@ class Emulator:
         self.stream = pyte.Stream(self.screen)
 
     def rows(self) -> list[str]:
-        """What it shows, without empty rows and without what differs from run to run."""
+        """Return the screen without empty rows and without what differs between runs."""
         shown = [re.sub(r"\d+\.\d s$", "S s", row.rstrip()) for row in self.screen.display]
         return [row for row in shown if row]
 

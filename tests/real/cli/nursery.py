@@ -1,10 +1,10 @@
 """The command in processes that need not import it: one has, and forks for each start.
 
 A start of `wakeloop run` takes two seconds of CPU, nearly all of it for imports. `Nursery` keeps a process
-that has made them and runs nothing. For a start it is sent arguments, environment, folder and the three
-streams; it forks twice, so that the new process becomes a child of the tests', which wait for it and kill it
-as any other. One that has a terminal of its own leads a session there. In the full matrix the first start of
-each command in each test is one of a new interpreter, and off Linux every start.
+that has made them and runs nothing. For each start it receives arguments, environment, folder and the three
+streams; it forks twice, so that the new process becomes a child of the tests, which wait for it and kill it
+like any other. One that has its own terminal leads a session there. In the full matrix the first start of
+each command in each test uses a new interpreter, and so does every start on systems other than Linux.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any, NoReturn
 
-IMPORTED = [  # what takes the time, much of it imported by the first request alone
+IMPORTED = [  # what takes the time, much of it imported only by the first request
     "aiosqlite",
     "anyio.streams.tls",
     "dbos",
@@ -65,8 +65,8 @@ AT_START = (
     "LC_",
     "LD_",
     "COV",
-)  # what interpreter and imports read
-LATER = "PYTHONWARNINGS"  # of these, what a fork can still do
+)  # read by the interpreter and by imports
+LATER = "PYTHONWARNINGS"  # of these, a fork can still apply this one
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 
@@ -74,7 +74,7 @@ SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 
 def own_modules() -> Iterator[str]:
-    """All of this package's but the programs."""
+    """All modules of this package except the programs."""
     import wakeloop
 
     for found in walk_packages(wakeloop.__path__, "wakeloop."):
@@ -155,7 +155,7 @@ def run_program(first: str, *more: str) -> None:
 
 
 def read_late(defaults: Sequence[Any]) -> None:
-    """Put filters where an interpreter does: before those that it begins with, after those of imports."""
+    """Put filters where an interpreter does: before its initial ones, after those of imports."""
     if wanted := os.environ.get(LATER):
         first = min(warnings.filters.index(one) for one in defaults if one in warnings.filters)
         imported, own = warnings.filters[:first], warnings.filters[first:]
@@ -167,13 +167,13 @@ def read_late(defaults: Sequence[Any]) -> None:
 
 
 def end(code: int) -> NoReturn:
-    """Do all that an interpreter does at its end, except to take every module apart, which copies them."""
+    """Do all that an interpreter does at its end, except tearing down the modules, which would copy them."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     try:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-    except (OSError, ValueError):  # it has words and a code of its own for that
+    except (OSError, ValueError):  # it has its own words and code for that
         sys.exit(code)
     os._exit(code)
 
@@ -182,7 +182,7 @@ def end(code: int) -> NoReturn:
 
 
 class Forked(subprocess.Popen[str]):
-    """A process of the nursery's, to be waited for, written to and killed as one of our own."""
+    """A process of the nursery, to be waited for, written to and killed like one of our own."""
 
     def __init__(
         self, nursery: Nursery, arguments: Sequence[str], *, terminal: bool = False, **options: Any
@@ -202,7 +202,7 @@ class Forked(subprocess.Popen[str]):
 
 
 class Nursery:
-    """A process that forks, for starts in whose environment interpreter and imports find what it found."""
+    """A process that forks, for starts with the same environment for interpreter and imports."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.line, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -224,7 +224,7 @@ class Nursery:
         *,
         terminal: bool = False,
     ) -> int:
-        """Run Python with these arguments; the id of the new process, a child of this one."""
+        """Run Python with these arguments; return the id of the new process, a child of this one."""
         job = {
             "arguments": arguments,
             "environment": environment,
@@ -240,7 +240,7 @@ class Nursery:
             pid = int(self.line.recv(16))
         finally:
             adopts(yes=False)
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # an error if it is no child of ours
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # an error if it is not our child
         return pid
 
     def close(self) -> None:
@@ -252,7 +252,7 @@ NURSERIES: dict[frozenset[tuple[str, str]], Nursery] = {}
 
 
 def nursery_for(environment: Mapping[str, str]) -> Nursery:
-    """The process that forks for starts in this environment."""
+    """Return the process that forks for starts in this environment."""
     early = {name: value for name, value in environment.items() if name != LATER}
     found = frozenset((name, value) for name, value in early.items() if name.startswith(AT_START))
     if found not in NURSERIES:
@@ -268,7 +268,7 @@ def close() -> None:
 
 
 def adopts(*, yes: bool) -> None:
-    """Whether processes whose parent has ended become children of this one."""
+    """Return whether processes whose parent has ended become children of this one."""
     assert ctypes.CDLL(None).prctl(SUBREAPER, int(yes), 0, 0, 0) == 0
 
 

@@ -1,4 +1,4 @@
-"""The command in processes of its own."""
+"""The command in separate processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wakeloop.cli.commands.app import app
 TAKES_IT = (  # the first terminal that a session opens is its own: Ctrl-C arrives as a signal
     "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
 )
-PROGRAM = ["-m", "wakeloop.cli.commands.app"]  # what Python is given
+PROGRAM = ["-m", "wakeloop.cli.commands.app"]  # Python's arguments
 COMMAND = [sys.executable, *PROGRAM]
 
 
@@ -29,9 +29,9 @@ ANEW: set[tuple[str, ...]] = set()  # tests, and the commands that they have sta
 
 
 def forks(command: Sequence[str]) -> bool:
-    """Whether a start is a fork of a process that has imported the command: see nursery.py.
+    """Return whether a start is a fork of a process that has imported the command: see nursery.py.
 
-    In the full matrix a test starts each command once in a new interpreter, before it forks.
+    In the full matrix a test starts each command once in a new interpreter before it forks.
     """
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0].partition("[")[0]
     if not (test and sys.platform.startswith("linux")):
@@ -44,7 +44,7 @@ def forks(command: Sequence[str]) -> bool:
 
 
 def start_python(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-    """Start Python, with `-m MODULE …`, `-c CODE …` or `FILE …`; where it is a fork, the imports are made."""
+    """Start Python, with `-m MODULE …`, `-c CODE …` or `FILE …`; a fork has its imports already."""
     first, *more = map(os.fspath, arguments)
     env = {**os.environ, **options.pop("env", {})}
     options |= {"text": True, "env": env}
@@ -54,7 +54,7 @@ def start_python(*arguments: str | Path, **options: Any) -> subprocess.Popen[str
 
 
 def run_python(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run Python until it ends, with `COMMAND` for example; its output is kept where none is named."""
+    """Run Python until it ends, for example with `COMMAND`; its output is captured unless redirected."""
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     with start_python(*arguments, **options) as process:
         out, err = process.communicate(timeout=60)
@@ -62,7 +62,7 @@ def run_python(*arguments: str | Path, **options: Any) -> subprocess.CompletedPr
 
 
 class Shell:
-    """Runs the command in processes of its own, in a folder and with a database of the test."""
+    """Runs the command in other processes, in a folder and with a database of the test."""
 
     def __init__(self, folder: Path, db: Path) -> None:
         self.folder, self.db = folder, db
@@ -74,7 +74,7 @@ class Shell:
         }
 
     def start(self, *args: str, terminal: int | None = None, **more: Any) -> subprocess.Popen[str]:
-        """Start the command; with the descriptor of a terminal, that is its own, and all of its streams."""
+        """Start the command; a given terminal becomes its own, and all of its streams."""
         options: dict[str, Any] = {
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
@@ -120,7 +120,7 @@ def serve() -> Iterator[Callable[..., Server]]:
 
 
 def wakeloop(*args: str, **more: Any) -> tuple[int, str, str]:
-    """Run a command in this process, which has imported all of it already; return code, output, errors."""
+    """Run a command in this process, which has already imported everything; return code, output, errors."""
     done = CliRunner().invoke(app, list(args), **more)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
@@ -134,7 +134,7 @@ def lines(text: str, beginning: str) -> Sequence[str]:
 def until(
     reached: Callable[[], object], process: subprocess.Popen[str], seconds: float = 60, pause: float = 0.02
 ) -> None:
-    """Wait for a process to come so far; one that ends before, or takes too long, is a failure."""
+    """Wait until a process has come this far; fail if it ends before, or takes too long."""
     deadline = time.monotonic() + seconds
     while not reached():
         if process.poll() is not None or time.monotonic() > deadline:
@@ -145,7 +145,7 @@ def until(
 
 
 def is_gone(pid: int, seconds: float = 60) -> bool:
-    """Wait for a process to end, whoever its parent is: one that is not waited for has ended, too."""
+    """Wait for a process to end, whoever its parent is; a zombie counts as ended."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         told = subprocess.run(

@@ -1,4 +1,4 @@
-"""The command in a terminal of its own, at which a test types."""
+"""The command in a terminal of its own, where a test types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptyprocess import PtyProcess
 
 
 class Seat(pexpect.spawn):  # type: ignore[type-arg,unused-ignore]
-    """A process that pexpect has started, here one of the nursery's."""
+    """A process that pexpect has started, here one of the nursery."""
 
     def _spawnpty(self, args: Sequence[bytes], **given: Any) -> Any:
         arguments = [os.fsdecode(word) for word in args[1:]]
@@ -33,7 +33,7 @@ class Seat(pexpect.spawn):  # type: ignore[type-arg,unused-ignore]
 
 
 def seated(shell: Shell, state: Path, *args: str, rows: int = 40, columns: int = 120, **env: str) -> Any:
-    """Start the command; what it keeps beside threads, as what was typed before, goes to `state`."""
+    """Start the command; what it keeps apart from threads, such as the typing history, goes to `state`."""
     command, *rest = COMMAND
     child = Seat(
         command, [*rest, *args], env={**shell.env, "XDG_STATE_HOME": str(state), "TERM": "xterm", **env},

@@ -15,7 +15,7 @@ from wakeloop.cli.store import DatabaseFile, open_to_write
 
 @contextmanager
 def talks(root: Path) -> Iterator[Callable[..., Conversation]]:
-    """What begins a conversation with options; each is over afterwards."""
+    """A function that begins a conversation with options; each is over afterwards."""
     with ExitStack() as opened:
 
         def begin(*settings: str, **more: Any) -> Conversation:

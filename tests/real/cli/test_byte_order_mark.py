@@ -1,4 +1,4 @@
-"""A byte order mark at the head of what is read is no part of it."""
+"""A byte order mark at the beginning of what is read is not part of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_stdin_is_read_after_it() -> None:
     assert read_stdin(io.StringIO(f"{MARK}Count to three.")) == "Count to three."
 
 
-def test_the_first_line_of_a_chat_is_a_command_all_the_same() -> None:
+def test_the_first_line_of_a_chat_is_still_a_command() -> None:
     pipe = PipeInput(io.StringIO(f"{MARK}.info todo\n{MARK}a text\n"))
     assert [pipe.read_entry(""), pipe.read_entry("")] == [".info todo\n", f"{MARK}a text\n"]
     with pytest.raises(EOFError):
@@ -53,7 +53,7 @@ def event(text: str) -> bytes:
 
 
 class Answer(BaseHTTPRequestHandler):
-    """Any request is answered with the server's body, in pieces of one length."""
+    """Answers any request with the server's body, in pieces of equal length."""
 
     def do_POST(self) -> None:
         body, size = self.server.told  # type: ignore[attr-defined]
@@ -82,7 +82,7 @@ def test_a_streamed_reply_keeps_its_first_event(size: int) -> None:
 @pytest.mark.slow
 @pytest.mark.loopback
 @pytest.mark.parametrize("size", [3, 10_000])
-async def test_a_client_of_ones_own_keeps_it_with_the_hooks(size: int) -> None:
+async def test_a_callers_own_client_keeps_it_with_the_hooks(size: int) -> None:
     with HTTPServer(("127.0.0.1", 0), Answer) as server:
         server.told = (MARK.encode() + event("Hello ") + event("world") + b"data: [DONE]\n\n", size)  # type: ignore[attr-defined]
         Thread(target=lambda: [server.handle_request() for _ in range(3)]).start()
@@ -93,14 +93,14 @@ async def test_a_client_of_ones_own_keeps_it_with_the_hooks(size: int) -> None:
                 model = ChatOpenAI(**more, http_client=client, http_async_client=waiting)
                 assert model.invoke("hello").content == "Hello world"
                 assert (await model.ainvoke("hello")).content == "Hello world"
-                assert ChatOpenAI(**more).invoke("hello").content == "world"  # what it is like without
+                assert ChatOpenAI(**more).invoke("hello").content == "world"  # the same without hooks
 
 
 @pytest.mark.parametrize("size", [3, 4, 9])
 @pytest.mark.parametrize(
     "text", ["", "a", "data: x", "\ufeff", "\ufeffdata: \ufeff", "\ufe00x", "\ufeff\ufeff"]
 )
-def test_the_mark_is_taken_off_however_the_bytes_come(size: int, text: str) -> None:
+def test_the_mark_is_removed_however_the_bytes_arrive(size: int, text: str) -> None:
     body = text.encode()
     parts = [body[start : start + size] for start in range(0, len(body), size)]
     assert b"".join(strip_mark(parts)) == text.removeprefix(MARK).encode()

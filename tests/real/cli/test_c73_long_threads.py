@@ -15,7 +15,7 @@ from processes import Shell
 
 pytestmark = pytest.mark.loopback
 
-LINES = 500  # of 32 characters: 4,000 tokens a file
+LINES = 500  # of 32 characters: 4,000 tokens per file
 ASK = "Read the five files."
 
 

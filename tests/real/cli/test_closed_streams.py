@@ -1,4 +1,4 @@
-"""Streams that are closed before a command begins: a sentence, and no database in their place."""
+"""Streams that are closed before a command begins: one sentence, and no database in their place."""
 
 import subprocess
 import sys

@@ -16,7 +16,7 @@ def row(name: str, **values: Any) -> Any:
     return {"preset": name, "items": 0, "closed": 0, "requests": 0, "tokens": 0, **values}
 
 
-def test_the_plot_tells_names_and_numbers_and_is_the_same_each_time() -> None:
+def test_the_plot_shows_names_and_numbers_and_is_always_the_same() -> None:
     pytest.importorskip("matplotlib")
     rows = [
         row(EVIL, items=2, closed=1, requests=6, tokens=7200),

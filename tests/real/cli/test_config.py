@@ -23,7 +23,7 @@ from wakeloop.settings import LoopSettings
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of configuration in which every level says something."""
+    """A configuration folder in which every level sets something."""
     folder = tmp_path / "config"
     for name in ("roles", "agents"):
         (folder / name).mkdir(parents=True)
@@ -57,7 +57,7 @@ def rows(*args: str) -> dict[str, tuple[object, str, str]]:
 
 @pytest.fixture
 def thread(folder: Path, tmp_path: Path) -> str:
-    """A thread with a spec and values of its own."""
+    """A thread with its own spec and values."""
     spec = build_spec(None, parse_options(role="coder", settings=["guard_retries=0"], preset="wakeloop"))
     with open_to_write(DatabaseFile(tmp_path / "threads.sqlite", named=True)) as store:
         store.remember("mine", spec, "hello")
@@ -134,7 +134,7 @@ def test_an_agent_file_overrides_all_settings(folder: Path, thread: str) -> None
         (["--model", "m"], "The agent 'ant' sets its own model: drop --model"),
     ],
 )
-def test_options_beside_an_agent_are_refused(folder: Path, given: list[str], says: str) -> None:
+def test_options_next_to_an_agent_are_refused(folder: Path, given: list[str], says: str) -> None:
     code, out, err = wakeloop("run", "x", "--agent", "ant", *given)
     assert (code, out) == (2, "")
     assert err.startswith(f"wakeloop: {says}")
@@ -165,7 +165,7 @@ def test_options_beside_an_agent_are_refused(folder: Path, given: list[str], say
         ("", ["--agent", "nobody"], "Unknown agent 'nobody' in"),
     ],
 )
-def test_a_wrong_file_is_one_sentence(folder: Path, text: str, args: list[str], says: str) -> None:
+def test_an_invalid_file_is_one_sentence(folder: Path, text: str, args: list[str], says: str) -> None:
     (folder / "config.yaml").write_text(text)
     for command in (["config"], ["run", "x", "--model", "m"], ["chat", "--model", "m"]):
         code, out, err = wakeloop(*command, *args)
@@ -178,7 +178,7 @@ def test_an_unknown_thread(folder: Path) -> None:
     assert wakeloop("config", "--thread", "nobody")[0] == 2
 
 
-# -- what becomes of levels ------------------------------------------------------------------------------
+# -- levels in use ---------------------------------------------------------------------------------------
 
 
 def test_levels_become_the_recipe(folder: Path, tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_the_limit_of_requests(
     assert settings_from_spec(build_spec(None, words)).max_requests == held[0]
 
 
-def test_the_newest_word_holds_however_it_is_said(folder: Path) -> None:
+def test_the_newest_setting_wins_however_it_is_given(folder: Path) -> None:
     spec = build_spec(None, parse_options(model="m", settings=["max_requests=5", "nag_after=1"]))
     for words, limit in [
         ({"max_requests": "6"}, 6),
@@ -312,7 +312,7 @@ def test_the_newest_word_holds_however_it_is_said(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["insist", "park", "wake"])
-def test_what_was_set_holds_whoever_is_at_the_other_end(folder: Path, value: str) -> None:
+def test_explicit_settings_win_whoever_is_there_to_answer(folder: Path, value: str) -> None:
     spec = build_spec(None, parse_options(model="m", settings=[f"on_question={value}"]))
     spec = build_spec(AgentSpec.from_json(spec.to_json()), {})  # resumed
     for person in (True, False, None):
@@ -361,7 +361,7 @@ def test_every_budget_has_its_option(folder: Path) -> None:
         ),
     ],
 )
-def test_a_wrong_budget_is_one_sentence(folder: Path, given: list[str], says: str) -> None:
+def test_an_invalid_budget_is_one_sentence(folder: Path, given: list[str], says: str) -> None:
     for command in (["run", "x"], ["chat"]):
         code, out, err = wakeloop(*command, "--model", "m", *given)
         assert (code, out, err) == (2, "", f"wakeloop: {says.format(folder=folder)}\n")

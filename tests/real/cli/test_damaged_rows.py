@@ -60,7 +60,7 @@ def damage_each_column(whole: Path, folder: Path, file: str, table: str) -> Iter
                 except sqlite3.IntegrityError:
                     changed = 0
                 if not changed:
-                    continue  # the table does not take it
+                    continue  # the table rejects it
                 connection.commit()
             yield f"{table}.{column} = {value}"
 

@@ -57,7 +57,7 @@ def test_without_a_folder_it_audits_samples_and_is_compared_with_a_plain_loop(sh
         "Report: wakeloop-demo/wakeloop-report.html",
     ]
     assert len(lines(done.stdout, "Auto-continuing (")) == 5
-    assert "about" in shown[-3]  # nothing counts the tokens of a script
+    assert "about" in shown[-3]  # nothing counts a script's tokens
     report = (shell.folder / "wakeloop-demo" / "wakeloop-report.md").read_text()
     assert "dead link in line `7: winter.md`" in report
     (shell.folder / "wakeloop-demo" / "fares.py").write_text("# TODO: my own\n")
@@ -65,7 +65,7 @@ def test_without_a_folder_it_audits_samples_and_is_compared_with_a_plain_loop(sh
 
 
 def reads(db: Path) -> list[str]:
-    """The calls of measure_file that finished, as the history has them."""
+    """Return the calls of measure_file that finished, as the history has them."""
     shown = json.loads(db.read_text())
     calls = {call["id"]: call for m in shown["history"] for call in m.get("tool_calls", ())}
     return [
@@ -102,7 +102,7 @@ def test_killed_and_resumed_it_finishes_and_reads_nothing_twice(
     wakes = lines("".join(told) + done.stdout, "Auto-continuing (")
     numbers = {int(line.partition("(")[2].partition("/")[0]) for line in wakes}  # one may be shown twice
     assert numbers == set(range(1, len(numbers) + 1))
-    assert len(numbers) in {3, 4}  # undisturbed three; the model of a new process draws its habits anew
+    assert len(numbers) in {3, 4}  # undisturbed three; the model of a new process draws its habits again
     (tmp_path / "shown").write_text(shell("show", thread, "--history", "--json").stdout)
     assert sorted(reads(tmp_path / "shown")) == [f"part{n}.py" for n in range(4)]
 

@@ -15,7 +15,7 @@ DONE = Reply("All done.")
 
 
 def said(request: dict[str, object]) -> str:
-    """The last user message of a request."""
+    """Return the last user message of a request."""
     return [m["content"] for m in request["messages"] if m["role"] == "user"][-1]  # type: ignore[attr-defined]
 
 
@@ -95,7 +95,7 @@ def test_a_met_goal_with_open_items_asks_before_any_request(shell: Shell, serve)
     assert len(server.requests) == 2
 
 
-def test_a_goal_given_to_a_thread_at_rest_is_asked_for(shell: Shell, serve) -> None:
+def test_a_goal_given_to_a_thread_at_rest_is_checked(shell: Shell, serve) -> None:
     server = serve(DONE, DONE)
     ran = shell("run", "go", "--model", "small", "--base-url", server.url)
     thread = re.search(r"\bt-[0-9a-f]{8}", ran.stdout)
@@ -126,7 +126,7 @@ def test_a_goal_given_to_a_thread_at_rest_is_asked_for(shell: Shell, serve) -> N
         ),
     ],
 )
-def test_what_is_refused_before_the_run(options: list[str], sentence: str, shell: Shell) -> None:
+def test_refusals_before_the_run(options: list[str], sentence: str, shell: Shell) -> None:
     ran = shell("run", "go", *options, "--model", "small")
     assert ran.returncode == 2
     assert sentence in ran.stderr

@@ -33,7 +33,7 @@ CALLED = Reply(calls=[("ready", {"ok": True})])
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine without keys and without servers; returns where its configuration is."""
+    """A machine without keys and servers; its value is the place of its configuration."""
     for name in KEY_PROVIDERS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
@@ -56,7 +56,7 @@ def served(monkeypatch: pytest.MonkeyPatch, serve: Any, *replies: Reply) -> Serv
     return server
 
 
-def test_alone_it_says_what_is_there_and_how_to_go_on(here: Path) -> None:
+def test_alone_it_says_what_is_there_and_how_to_continue(here: Path) -> None:
     [port] = discovery.SERVERS.values()
     told = (
         "keys: none\n"
@@ -71,7 +71,7 @@ def test_alone_it_says_what_is_there_and_how_to_go_on(here: Path) -> None:
     assert not here.exists()
 
 
-def test_a_wrong_file_is_corrected_first(here: Path) -> None:
+def test_an_invalid_file_is_fixed_first(here: Path) -> None:
     here.parent.mkdir()
     here.write_text("model openai:m\n")
     code, out, err = wakeloop("init")
@@ -142,7 +142,7 @@ def test_the_users_own_address_is_asked_first_and_alone_gets_the_key(
     here.write_text(f"base_url: {own.url}")
     assert wakeloop("init")[1].splitlines()[1] == f"server: config.yaml at {own.url}: loopback:1b"
     assert own.keys[2:] == ["Bearer sk-loopback-secret"]
-    here.write_text(f"base_url: http://127.0.0.1:{free_port()}/v1\nmodell: x")  # a wrong file is not asked
+    here.write_text(f"base_url: http://127.0.0.1:{free_port()}/v1\nmodell: x")  # an invalid file is not asked
     assert wakeloop("init")[1].count("config.yaml") == 1
 
 
@@ -150,7 +150,7 @@ def test_the_users_own_address_is_asked_first_and_alone_gets_the_key(
     "told",
     ["[]", "{}", '{"data": 1}', '{"data": [1, {"id": 2}, {"id": "\\u001b[31m"}]}', "<html>", "[" * 100_000],
 )
-def test_what_is_no_models_list_is_no_server_or_has_no_model(told: str) -> None:
+def test_an_invalid_list_of_models_is_no_server_or_has_no_model(told: str) -> None:
     try:
         found = discovery.parse_model_list(json.loads(told))
     except (ValueError, RecursionError):
@@ -170,7 +170,7 @@ def test_a_strange_servers_names_are_a_word_of_the_shell_and_no_page_of_them(
     assert shlex.split(command)[4:6] == [f"openai:{models[0]}", "--base-url"]
 
 
-def test_a_server_that_never_ends_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_server_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(discovery, "TOTAL_TIMEOUT", 0.3)
     stop = Event()
 
@@ -197,7 +197,7 @@ def test_a_server_that_never_ends_is_none(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class Typed(io.StringIO):
-    """What a person types, at what looks like a terminal."""
+    """A person's typing, at what looks like a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -224,15 +224,15 @@ def test_it_asks_and_writes_what_was_chosen(
         "  2 openai, using OPENAI_API_KEY",
         "Which one? [1-2, Enter for 1] '3' is not one of them.",
     ]
-    # nothing behind an address: terminals make a link of it, and take a full stop along
+    # nothing after an address: terminals make a link of it and would include a full stop
     rows = (
         out.partition("'3' is not one of them.\n")[2].partition("\nTry: ")[0].split()
-    )  # a long path is broken behind
+    )  # a long path is broken after it
     assert " ".join(rows).endswith(f" Wrote {here}: openai:loopback:1b, {server.url}")
     assert "secret" not in out
     assert begun(monkeypatch, "y", "2", "") == 0
     assert here.read_text() == 'model: "openai:gpt-5-mini"\n'
-    assert begun(monkeypatch, "") == 0  # it is not written anew without a yes
+    assert begun(monkeypatch, "") == 0  # it is not rewritten without a yes
     assert here.read_text() == 'model: "openai:gpt-5-mini"\n'
     assert [path.name for path in here.parent.iterdir()] == ["config.yaml"]
     assert wakeloop("config")[1].splitlines()[1].split()[:3] == ["model", '"openai:gpt-5-mini"', "global"]
@@ -257,7 +257,7 @@ TAKEN = [
 
 
 @pytest.mark.parametrize(("typed", "model"), TAKEN)
-def test_of_many_models_the_usual_ones_are_shown_and_any_is_taken_by_its_name(
+def test_of_many_models_the_usual_ones_are_shown_and_any_is_accepted_by_name(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str, model: str
 ) -> None:
     server = discovery.ModelServer("Ollama", "http://127.0.0.1:1/v1", MANY)
@@ -283,7 +283,7 @@ def test_an_input_that_ends_writes_nothing(here: Path, monkeypatch: pytest.Monke
     assert not here.exists()
 
 
-def test_a_model_that_is_alone_is_taken_or_left(
+def test_a_single_model_is_taken_or_left(
     here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert begun(monkeypatch) == 1
@@ -322,7 +322,7 @@ GOOD = [
     ],
     ids=["talks", "refuses"],
 )
-def test_the_doctor_asks_no_more_where_the_first_answer_is_wrong(
+def test_the_doctor_stops_asking_if_the_first_answer_is_wrong(
     here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, reply: Reply, code: int, told: str
 ) -> None:
     server = served(monkeypatch, serve, reply)
@@ -378,7 +378,7 @@ def test_a_file_limits_how_long_a_run_waits_for_an_answer(
 def test_the_doctor_waits_a_minute_for_each_answer(
     here: Path, monkeypatch: pytest.MonkeyPatch, silent: int
 ) -> None:
-    """The server lists its models, and one of the requests is never answered."""
+    """The server lists its models, but never answers one of the requests."""
     assert model_trial.ANSWER_TIMEOUT == 60
     monkeypatch.setattr(model_trial, "ANSWER_TIMEOUT", 0.5)
     over = Event()
@@ -464,7 +464,7 @@ def test_the_doctor_names_what_the_server_cannot_do(
 
 
 def wants_thoughts(name: str, think: Callable[[str], Any]) -> Any:
-    """A server that refuses a history without the thoughts of its model."""
+    """A server that refuses a history without its model's thoughts."""
 
     def play(number: int, asked: dict[str, Any]) -> Reply:
         for message in asked["messages"]:
@@ -478,7 +478,10 @@ def wants_thoughts(name: str, think: Callable[[str], Any]) -> Any:
 
 
 def cut(thought: Any) -> list[Any]:
-    """A thought in the pieces of a stream: OpenRouter gives the index 0 to the pieces of all its parts."""
+    """Return a thought in the pieces of a stream:
+
+    OpenRouter gives the index 0 to the pieces of all its parts.
+    """
     if isinstance(thought, str):
         return [thought[:4], thought[4:]]
     summary, hidden = thought
@@ -488,7 +491,7 @@ def cut(thought: Any) -> list[Any]:
 
 
 def in_details(thought: str) -> list[dict[str, Any]]:
-    """A thought in the parts of OpenRouter."""
+    """Return a thought in OpenRouter's parts."""
     said, hidden = {"type": "reasoning.summary", "summary": thought}, {"type": "reasoning.encrypted"}
     return [{**said, "format": "x-v1", "signature": "S"}, {**hidden, "data": "?", "format": "x-v1"}]
 
@@ -530,7 +533,7 @@ def test_c76_thoughts_are_sent_back_as_they_came(
     ],
     ids=["no key", "no package"],
 )
-def test_what_the_doctor_finds_wrong_in_a_setting_is_2_as_in_a_run(
+def test_a_setting_that_the_doctor_rejects_is_exit_code_2_as_in_a_run(
     here: Path, option: list[str], told: str
 ) -> None:
     code, out, _ = wakeloop("doctor", *option)
@@ -558,7 +561,7 @@ ITSELF = "openai:loopback:1b"
     [("m", "", NOTHING), ("m", "/page", A_PAGE), ("m", "/v1", UNKNOWN), (ITSELF, "/v1", UNKNOWN)],
     ids=["no /v1", "a page", "another model", "the model itself"],
 )
-def test_the_doctor_names_what_there_is_instead(
+def test_the_doctor_names_what_exists_instead(
     here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, model: str, path: str, told: str
 ) -> None:
     server = serve(Reply(status=404))
@@ -575,7 +578,7 @@ def test_the_doctor_names_what_there_is_instead(
     assert out.splitlines()[5:] == [asked, f"answer: none. {told.replace('HERE', at)}", *more]
 
 
-def test_the_doctor_tells_of_a_database_and_goes_on(
+def test_the_doctor_reports_a_database_and_continues(
     here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, tmp_path: Path
 ) -> None:
     served(monkeypatch, serve, CALLED)
@@ -587,7 +590,7 @@ def test_the_doctor_tells_of_a_database_and_goes_on(
 def test_at_a_terminal_the_doctor_says_what_it_waits_for(
     here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any
 ) -> None:
-    """Each finding comes before the next one is looked for."""
+    """Each finding is shown before the next check begins."""
     served(monkeypatch, serve, CALLED)
     monkeypatch.setattr(doctor, "at_a_terminal", lambda: True)
     code, _, err = wakeloop("doctor")
@@ -627,7 +630,7 @@ def test_the_doctor_without_a_model(here: Path) -> None:
 # -- keys, and the first line -----------------------------------------------------------------------------
 
 
-def test_a_server_on_this_machine_wants_no_key(shell: Shell, serve: Any) -> None:
+def test_a_server_on_this_machine_needs_no_key(shell: Shell, serve: Any) -> None:
     server = serve(Reply("Here I am."))
     del shell.env["OPENAI_API_KEY"]
     done = shell("run", "x", "--model", "m", "--base-url", server.url)
@@ -641,12 +644,12 @@ def test_one_elsewhere_does(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://localhost:1/v1", "http://127.0.0.2:1/v1", "http://[::1]:1/v1"])
-def test_of_this_machine(url: str) -> None:
+def test_which_addresses_are_this_machine(url: str) -> None:
     assert is_local_address(url)
 
 
 def first_line(shell: Shell, *args: str, by: str = "launch.announce_start") -> tuple[str, str]:
-    """What a terminal shows first, and what had been imported until then."""
+    """Return what a terminal shows first, and what had been imported until then."""
     module, name = by.rsplit(".", 1)
     code = (
         "import sys\n"
@@ -680,14 +683,14 @@ def test_the_first_line_comes_before_anything_slow(shell: Shell, command: list[s
 
 
 @pytest.mark.parametrize(("option", "word"), [("--estimate", "Estimating"), ("--seeds=1", "Starting")])
-def test_so_it_does_in_the_bench(shell: Shell, option: str, word: str) -> None:
+def test_the_same_in_the_bench(shell: Shell, option: str, word: str) -> None:
     told, imported = first_line(shell, "bench", option, by="commands.bench_commands.write_text")
     assert (told, imported) == (f"{word} the study quick …\r\n", "[]\n")
 
 
 def test_an_interrupt_before_the_run_is_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow:
-        """Stands for a module that is being imported."""
+        """Stands in for a module that is being imported."""
 
         @property
         def run_thread(self) -> None:

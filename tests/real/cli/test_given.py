@@ -1,4 +1,4 @@
-"""A list and a check of one's own: run --todos FILE, --verify COMMAND, and what is kept of them."""
+"""The user's own list and check: run --todos FILE, --verify COMMAND, and what is kept of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def done(key: int) -> Reply:
 
 
 def said(request: dict[str, object]) -> list[str]:
-    """The user's messages of a request."""
+    """Return the user's messages of a request."""
     return [m["content"] for m in request["messages"] if m["role"] == "user"]  # type: ignore[attr-defined]
 
 
@@ -38,7 +38,7 @@ def test_a_list_from_a_file_is_shown_and_worked_through(shell: Shell, serve) -> 
     assert listing.endswith("\n\n  [1] look\n  [2] write")
 
 
-def test_a_wrong_list_is_refused_before_anything_is_written(shell: Shell, serve) -> None:
+def test_an_invalid_list_is_refused_before_anything_is_written(shell: Shell, serve) -> None:
     server = serve()
     ran = shell("run", "go", "--todos", "none.txt", "--model", "small", "--base-url", server.url)
     assert ran.returncode == 2
@@ -47,7 +47,7 @@ def test_a_wrong_list_is_refused_before_anything_is_written(shell: Shell, serve)
 
 
 @pytest.mark.slow
-def test_a_command_checks_each_item_also_after_a_resume(shell: Shell, serve) -> None:
+def test_a_command_checks_each_item_and_after_a_resume_too(shell: Shell, serve) -> None:
     server = serve(done(1), Reply("Not yet."), done(1), BYE, done(1), done(2), BYE)
     (shell.folder / "list.json").write_text('["$(touch hit)", "write"]')
     check = 'echo "there is no $WAKELOOP_TODO_ID"; test -e "$WAKELOOP_TODO_ID"'
@@ -68,13 +68,13 @@ def test_a_command_checks_each_item_also_after_a_resume(shell: Shell, serve) -> 
 
 
 @pytest.mark.parametrize("wrong", ["", " "])
-def test_a_check_that_is_none_is_refused(shell: Shell, wrong: str) -> None:
+def test_an_invalid_check_is_refused(shell: Shell, wrong: str) -> None:
     ran = shell("run", "go", "--verify", wrong, "--model", "small")
     assert ran.returncode == 2
     assert "--verify expects a command" in ran.stderr
 
 
-def test_a_check_that_is_not_there_is_refused(shell: Shell) -> None:
+def test_a_missing_check_is_refused(shell: Shell) -> None:
     ran = shell("run", "go", "--verify", "nosuchprogram --strict", "--model", "small")
     assert ran.returncode == 2
     assert "/bin/sh does not find 'nosuchprogram', the program of --verify" in ran.stderr

@@ -1,4 +1,4 @@
-"""A thread in the hands of a process stays there, whatever else that process does with its locks."""
+"""A thread that a process holds stays held, whatever else that process does with its locks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def database(tmp_path: Path) -> DatabaseFile:
 
 
 def taken(database: DatabaseFile, *names: str) -> list[str]:
-    """Which of the threads another process finds taken."""
+    """Return which of the threads another process finds held."""
     seen = run_python("-c", LOOKS, database.path, *names)
     assert seen.returncode == 0, seen.stderr
     return seen.stdout.split()
@@ -45,7 +45,7 @@ def looked(store: Store) -> None:
 
 
 def looked_elsewhere(store: Store) -> None:
-    """List the threads, as a chat does in the midst of its own."""
+    """List the threads, as a chat does while it holds its own."""
     with open_to_read(store.database) as second:
         assert not second.is_held("one")
     assert wakeloop("threads", "--db", str(store.database.path))[0] == 0

@@ -1,4 +1,4 @@
-"""Threads as they are kept: the last one, ids cut short, removed, renamed, taken out; full disks."""
+"""Stored threads: the last one, shortened ids, removed, renamed, exported; full disks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def keep(db: Path, *names: str, script: Any = (), request: str = "") -> None:
-    """Threads that a run has ended, the last one named last."""
+    """Keep threads that a run has ended, the last one named last."""
     with open_to_write(DatabaseFile(db, named=True)) as store:
         for name in names:
             model = ScriptedModel(list(script) or [says(f"hello {name}")])
@@ -56,14 +56,14 @@ NAMED = [["show", "ID"], ["todo", "ID", "list"], ["export", "ID"], ["config", "-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", NAMED, ids=lambda one: one[0])
-def test_an_id_may_be_cut_short(db: Path, command: list[str]) -> None:
+def test_an_id_may_be_shortened(db: Path, command: list[str]) -> None:
     keep(db, "t-12", "t-1234", "t-5")
 
     def ask(name: str) -> tuple[int, str, str]:
         return wakeloop(*[name if word == "ID" else word for word in command])
 
     assert ask("t-123") == ask("t-1234")
-    assert ask("t-12")[0] == 0  # a whole id is none that is cut short
+    assert ask("t-12")[0] == 0  # a whole id is not a shortened one
     assert ask("t-1") == (
         2,
         "",
@@ -115,7 +115,7 @@ def nothing(name: str, db: Path) -> str:
 
 
 @pytest.mark.parametrize("manner", [[], ["--json"], ["--quiet"], ["--output", "stream-json"]], ids=str)
-def test_a_resume_that_has_nothing_to_do_says_so_and_changes_nothing(db: Path, manner: list[str]) -> None:
+def test_a_resume_with_nothing_to_do_says_so_and_changes_nothing(db: Path, manner: list[str]) -> None:
     keep(db, "t-1", script=WORKED)
     before, count = wakeloop("show", "t-1", "--json", "--history")[1], rows(db, "t-1")
     code, out, err = wakeloop("resume", "t-1", *manner)  # its model "m" is nowhere
@@ -129,7 +129,7 @@ def test_a_resume_that_has_nothing_to_do_says_so_and_changes_nothing(db: Path, m
     assert (wakeloop("show", "t-1", "--json", "--history")[1], rows(db, "t-1")) == (before, count)
 
 
-def test_a_resume_that_has_nothing_to_do_keeps_no_setting_and_says_so(db: Path) -> None:
+def test_a_resume_with_nothing_to_do_keeps_no_setting_and_says_so(db: Path) -> None:
     keep(db, "t-1", script=WORKED)
     before = wakeloop("config", "t-1")
     unkept = f"{nothing('t-1', db)} The settings you gave were not saved; give them with the message."
@@ -137,7 +137,7 @@ def test_a_resume_that_has_nothing_to_do_keeps_no_setting_and_says_so(db: Path) 
     assert wakeloop("config", "t-1") == before
 
 
-def test_a_resume_where_nothing_is_open_keeps_another_end_than_the_good_one(db: Path) -> None:
+def test_a_resume_with_nothing_open_keeps_an_ending_other_than_success(db: Path) -> None:
     keep(db, "t-1", script=[says("")] * 5)
     before = json.loads(wakeloop("show", "t-1", "--json")[1])
     assert before["session"]["reason"] == "empty_reply"
@@ -146,7 +146,7 @@ def test_a_resume_where_nothing_is_open_keeps_another_end_than_the_good_one(db: 
     assert json.loads(wakeloop("show", "t-1", "--json")[1]) == before
 
 
-def test_a_chat_that_has_nothing_to_go_on_with_says_the_same(db: Path) -> None:
+def test_a_chat_with_nothing_to_continue_says_the_same(db: Path) -> None:
     keep(db, "t-1", script=WORKED)
     before, count = wakeloop("show", "t-1", "--json")[1], rows(db, "t-1")
     talked = wakeloop("chat", "-c", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", input=".resume\n")
@@ -154,7 +154,7 @@ def test_a_chat_that_has_nothing_to_go_on_with_says_the_same(db: Path) -> None:
     assert (wakeloop("show", "t-1", "--json")[1], rows(db, "t-1")) == (before, count)
 
 
-def test_a_minted_id_may_be_cut_short_also_where_a_new_one_may_be_named(shell: Shell, serve: Any) -> None:
+def test_a_generated_id_may_be_shortened_even_where_a_new_one_may_be_named(shell: Shell, serve: Any) -> None:
     server = serve(Reply("hello"))
     keep(shell.db, "t-12345678", "mine")
     for named, meant in (("t-123", "Continuing thread t-12345678 (m)"), ("min", "Thread min (m)")):
@@ -171,7 +171,7 @@ def test_a_minted_id_may_be_cut_short_also_where_a_new_one_may_be_named(shell: S
         ("t-9", "t-9", ["t-9", None]),
     ],
 )
-def test_all_threads_are_read_only_where_an_id_may_be_cut_short(
+def test_all_threads_are_read_only_if_an_id_may_be_shortened(
     db: Path, monkeypatch: pytest.MonkeyPatch, typed: str, meant: str, asked: list[str | None]
 ) -> None:
     keep(db, "t-12345678")
@@ -219,7 +219,7 @@ REQUEST = "Say which of the files in this folder are unexpectedly long, 東京�
 def test_a_thread_has_one_row_at_80_and_two_at_40(
     db: Path, monkeypatch: pytest.MonkeyPatch, width: int, rows: int
 ) -> None:
-    """Its state and what is open are there; its name finds it."""
+    """Its state and its open items are in it, and it can be found by its name."""
     script = [
         calls(("todo_write", {"items": ["a", "b"]})),
         calls(("nothing", {})),
@@ -239,13 +239,13 @@ def test_a_thread_has_one_row_at_80_and_two_at_40(
 
 
 def states() -> list[str]:
-    """The state of the one thread, as another process sees it."""
+    """Return the state of the one thread, as another process sees it."""
     ran = run_python(*PROGRAM, "threads", "--json")
     shown = run_python(*PROGRAM, "show", "broken")
     return [json.loads(ran.stdout)[0]["state"], shown.stdout.splitlines()[1].split(", ")[0]]
 
 
-def test_a_chat_that_sits_over_a_broken_run_does_not_run(db: Path) -> None:
+def test_a_chat_open_over_a_broken_run_does_not_run(db: Path) -> None:
     with suppress(KeyboardInterrupt):
         keep(db, "broken", script=[KeyboardInterrupt()])
     with open_to_write(DatabaseFile(db, named=True)) as store, store.hold("broken") as hold:
@@ -255,7 +255,7 @@ def test_a_chat_that_sits_over_a_broken_run_does_not_run(db: Path) -> None:
         assert states() == ["interrupted", "state: interrupted"]
 
 
-def test_what_went_wrong_under_a_settled_list_is_in_the_list_of_threads(db: Path) -> None:
+def test_failures_under_a_settled_list_are_in_the_list_of_threads(db: Path) -> None:
     keep(db, "t-1")
     assert "TROUBLE" not in wakeloop("threads")[1]
     keep(db, "t-2", script=[calls(("look", {})), *WORKED])
@@ -269,7 +269,7 @@ def test_what_went_wrong_under_a_settled_list_is_in_the_list_of_threads(db: Path
     assert "<dt>Trouble</dt><dd>1 call failed, 1 item blocked</dd>" in page
 
 
-# -- removed, renamed, taken out --------------------------------------------------------------------------
+# -- removed, renamed, exported ---------------------------------------------------------------------------
 
 
 def rows(db: Path, name: str) -> int:
@@ -279,7 +279,7 @@ def rows(db: Path, name: str) -> int:
         return sum(connection.execute(count.format(table), [name]).fetchone()[0] for table in tables)
 
 
-def test_threads_are_removed_whole_or_not_at_all(db: Path) -> None:
+def test_threads_are_removed_completely_or_not_at_all(db: Path) -> None:
     keep(db, "t-1", "t-2", "t-3")
     assert wakeloop("rm", "t-1", "nobody")[0] == 2
     assert rows(db, "t-1") > 2
@@ -294,7 +294,7 @@ def test_threads_are_removed_whole_or_not_at_all(db: Path) -> None:
     assert [one["thread"] for one in json.loads(wakeloop("threads", "--json")[1])] == ["t-2"]
 
 
-def test_a_thread_has_another_name_and_the_same_in_it(db: Path) -> None:
+def test_a_renamed_thread_has_the_same_content(db: Path) -> None:
     keep(db, "t-1", "t-2")
     before, count = json.loads(wakeloop("show", "t-1", "--json", "--history")[1]), rows(db, "t-1")
     assert wakeloop("rename", "t-1", "notes") == (0, "Renamed t-1 to notes.\n", "")
@@ -305,7 +305,7 @@ def test_a_thread_has_another_name_and_the_same_in_it(db: Path) -> None:
     assert wakeloop("rename", "notes", "a b")[0] == 2
 
 
-def test_a_session_of_a_server_stays(db: Path) -> None:
+def test_a_servers_session_is_kept(db: Path) -> None:
     """And with it a thread that is named before it."""
     keep(db, "t-0", "t-1")
     with closing(sqlite3.connect(f"{db}-sessions")) as events, events:
@@ -316,7 +316,7 @@ def test_a_session_of_a_server_stays(db: Path) -> None:
     assert min(rows(db, "t-0"), rows(db, "t-1")) > 2
 
 
-def test_a_thread_is_taken_out(db: Path, tmp_path: Path) -> None:
+def test_a_thread_is_exported(db: Path, tmp_path: Path) -> None:
     script = [
         calls(("todo_write", {"items": ["a", "```b"]})),
         calls(
@@ -371,7 +371,7 @@ LOOKED_AT = [
 
 
 @pytest.mark.parametrize("command", LOOKED_AT, ids=" ".join)
-def test_what_looks_like_a_secret_leaves_by_no_door(
+def test_nothing_that_looks_like_a_secret_leaves(
     db: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     monkeypatch.setenv("MY_TOKEN", SECRETS[3])
@@ -390,11 +390,11 @@ def test_what_looks_like_a_secret_leaves_by_no_door(
     assert [secret for secret in SECRETS if secret in out] == []
 
 
-# -- what fails -------------------------------------------------------------------------------------------
+# -- failures ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_a_first_try_in_vain_leaves_no_thread(shell: Shell, serve: Any) -> None:
+def test_a_failed_first_attempt_leaves_no_thread(shell: Shell, serve: Any) -> None:
     server = serve(Reply(status=401), PLAN, Reply(status=401))
     args = ("run", "x", "--model", "m", "--base-url", server.url)
     failed = shell(*args)
@@ -403,14 +403,14 @@ def test_a_first_try_in_vain_leaves_no_thread(shell: Shell, serve: Any) -> None:
         "No thread was created, since nothing was answered. Once that is solved, run the command again.",
     )
     assert json.loads(shell("threads", "--json").stdout) == []
-    failed = shell(*args, "--thread", "mine")  # a second request is in vain: what was answered is kept
+    failed = shell(*args, "--thread", "mine")  # a second request fails: what was answered is kept
     assert failed.stderr.splitlines()[1] == f"To try again: wakeloop resume mine --db {shell.db}"
     assert [one["thread"] for one in json.loads(shell("threads", "--json").stdout)] == ["mine"]
     down = shell("run", "x", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--thread", "other")
     assert (down.returncode, rows(shell.db, "other")) == (1, 0)
 
 
-def test_a_chat_in_vain_leaves_no_thread(shell: Shell, serve: Any) -> None:
+def test_a_failed_chat_leaves_no_thread(shell: Shell, serve: Any) -> None:
     server = serve(Reply(status=401), Reply("hello"), Reply(status=401))
     args = ("chat", "--model", "m", "--base-url", server.url, "--thread")
     failed = shell(*args, "vain", typed="hello\n")
@@ -444,7 +444,7 @@ def test_a_demo_without_its_report_fails(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_without_room_is_not_left_in_half_and_what_was_there_stays(db: Path, tmp_path: Path) -> None:
+def test_without_room_no_half_file_is_left_and_the_old_one_stays(db: Path, tmp_path: Path) -> None:
     keep(db, "t-1", script=[says("long " * 20_000)], request="long " * 20_000)
     folder = tmp_path / "out"
     folder.mkdir()
@@ -458,7 +458,7 @@ def test_a_file_without_room_is_not_left_in_half_and_what_was_there_stays(db: Pa
 
 
 @pytest.mark.parametrize("command", ["export", "report"])
-def test_the_output_is_written_on_and_not_replaced(db: Path, tmp_path: Path, command: str) -> None:
+def test_the_output_is_appended_to_and_not_replaced(db: Path, tmp_path: Path, command: str) -> None:
     keep(db, "t-1")
     kept = tmp_path / "kept"
     kept.write_text("before\n")
@@ -471,7 +471,7 @@ def test_the_output_is_written_on_and_not_replaced(db: Path, tmp_path: Path, com
     assert not (tmp_path / "-").exists()
 
 
-def test_a_file_that_is_replaced_keeps_its_rights(db: Path, tmp_path: Path) -> None:
+def test_a_replaced_file_keeps_its_permissions(db: Path, tmp_path: Path) -> None:
     keep(db, "t-1")
     page = tmp_path / ("🎉" * 60 + ".html")  # 245 bytes of 255
     page.write_text("mine")
@@ -483,7 +483,7 @@ def test_a_file_that_is_replaced_keeps_its_rights(db: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/full is Linux's")
-def test_an_output_on_a_full_disk_leaves_the_thread_whole(shell: Shell, serve: Any) -> None:
+def test_an_output_on_a_full_disk_leaves_the_thread_intact(shell: Shell, serve: Any) -> None:
     server = serve(PLAN, DONE, BYE)
     (shell.folder / "a.py").write_text("x = 1\n")
     with open("/dev/full", "w") as full:  # noqa: PTH123
@@ -500,7 +500,7 @@ def test_an_output_on_a_full_disk_leaves_the_thread_whole(shell: Shell, serve: A
 
 
 def test_a_full_database_is_reported_as_a_full_disk(shell: Shell, serve: Any) -> None:
-    """SQLite says the same of a database that may have no more pages as of a disk without room."""
+    """SQLite says the same of a database that may have no more pages as of a full disk."""
     server = serve(PLAN, DONE, BYE)
     assert shell("run", "x", "--model", "m", "--base-url", server.url, "--thread", "t").returncode == 0
     code = (
@@ -565,13 +565,13 @@ for words in json.loads(sys.argv[1]):
 
 
 def without_minute(look: list[Any]) -> list[Any]:
-    """A command's exit code, output and errors, without the minute in which a page was made."""
+    """Return a command's exit code, output and errors, without the minute in which a page was made."""
     code, output, errors = look
     return [code, re.sub(r"Made \d{4}-\d\d-\d\d \d\d:\d\d UTC", "Made", output), errors]
 
 
-def test_on_a_full_disk_a_thread_is_still_looked_at(db: Path) -> None:
-    """SQLite wants room beside its file, also to read: what only looks does without."""
+def test_on_a_full_disk_a_thread_can_still_be_read(db: Path) -> None:
+    """SQLite needs room next to its file even to read; a command that only looks does not."""
     keep(db, "t")
     looks = [["show", "t"], ["threads"], ["export", "t"], ["report", "t", "-o", "-"], ["todo", "t", "list"]]
     writes = [["todo", "t", "add", "x"], ["rm", "t"], ["rename", "t", "u"], ["demo", "."], ["ps"]]
@@ -585,8 +585,8 @@ def test_on_a_full_disk_a_thread_is_still_looked_at(db: Path) -> None:
     assert told[len(looks) :] == [[1, "", full]] * len(writes)
 
 
-def test_where_no_file_can_be_made_beside_it_a_thread_is_still_looked_at(db: Path) -> None:
-    """As on a file system that is read-only."""
+def test_where_no_file_can_be_made_next_to_it_a_thread_can_still_be_read(db: Path) -> None:
+    """As on a read-only file system."""
     keep(db, "t")
     looked = wakeloop("show", "t")
     Path(f"{db}-shm").unlink(missing_ok=True)
@@ -595,7 +595,7 @@ def test_where_no_file_can_be_made_beside_it_a_thread_is_still_looked_at(db: Pat
     assert wakeloop("todo", "t", "add", "x")[:2] == (1, "")
 
 
-def test_a_terminal_that_is_closed_leaves_the_thread_whole(shell: Shell, serve: Any) -> None:
+def test_a_closed_terminal_leaves_the_thread_intact(shell: Shell, serve: Any) -> None:
     import pty
 
     asked: list[int] = []

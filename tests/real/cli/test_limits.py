@@ -1,4 +1,4 @@
-"""Rule 29 on the command line: a countdown where a person looks, an exit code elsewhere."""
+"""Rule 29 on the command line: a countdown when a person is looking, otherwise an exit code."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_at_a_terminal_it_counts_down_and_continues(shell: Shell, serve) -> None
     assert len(server.requests) == 4
 
 
-def test_ctrl_c_ends_the_countdown_and_the_thread_stays(shell: Shell, serve) -> None:
+def test_ctrl_c_ends_the_countdown_and_keeps_the_thread(shell: Shell, serve) -> None:
     server = serve(LATER)
     command = ["run", "hi", "--model", "small", "--base-url", server.url, "--thread", "t"]
     terminal = Terminal(shell, *command, "--wait", "2h")
@@ -64,7 +64,7 @@ def test_ctrl_c_ends_the_countdown_and_the_thread_stays(shell: Shell, serve) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", [[], ["--wait", "none"]])
-def test_a_wait_that_is_too_long_is_none(shell: Shell, serve, option: list[str]) -> None:
+def test_too_long_a_wait_is_an_error(shell: Shell, serve, option: list[str]) -> None:
     server = serve(LATER)
     terminal = Terminal(shell, "run", "hi", "--model", "small", "--base-url", server.url, *option)
     assert terminal.ends() == 4

@@ -1,4 +1,4 @@
-"""loki's own layout of files and its REPL: understood, or answered with the way here."""
+"""loki's own layout of files and its REPL: understood, or answered with our equivalent."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_agents_folder_and_keys_at_the_top_level(folder: Path) -> None:
         read_agent(folder, "clerk")
 
 
-def test_a_key_at_both_places_is_refused(folder: Path) -> None:
+def test_a_key_in_both_places_is_refused(folder: Path) -> None:
     (folder / "agents" / "a.yaml").write_text("max_auto_continues: 4\nsettings:\n  max_wake_cycles: 5\n")
     with pytest.raises(SettingsError, match=r"a\.yaml, line 1: .+ remove one of them"):
         read_agent(folder, "a")
@@ -64,7 +64,7 @@ def test_a_key_at_both_places_is_refused(folder: Path) -> None:
     "key",
     ["save_session", "compression_threshold", "rag_top_k", "wrap", "name", "global_tools"],
 )
-def test_a_key_of_lokis_is_answered_with_the_way(key: str, folder: Path, talk_with: Any) -> None:
+def test_a_key_of_lokis_is_answered_with_our_equivalent(key: str, folder: Path, talk_with: Any) -> None:
     (folder / "config.yaml").write_text(f"{key}: 1\n")
     with pytest.raises(
         SettingsError, match=rf"line 1: '{key}' is a loki key that wakeloop does not have: "
@@ -78,7 +78,7 @@ def test_a_key_of_lokis_is_answered_with_the_way(key: str, folder: Path, talk_wi
 
 
 def test_a_key_of_lokis_without_a_value_says_nothing(folder: Path) -> None:
-    """Its own example of a file lists most keys as null."""
+    """Its own example file lists most keys as null."""
     (folder / "config.yaml").write_text("temperature: null\nsave_session:\nmax_auto_continues: 4\n")
     (level,) = read_global_levels(folder)
     assert level.values == {"max_wake_cycles": 4}
@@ -87,7 +87,7 @@ def test_a_key_of_lokis_without_a_value_says_nothing(folder: Path) -> None:
         read_global_levels(folder)
 
 
-def test_what_belongs_to_the_model_is_passed_to_it(folder: Path) -> None:
+def test_model_options_are_passed_to_the_model(folder: Path) -> None:
     """Each level changes single options; the thread keeps them."""
     options = "temperature: 0.2\ntop_p: 0.5\nmax_output_tokens: 99\n"
     (folder / "config.yaml").write_text(f"model: openai:m\n{options}")
@@ -129,7 +129,7 @@ def test_exit_and_info_of_an_agent(folder: Path, talk_with: Any) -> None:
 
 
 @pytest.mark.parametrize("line", [".model gpt", ".empty session", ".continue", ".macro x"])
-def test_a_command_of_lokis_is_answered_with_the_way(line: str) -> None:
+def test_a_command_of_lokis_is_answered_with_our_equivalent(line: str) -> None:
     with pytest.raises(CommandError, match=r"Unknown command \.\w+\. ") as told:
         parse_entry(line)
     for nothing in ("Did you mean", "See .help"):
@@ -137,7 +137,7 @@ def test_a_command_of_lokis_is_answered_with_the_way(line: str) -> None:
 
 
 @pytest.mark.parametrize("rest", ["session", "rag"])
-def test_what_else_loki_exits_is_answered_with_the_way(rest: str) -> None:
+def test_lokis_other_ways_to_exit_are_answered_with_ours(rest: str) -> None:
     with pytest.raises(CommandError, match=rf"got '{rest}'.+\.session THREAD to switch"):
         parse_entry(f".exit {rest}")
 

@@ -1,4 +1,6 @@
-"""Looking at threads: no graph, the same as one tells, and copies of a database that may only be read."""
+"""Looking at threads: without a graph, with the same result as with one, and on read-only copies of a
+database.
+"""
 
 from __future__ import annotations
 
@@ -71,16 +73,14 @@ def test_looking_at_a_thread_imports_no_graph(tmp_path: Path, args: list[str]) -
         (["todo", "a"], ["todo", "a", "list"]),
     ],
 )
-def test_without_a_name_the_last_thread_is_looked_at(
-    tmp_path: Path, short: list[str], whole: list[str]
-) -> None:
+def test_without_a_name_the_last_thread_is_shown(tmp_path: Path, short: list[str], whole: list[str]) -> None:
     db = ["--db", str(filled(tmp_path / "threads.sqlite").path)]
     code, out, err = wakeloop(*short, *db)
     assert (code, err) == (0, "")
     assert (code, out, err) == wakeloop(*whole, *db)
 
 
-def test_without_a_name_the_last_thread_is_edited_and_none_is_removed_or_renamed(tmp_path: Path) -> None:
+def test_without_a_name_the_last_thread_is_edited_but_none_is_removed_or_renamed(tmp_path: Path) -> None:
     db = ["--db", str(filled(tmp_path / "threads.sqlite").path)]
     assert wakeloop("todo", "add", "y", *db) == (0, "list: 0/2 closed\n  [ ] 1 x\n  [ ] 2 y\n", "")
     assert wakeloop("todo", "c", *db)[1] == "list: 0/2 closed\n  [ ] 1 x\n  [ ] 2 y\n"
@@ -95,7 +95,7 @@ def look(name: str) -> str:
 
 
 def ask(what: str) -> str:
-    """Ask a person, with leave."""
+    """Ask a person for permission."""
     return str(interrupt({"question": what, "on": "approval"}))
 
 
@@ -110,7 +110,7 @@ SCRIPT = [
 
 
 def test_rows_read_as_the_graph_reads_them_wherever_a_run_was_killed(tmp_path: Path) -> None:
-    """From the end to the first row: each row is taken away, as if the process had died before it."""
+    """From the end to the first row: each row is removed, as if the process had died before it."""
     database, config = (
         DatabaseFile(tmp_path / "threads.sqlite", named=True),
         {"configurable": {"thread_id": "t"}},
@@ -146,7 +146,7 @@ def test_rows_read_as_the_graph_reads_them_wherever_a_run_was_killed(tmp_path: P
     assert seen == {
         (False, False, False, "dormant"),
         (False, False, False, "idle"),
-        (False, True, False, "running"),  # every task has written, and their step is not over
+        (False, True, False, "running"),  # every task has written, but their step is not over
         (False, True, True, "running"),
         (True, True, True, "waiting"),
     }
@@ -157,13 +157,13 @@ def test_the_word_that_empties_a_conversation_is_langgraphs() -> None:
 
 
 def copied(database: DatabaseFile, path: Path) -> DatabaseFile:
-    """A backup, as `VACUUM INTO` makes it: its journal is not the write-ahead log."""
+    """Make a backup as `VACUUM INTO` does: its journal is not the write-ahead log."""
     with closing(sqlite3.connect(database.path)) as connection:
         connection.execute("VACUUM INTO ?", [str(path)])
     return DatabaseFile(path, named=True)
 
 
-def test_a_backup_reads_as_the_original(tmp_path: Path) -> None:
+def test_a_backup_reads_like_the_original(tmp_path: Path) -> None:
     database = filled(tmp_path / "threads.sqlite")
     copy = copied(database, tmp_path / "copy.sqlite")
     before = copy.path.read_bytes()
@@ -172,4 +172,4 @@ def test_a_backup_reads_as_the_original(tmp_path: Path) -> None:
         lambda at: [*show_thread(at, "a", history=True, json=False)],
     ):
         assert looked(copy) == looked(database)
-    assert copy.path.read_bytes() == before  # it is read only: not even the mode of its journal changes
+    assert copy.path.read_bytes() == before  # it is only read: not even the mode of its journal changes

@@ -1,4 +1,4 @@
-"""MCP servers under the commands: one process for a whole run, asked for, never left behind."""
+"""MCP servers under the commands: one process for a whole run, only when asked for, never left behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def servers(folder: Path, **more: Any) -> str:
 
 
 def pids(server: Server) -> list[str]:
-    """What the calls of `pid` have returned, of every conversation's last request."""
+    """Return what the calls of `pid` have returned, in every conversation's last request."""
     results = [m["content"] for asked in server.requests for m in asked["messages"] if m["role"] == "tool"]
     return sorted({one for one in results if one.isdigit()})
 
@@ -66,7 +66,7 @@ def test_a_run_has_one_process_and_its_secrets_are_nowhere(shell: Shell, serve: 
     assert (TOKEN.encode().hex().upper() in stored, TOKEN in stored) == (False, False)
     assert path in stored
 
-    # the thread knows its file, wherever it is gone on with
+    # the thread knows its file, wherever it is resumed
     again = shell("resume", "mine", "again", cwd=shell.folder.parent)
     assert (again.returncode, again.stderr) == (
         2,
@@ -75,7 +75,7 @@ def test_a_run_has_one_process_and_its_secrets_are_nowhere(shell: Shell, serve: 
 
 
 @pytest.mark.slow
-def test_a_call_that_does_more_than_read_is_put_to_the_person(shell: Shell, serve: Any) -> None:
+def test_a_call_that_does_more_than_read_needs_a_persons_approval(shell: Shell, serve: Any) -> None:
     write = ("write", {"path": "a.txt", "text": "x\u202ey"})
     calls = [write, ("add", {"a": 1, "b": 2})]
 
@@ -117,13 +117,13 @@ NAP = Reply(calls=[("slow", {"seconds": 2})])
             130,
             Reply(delay=20),
             {"STUBBORN": "yes"},
-        ),  # left in a request: the process is cut off
+        ),  # left during a request: the process is killed
         (signal.SIGTERM, 143, NAP, {}),
         (signal.SIGKILL, -signal.SIGKILL, SLEEP, {}),
     ],
     ids=["Ctrl-C", "cut off", "SIGTERM", "kill -9"],
 )
-def test_no_end_leaves_a_server_behind(
+def test_no_ending_leaves_a_server_behind(
     shell: Shell, serve: Any, number: int, code: int, then: Reply, env: dict[str, str]
 ) -> None:
     model = serve(PID, then, Reply("Bye."))
@@ -188,7 +188,7 @@ def test_a_worker_holds_its_servers_for_its_life(shell: Shell, serve: Any) -> No
 
 @contextmanager
 def at_once(stop: Event) -> Iterator[None]:
-    """In the place of signals: a worker is to stop as soon as it serves."""
+    """In place of signals: a worker stops as soon as it serves."""
     stop.set()
     yield
 
@@ -223,7 +223,7 @@ def test_a_file_that_nobody_named_is_reported_and_starts_nothing(
         ),
     ],
 )
-def test_a_file_or_a_server_that_is_not_there_is_wrong_usage(
+def test_a_missing_file_or_server_is_wrong_usage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -236,7 +236,7 @@ def test_a_file_or_a_server_that_is_not_there_is_wrong_usage(
     assert not Path("threads.sqlite").exists()
 
 
-def test_a_file_of_configuration_may_name_one_beside_it(
+def test_a_configuration_file_may_name_one_next_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "config"

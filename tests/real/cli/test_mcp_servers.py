@@ -1,4 +1,4 @@
-"""Sessions with real MCP servers: over stdio and HTTP, results as text, crashes, ends."""
+"""Sessions with real MCP servers: over stdio and HTTP, results as text, crashes, endings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LOCAL = {"command": PROGRAM[0], "args": PROGRAM[1:], "env": {"THE_TOKEN": "${MY_
 
 
 class Held:
-    """A file of servers in a folder, and the tools that come of it."""
+    """A file of servers in a folder, and the tools made from it."""
 
     def __init__(self, folder: Path) -> None:
         self.outside, self.folder = ExternalTools(), folder
@@ -52,7 +52,7 @@ class Held:
         return [owner for owner, _ in groups]
 
     def __call__(self, name: str, /, **arguments: Any) -> str:
-        """What a call returns, or the words of the error that it is."""
+        """Return the result of a call, or the words of its error."""
         try:
             result: str = self.tools[name].invoke(arguments)
         except ToolException as error:
@@ -102,7 +102,7 @@ def test_over_stdio_one_session_serves_all_calls(held: Held) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_ends_in_a_call_is_restarted_by_the_next(held: Held) -> None:
+def test_a_server_that_dies_in_a_call_is_restarted_by_the_next(held: Held) -> None:
     held.start(local=LOCAL)
     first = held("pid")
     assert held("die") == (
@@ -112,15 +112,15 @@ def test_a_server_that_ends_in_a_call_is_restarted_by_the_next(held: Held) -> No
     assert is_gone(int(first))
     second = held("pid")
     assert second != first
-    os.kill(int(second), 9)  # nobody calls it
+    os.kill(int(second), 9)  # nobody is calling it
     assert is_gone(int(second))
     assert held("pid").startswith("error: the MCP server 'local' ended")
-    (held.folder / "servers.json").unlink()  # what it was started with is what it is started with again
+    (held.folder / "servers.json").unlink()  # a restart uses what it was first started with
     assert held("pid").isdigit()
 
 
 @pytest.mark.slow
-def test_a_stop_ends_a_call_at_once_and_one_without_an_answer_ends_by_itself(
+def test_a_stop_ends_a_call_at_once_and_an_unanswered_one_ends_by_itself(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held.start(local=LOCAL)
@@ -136,7 +136,7 @@ def test_a_stop_ends_a_call_at_once_and_one_without_an_answer_ends_by_itself(
 
 @pytest.fixture
 def over_http(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[str, subprocess.Popen[bytes]]]]:
-    """Start the server on a port, the same one again where it has ended."""
+    """Start the server on a port, or the same one again after it has ended."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -160,7 +160,7 @@ def over_http(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[st
 
 
 @pytest.mark.slow
-def test_over_http_and_a_server_that_was_started_again(held: Held, over_http) -> None:
+def test_over_http_and_a_restarted_server(held: Held, over_http) -> None:
     url, process = over_http()
     held.start(far={"type": "http", "url": url, "headers": {"X-Api-Key": "${MY_TOKEN}"}})
     assert held("add", a=1, b=2) == "3"
@@ -192,7 +192,7 @@ def ending(held: Held) -> dict[str, Any]:
 
 
 class Odd(BaseHTTPRequestHandler):
-    """Answers everything with the same, in words that are not of the protocol."""
+    """Answers everything with the same words, which are not of the protocol."""
 
     code, kind, said = 200, "text/html", b"<html>"
 
@@ -284,7 +284,7 @@ def test_a_server_that_ends_before_it_was_asked(error: Exception) -> None:
 
 
 def bare(tool: dict[str, Any], answer: dict[str, Any] | str | None = None) -> dict[str, Any]:
-    """A server of one tool and one answer, as they are given."""
+    """Return a server with one given tool and answer."""
     program = str(Path(__file__).with_name("bare_server.py"))
     return {**LOCAL, "args": [program, json.dumps({**GO, **tool}), json.dumps(answer)]}
 
@@ -306,7 +306,7 @@ SLOW = {"type": "object", "properties": {"n": {"type": "string", "pattern": "^(a
     ],
     ids=["no result", "its own error"],
 )
-def test_an_answer_that_is_none_is_the_servers_fault_and_no_end(
+def test_an_invalid_answer_is_the_servers_fault_and_not_its_end(
     held: Held, tool: dict[str, Any], answer: dict[str, Any], says: str
 ) -> None:
     held.start(bare=bare(tool, answer))
@@ -316,7 +316,7 @@ def test_an_answer_that_is_none_is_the_servers_fault_and_no_end(
 
 
 def as_line(text: str) -> str:
-    """The answer with this text as JSON."""
+    """Return the answer with this text as JSON."""
     return '{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": ' + text + "}]}}"
 
 
@@ -326,7 +326,7 @@ UNREADABLE = {
     "a number that is none": as_line("NaN1"),
     "cut in the middle": as_line('"a')[:-9],
 }
-UNFIT = {  # JSON, but no answer of the protocol
+UNFIT = {  # JSON, but not an answer of the protocol
     "a result in words": '{"jsonrpc": "2.0", "id": ID, "result": "ok"}',
     "no result": '{"jsonrpc": "2.0", "id": ID}',
     "an error without words": '{"jsonrpc": "2.0", "id": ID, "error": {"code": 1}}',
@@ -399,13 +399,13 @@ def test_c95_an_http_answer_that_cannot_be_read(
     assert "\n" not in told
 
 
-def test_c96_a_result_is_not_held_up_by_the_schema_that_announced_it(held: Held) -> None:
+def test_c96_a_result_is_not_rejected_by_the_schema_that_announced_it(held: Held) -> None:
     slow = {"content": [], "structuredContent": {"n": "a" * 40 + "!"}}
     held.start(bare=bare({"outputSchema": SLOW}, {"result": slow}))
     assert json.loads(held("go")) == slow["structuredContent"]
 
 
-def test_c95_a_byte_that_is_not_utf8_and_a_printed_line_spoil_no_answer(held: Held) -> None:
+def test_c95_an_invalid_byte_and_a_printed_line_spoil_no_answer(held: Held) -> None:
     held.start(bare=bare({}, "{a line that somebody printed}\n" + as_line('"caf\xe9"')))
     assert held("go") == "caf\ufffd"
 
@@ -422,7 +422,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("given", "names"), NAMES)
-def test_c79_tools_whose_names_would_be_one_get_a_suffix_that_stays(
+def test_c79_tools_whose_names_would_collide_get_a_stable_suffix(
     given: list[list[str]], names: list[list[str]]
 ) -> None:
     servers: list[Any] = []
@@ -438,19 +438,19 @@ def test_c79_tools_whose_names_would_be_one_get_a_suffix_that_stays(
     assert mcp_tools.choose_tool_names(servers[:1]) == chosen[:1]
 
 
-def test_c79_names_in_another_script_are_never_one() -> None:
-    """Short suffixes of a hundred names are the same now and then."""
+def test_c79_names_in_another_script_never_collide() -> None:
+    """Short suffixes of a hundred names occasionally collide."""
     for first in range(0x4E00, 0x4E00 + 4000, 100):
         tools = [SimpleNamespace(name=chr(first + number) * 3) for number in range(100)]
         server: Any = SimpleNamespace(server=SimpleNamespace(name="notes"), tools=tools)
         (names,) = mcp_tools.choose_tool_names([server])
         assert len(set(names)) == 100
     (real,) = mcp_tools.choose_tool_names([server])
-    tools.append(SimpleNamespace(name=real[0]))  # a tool that really has the name of another one
+    tools.append(SimpleNamespace(name=real[0]))  # a tool that really has another one's name
     assert len(set(mcp_tools.choose_tool_names([server])[0])) == 101
 
 
-def test_c79_a_tool_that_is_listed_twice_is_one(held: Held) -> None:
+def test_c79_a_tool_listed_twice_counts_once(held: Held) -> None:
     held.start(bare=bare({"again": 2}, {"result": {"content": []}}))
     assert [*held.tools] == ["go"]
 
@@ -484,7 +484,7 @@ def test_c79_two_servers_with_one_tool_are_both_usable(held: Held) -> None:
     ],
     ids=["no name", "no schema", "doubled"],
 )
-def test_c96_a_tool_that_no_model_could_be_shown_is_one_sentence(
+def test_c96_a_tool_that_cannot_be_shown_to_a_model_is_one_sentence(
     held: Held, tool: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(CommandError) as refused:
@@ -501,7 +501,7 @@ def test_c96_a_list_of_tools_that_does_not_fit_the_protocol_is_one_sentence(held
     assert "errors.pydantic.dev" not in str(refused.value)
 
 
-def test_of_several_servers_one_that_does_not_start_takes_the_others_with_it(held: Held) -> None:
+def test_if_one_of_several_servers_does_not_start_the_others_are_stopped(held: Held) -> None:
     begun = {**LOCAL, "env": {"PID": str(held.folder / "pid")}}
     with pytest.raises(CommandError, match="The MCP server 'bad' cannot be used: "):
         held.start(good=begun, bad={"command": "no-such-command"})
@@ -509,7 +509,7 @@ def test_of_several_servers_one_that_does_not_start_takes_the_others_with_it(hel
 
 
 @pytest.mark.slow
-def test_a_server_that_does_not_end_by_itself_is_made_to(held: Held) -> None:
+def test_a_server_that_does_not_end_by_itself_is_killed(held: Held) -> None:
     held.start(local={**LOCAL, "env": {"STUBBORN": "yes"}})
     stubborn = int(held("pid"))
     held.outside.close()
@@ -555,7 +555,7 @@ def test_two_tools_of_one_name_are_reported_with_their_owners(owners: tuple[str,
     assert str(refused.value) == told.format(*owners, TOOL_CLASH_FIX)
 
 
-def test_two_of_one_owner_are_reported_too() -> None:
+def test_two_of_the_same_owner_are_reported_too() -> None:
     told = f"Two tools are named 'read_file', both from mine:several. {TOOL_CLASH_FIX}"
     with pytest.raises(CommandError, match=re.escape(told)):
         merge_tools([("mine:several", [read_file, read_file])], {"todo_write"})

@@ -1,4 +1,4 @@
-"""A run that a budget ended: what every command says of it, and how it is raised."""
+"""A run that a budget ended: what every command says about it, and how to raise it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OUT = "Out of budget with 1 open: {} of this activation is spent."
 
 @pytest.fixture
 def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Leave a thread as a run that ended for a reason does."""
+    """Leave a thread like a run that ended for a reason."""
     monkeypatch.delenv("WAKELOOP_DB", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("WAKELOOP_CONFIG", str(tmp_path / "config"))
@@ -97,7 +97,7 @@ def test_show_gives_a_long_command_whole(ended: Callable[..., str]) -> None:
     assert told == f"  To raise the budget: wakeloop resume {name} --max-requests 1000"
 
 
-def test_show_tells_what_was_spent_and_what_went_wrong(ended: Callable[..., str]) -> None:
+def test_show_reports_the_spending_and_what_went_wrong(ended: Callable[..., str]) -> None:
     ended("settled")
     code, out, _ = wakeloop("show", "mine")
     assert code == 0
@@ -110,7 +110,7 @@ def test_show_tells_what_was_spent_and_what_went_wrong(ended: Callable[..., str]
 
 
 @pytest.mark.parametrize("reason", ["looping", "stalled"])
-def test_where_no_budget_ended_the_run_there_is_none_to_raise(ended: Callable[..., str], reason: str) -> None:
+def test_if_no_budget_ended_the_run_there_is_none_to_raise(ended: Callable[..., str], reason: str) -> None:
     ended(reason)
     assert "To raise the budget" not in wakeloop("threads")[1] + wakeloop("show", "mine")[1]
 
@@ -160,7 +160,7 @@ ITS = "The last run used up its max_requests. "
         ),
     ],
 )
-def test_resume_says_what_the_thread_has_and_a_raised_option_stays(
+def test_resume_says_what_the_thread_has_and_a_raised_option_is_kept(
     ended: Callable[..., str],
     does: Callable[..., tuple[int, str, str]],
     serve: Callable[..., Server],
@@ -194,13 +194,13 @@ LIST = Reply(calls=[("todo_write", {"items": ["a", "b"]})])
 
 
 def looks(number: int) -> Reply:
-    """A call that was never made before; it fails."""
+    """Return a call that was never made before; it fails."""
     return Reply(calls=[("read_file", {"path": f"none{number}.txt"})])
 
 
 @pytest.fixture
 def does(ended: Callable[..., str], shell: Shell, tmp_path: Path) -> Callable[..., tuple[int, str, str]]:
-    """Run a command in a process of its own, whose end closes what a model's client has open."""
+    """Run a command in another process, whose end closes a model client's connections."""
     shell.env = {key: value for key, value in shell.env.items() if not key.startswith("WAKELOOP_")}
     shell.env |= {"XDG_DATA_HOME": str(tmp_path), "WAKELOOP_CONFIG": str(tmp_path / "config")}
 
@@ -227,19 +227,19 @@ def run(
 
 
 def endless(number: int, asked: dict[str, Any]) -> Reply:
-    """A list, then a new call for ever; without tools a report."""
+    """Return a list, then a new call each time; without tools, a report."""
     if asked.get("tool_choice") == "none" or "tools" not in asked:
         return Reply("Nothing was found.")
     return LIST if number == 1 else looks(number)
 
 
 def unseconded(line: str) -> str:
-    """A summary, or a call's end, without its seconds."""
+    """Return a summary, or the end of a call, without its seconds."""
     return re.sub(r" \([\d.]+ s\)$|, [\d.]+ s$", "", line)
 
 
 @pytest.mark.loopback
-def test_a_run_ends_by_its_requests_and_says_how_to_go_on(run: Any) -> None:
+def test_a_run_that_its_requests_end_says_how_to_continue(run: Any) -> None:
     server, code, out, err = run(endless, "--max-requests", "3")
     assert (code, err, len(server.requests)) == (3, "", 4)
     assert [unseconded(line) for line in out[4:]] == [
@@ -291,7 +291,7 @@ def test_without_a_list_a_spent_budget_is_a_failure(run: Any) -> None:
 
 
 @pytest.mark.loopback
-def test_a_settled_list_over_failed_calls_is_no_plain_success(run: Any) -> None:
+def test_a_settled_list_over_failed_calls_is_not_plain_success(run: Any) -> None:
     script = [
         LIST,
         looks(2),
@@ -314,7 +314,7 @@ def test_a_settled_list_over_failed_calls_is_no_plain_success(run: Any) -> None:
 
 
 @pytest.mark.loopback
-def test_a_run_that_goes_on_hears_no_option_over_the_threads_own(
+def test_a_resumed_run_is_not_told_the_threads_own_options(
     ended: Callable[..., str], does: Callable[..., tuple[int, str, str]], serve: Callable[..., Server]
 ) -> None:
     server = serve(Reply(calls=[("run_shell", {"command": "true"})]), Reply("Bye."))
@@ -327,7 +327,7 @@ def test_a_run_that_goes_on_hears_no_option_over_the_threads_own(
 
 
 @pytest.mark.loopback
-def test_a_broken_run_goes_on_with_what_it_has_spent_and_a_new_limit(
+def test_a_broken_run_continues_with_its_spending_and_a_new_limit(
     run: Any, does: Callable[..., tuple[int, str, str]]
 ) -> None:
     def breaks(number: int, asked: dict[str, Any]) -> Reply:
@@ -336,7 +336,7 @@ def test_a_broken_run_goes_on_with_what_it_has_spent_and_a_new_limit(
     server, code, _, _ = run(breaks)
     assert (code, len(server.requests)) == (1, 2)
     code, out, err = does("resume", "mine", "--max-requests", "3")
-    assert (code, err, len(server.requests)) == (3, "", 5)  # one stored before, two now, the last word
+    assert (code, err, len(server.requests)) == (3, "", 5)  # one stored before, two now, the closing request
     [told] = lines(out, "thread mine: ")
     assert unseconded(told) == "thread mine: 0 wakes, 4 requests, 60 tokens, 133% of max_requests"
 

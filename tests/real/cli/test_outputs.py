@@ -1,4 +1,4 @@
-"""What stdout gets: the answer alone, events as lines of JSON, the final state; and what stderr tells."""
+"""What stdout gets: only the answer, events as lines of JSON, the final state; and what stderr shows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def does(serve, shell: Shell, tmp_path: Path) -> Callable[..., tuple[int, str, s
     return run
 
 
-def test_quiet_prints_the_answer_alone(does) -> None:
+def test_quiet_prints_only_the_answer(does) -> None:
     assert does([PLAN, DONE, BYE], "--quiet") == (0, "All **done**.\n", "")
 
 
@@ -56,7 +56,7 @@ def test_c69_quiet_says_what_was_given_up(does) -> None:
 CANCELLED = Reply(calls=[("todo_update", {"id": 1, "status": "cancelled"})])
 UNPROVED = "No item of the list passed the verifier."
 GIVEN_UP = "list: 1/1 closed (1 cancelled)\nSettled: nothing on the list is open.\n1 item cancelled\n"
-EXIT_CODES: dict[str, tuple[list[Reply], list[str], int, str, str]] = {  # what stderr tells with -q
+EXIT_CODES: dict[str, tuple[list[Reply], list[str], int, str, str]] = {  # what stderr shows with -q
     "settled": ([PLAN, DONE, BYE], [], 0, "settled", ""),
     "answered": ([BYE], [], 0, "answered", ""),
     "blocked": ([PLAN, BLOCKED, BYE], [], 3, "blocked", "1 item blocked"),
@@ -82,7 +82,7 @@ def test_c69_exit_codes_and_what_quiet_says(does, shell: Shell, name: str) -> No
     assert row["completed"] + row["cancelled"] + row["blocked"] == row["total"]
 
 
-def test_quiet_tells_of_another_end_and_how_to_go_on(does) -> None:
+def test_quiet_reports_another_ending_and_how_to_continue(does) -> None:
     code, out, err = does([PLAN, *[Reply("Later.")] * 9], "-q", "--set", "max_wake_cycles=0")
     assert (code, out) == (3, "Later.\n")
     assert err.splitlines() == [
@@ -102,7 +102,7 @@ def test_c72_a_resumed_run_counts_the_wakes_of_its_activation(does, shell: Shell
     assert f"thread mine: {session['wakes']} wakes, {session['spent']['requests']} requests, " in done.stdout
 
 
-def test_quiet_tells_of_a_question(does) -> None:
+def test_quiet_reports_a_question(does) -> None:
     code, out, err = does([ASKS], "-q", "--tools", "shell")
     assert (code, out) == (4, "")
     assert err.splitlines()[-3:] == [
@@ -152,8 +152,8 @@ def test_two_outputs_are_refused(does) -> None:
     assert (code, out, err) == (2, "", told)
 
 
-def test_a_request_that_the_client_sends_again_is_shown(does) -> None:
-    began = time.time() - 0.001  # a stamp is rounded
+def test_a_request_that_the_client_repeats_is_shown(does) -> None:
+    began = time.time() - 0.001  # a timestamp is rounded
     code, out, _ = does([Reply(status=503), Reply(status=429), BYE], "--output", "stream-json")
     events: list[Any] = [event for event in map(json.loads, out.splitlines()) if event["type"] == "retried"]
     assert events == [

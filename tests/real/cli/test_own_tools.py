@@ -1,4 +1,4 @@
-"""Tools of the user's own: MODULE:NAME, asynchronous ones in a synchronous run."""
+"""The user's own tools: MODULE:NAME, asynchronous ones in a synchronous run."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def tools_of(folder: Path, *names: str) -> dict[str, Any]:
         ("mine:nothing", {}),
     ],
 )
-def test_a_tool_a_list_or_what_a_callable_returns(folder: Path, name: str, says: dict[str, Any]) -> None:
+def test_a_tool_a_list_or_a_callables_return_value(folder: Path, name: str, says: dict[str, Any]) -> None:
     assert tools_of(folder, name) == says
     assert sys.path[-1] == str(folder)
     assert sys.path.count(str(folder)) == 1
@@ -133,16 +133,14 @@ def test_a_tool_a_list_or_what_a_callable_returns(folder: Path, name: str, says:
         ("mine:Kept", "mine:Kept of --tools is not a list of tools: `tools` contains the class Kept. "),
     ],
 )
-def test_what_is_none_is_one_sentence(folder: Path, name: str, says: str) -> None:
+def test_anything_else_is_refused_in_one_sentence(folder: Path, name: str, says: str) -> None:
     with pytest.raises(CommandError) as refused:
         tools_of(folder, name)
     assert refused.value.code == USAGE
     assert str(refused.value).startswith(says.format(folder))
 
 
-def test_a_chat_takes_them_up_after_a_run_that_was_stopped(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chat_accepts_new_tools_after_a_stopped_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
     database = DatabaseFile(folder / "threads.sqlite", named=True)
     with open_to_write(database) as store, ExternalTools() as outside:
@@ -210,7 +208,7 @@ def test_c85_what_own_tools_print_is_never_in_the_data(shell: Shell, serve: Any,
     assert len(events) == 1 or events[-1]["type"] == "result"
 
 
-def test_calls_of_one_round_that_are_the_first_have_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_calls_of_one_round_share_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     made, make = [], asyncio.new_event_loop
 
     def slowly() -> asyncio.AbstractEventLoop:

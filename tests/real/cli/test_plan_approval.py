@@ -1,4 +1,4 @@
-"""The plan on the command line: put with its list, taken, edited, refused; in run, resume and chat."""
+"""The plan on the command line: shown, approved, edited, refused; in run, resume and chat."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sent(server: Any) -> str:
     return str(server.requests[-1]["messages"][-1]["content"])
 
 
-def test_a_script_is_shown_the_list_and_takes_it(shell: Shell, serve: Any) -> None:
+def test_a_script_is_shown_the_list_and_accepts_it(shell: Shell, serve: Any) -> None:
     server = serve(WRITE, closes(1, 2), BYE)
     ran = shell.folder / "verified"
     verify = ["--verify", f"echo x >> {ran}"]
@@ -59,7 +59,7 @@ def test_a_script_is_shown_the_list_and_takes_it(shell: Shell, serve: Any) -> No
 
 
 @pytest.mark.slow
-def test_a_script_edits_by_a_decision_in_json_and_refuses_in_words(shell: Shell, serve: Any) -> None:
+def test_a_script_edits_with_a_json_decision_and_refuses_in_words(shell: Shell, serve: Any) -> None:
     server = serve(WRITE, WRITE, closes(3), BYE)
     assert shell("run", "go", "--thread", "t", *options(server)).returncode == 4
     assert shell("resume", "t", "Shorter, please.").returncode == 4
@@ -111,7 +111,7 @@ def test_an_editor_that_fails_or_empties_the_list_changes_nothing(
 
 
 @pytest.mark.slow
-def test_the_chat_puts_the_list_and_edits_it(start: Any, serve: Any, shell: Shell, tmp_path: Path) -> None:
+def test_the_chat_shows_the_list_and_edits_it(start: Any, serve: Any, shell: Shell, tmp_path: Path) -> None:
     server = serve(WRITE, closes(2), BYE)
     asks = 'stty -a | grep -q " echo " && echo "Which line?"; read -r word; sed -i "/$word/d" "$1"'
     shell.env["EDITOR"] = editor(tmp_path, asks)
@@ -122,7 +122,7 @@ def test_the_chat_puts_the_list_and_edits_it(start: Any, serve: Any, shell: Shel
     child.expect(PROMPT)
     time.sleep(0.5)
     child.send("e\r")
-    child.expect("Which line?")  # the editor has the terminal for itself, as it was
+    child.expect("Which line?")  # the editor has the terminal to itself, as it was
     child.send("look\r")
     child.expect("model: All done.")
     child.expect(PROMPT)

@@ -1,4 +1,4 @@
-"""`wakeloop report`: one page in a file, which no file is lost to."""
+"""`wakeloop report`: one page in a file, and no file is lost to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from test_looking import filled
 
 @pytest.fixture
 def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A database with the threads a, b and c, in a working folder that is empty."""
+    """A database with the threads a, b and c, in an empty working folder."""
     path = tmp_path / "threads.sqlite"
     filled(path)
     (tmp_path / "here").mkdir()
@@ -28,7 +28,7 @@ def title(file: str) -> str:
     return text.partition("<title>")[2].partition("</title>")[0]
 
 
-def test_it_writes_the_thread_that_is_named_or_the_last_one(db: Path) -> None:
+def test_it_writes_the_named_thread_or_the_last_one(db: Path) -> None:
     assert wakeloop("report", "a") == (0, "report-a.html\n", "")
     assert title("report-a.html") == "a – wakeloop"
     assert wakeloop("report") == (0, "report-c.html\n", "")
@@ -37,7 +37,7 @@ def test_it_writes_the_thread_that_is_named_or_the_last_one(db: Path) -> None:
     assert title("b.html") == "b – wakeloop"
 
 
-def test_a_file_that_is_there_is_kept_unless_it_is_meant(db: Path) -> None:
+def test_an_existing_file_is_kept_unless_it_is_meant(db: Path) -> None:
     Path("report-a.html").write_text("mine")
     code, out, err = wakeloop("report", "a")
     assert (code, out) == (2, "")
@@ -49,7 +49,7 @@ def test_a_file_that_is_there_is_kept_unless_it_is_meant(db: Path) -> None:
     assert title("report-a.html") == "a – wakeloop"
 
 
-def test_c86_nothing_is_written_through_a_link_at_the_name_of_a_temporary_file(
+def test_c86_nothing_is_written_through_a_link_named_like_a_temporary_file(
     db: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = Path("mine.txt")
@@ -74,7 +74,7 @@ def test_c86_nothing_is_written_through_a_link_at_the_name_of_a_temporary_file(
         (["--db", "none.sqlite"], 2, "No threads in "),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(db: Path, words: list[str], code: int, told: str) -> None:
+def test_an_impossible_request_is_one_sentence(db: Path, words: list[str], code: int, told: str) -> None:
     found, out, err = wakeloop("report", *words)
     assert (found, out) == (code, "")
     assert err.startswith(f"wakeloop: {told}")

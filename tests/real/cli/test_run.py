@@ -1,4 +1,4 @@
-"""Run and resume against a real server on loopback, in processes of their own."""
+"""Run and resume against a real server on loopback, in other processes."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_tools_stay_below_the_root_and_the_system_prompt_is_sent(shell: Shell, s
 
 
 @pytest.mark.slow
-def test_a_thread_goes_on_with_the_next_message(shell: Shell, serve) -> None:
+def test_a_thread_continues_with_the_next_message(shell: Shell, serve) -> None:
     server = serve(Reply("Hello."))
     first = shell("run", "hi", "--model", "m", "--base-url", server.url)
     thread = thread_of(first.stdout)
@@ -172,7 +172,7 @@ def test_text_that_is_not_utf_8(shell: Shell) -> None:
         (500, "failed (500): the server says no."),
     ],
 )
-def test_a_refusal_is_one_sentence_and_the_thread_goes_on(
+def test_a_refusal_is_one_sentence_and_the_thread_continues(
     shell: Shell, serve, status: int, says: str
 ) -> None:
     server = serve(PLAN, *[Reply(status=status)] * (1 if status in (400, 401, 404) else 3), DONE, BYE)
@@ -214,7 +214,7 @@ def test_keys_are_never_shown(shell: Shell, serve) -> None:
     assert "secret" not in spec
 
 
-def test_nobody_there(shell: Shell) -> None:
+def test_nobody_answers(shell: Shell) -> None:
     failed = shell("run", "x", "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
     assert failed.returncode == 1
     assert failed.stderr.splitlines() == [
@@ -264,7 +264,7 @@ SHELL = [Reply(calls=[("run_shell", {"command": "echo it ran > ran.txt"})]), BYE
 
 
 @pytest.mark.slow
-def test_a_question_parks_the_thread_where_nobody_can_answer(shell: Shell, serve) -> None:
+def test_a_question_parks_the_thread_if_nobody_can_answer(shell: Shell, serve) -> None:
     server = serve(*SHELL)
     asked = shell("run", "x", "--model", "m", "--base-url", server.url, "--tools", "files,shell", typed="y\n")
     assert asked.returncode == 4
@@ -285,7 +285,7 @@ def test_a_question_parks_the_thread_where_nobody_can_answer(shell: Shell, serve
 
 
 @pytest.mark.slow
-def test_a_model_that_was_stopped_waits_for_a_message(shell: Shell, serve) -> None:
+def test_a_stopped_model_waits_for_a_message(shell: Shell, serve) -> None:
     server = serve(
         Reply(calls=[("todo_write", {"items": ["a"]})]), Reply("Soon."), Reply("OK."), Reply("OK.")
     )
@@ -369,7 +369,7 @@ def test_a_second_ctrl_c_is_quiet_and_ends_a_command_with_its_children(shell: Sh
 
 
 @pytest.mark.slow
-def test_sigterm_comes_to_rest_after_the_step(shell: Shell, serve) -> None:
+def test_sigterm_stops_cleanly_after_the_step(shell: Shell, serve) -> None:
     server = serve(PLAN, Reply(calls=[("list_files", {})], delay=1.5), DONE, BYE)
     process = shell.start("run", "x", "--model", "m", "--base-url", server.url)
     until(lambda: len(server.requests) == 2, process)
@@ -385,7 +385,7 @@ def test_sigterm_comes_to_rest_after_the_step(shell: Shell, serve) -> None:
 # -- databases -------------------------------------------------------------------------------------------
 
 
-def test_a_database_that_is_removed_during_a_run_is_no_good_end(shell: Shell, serve) -> None:
+def test_a_database_removed_during_a_run_is_not_success(shell: Shell, serve) -> None:
     def remove(number: int, asked: dict[str, object]) -> Reply:
         shell.db.unlink(missing_ok=True)
         return BYE

@@ -22,7 +22,7 @@ def job(item: int) -> list[Any]:
 
 
 def turn(saver: SqliteSaver, item: int = 1) -> list[str]:
-    """Run a job in which the agent is woken once, and tell the versions of the thread."""
+    """Run a job in which the agent is woken once, and return the versions of the thread."""
     model = ScriptedModel([*job(item), says("done")])
     agent = create_todo_agent(model, checkpointer=saver)
     agent.invoke({"messages": [("user", "go")]}, THREAD)
@@ -40,17 +40,17 @@ def test_a_new_thread_counts() -> None:
 
 
 @pytest.mark.parametrize("kinds", [(CompactSaver, SqliteSaver), (SqliteSaver, CompactSaver)])
-def test_either_saver_goes_on_with_the_other_ones_thread(kinds: tuple[type[SqliteSaver], ...]) -> None:
+def test_either_saver_continues_the_others_thread(kinds: tuple[type[SqliteSaver], ...]) -> None:
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     for item, kind in enumerate((*kinds, kinds[0]), 1):
         versions = turn(kind(connection), item)
-    assert not max(versions).startswith("+")  # in their writing, once they have begun
+    assert not max(versions).startswith("+")  # in their own format, once they have begun
     values = create_todo_agent(ScriptedModel([]), checkpointer=kinds[0](connection)).get_state(THREAD).values
     assert [todo["status"] for todo in values["todos"]] == ["completed"] * 3
     assert [m.content for m in values["messages"] if m.type == "human" and m.content == "go"] == ["go"] * 3
 
 
-def test_a_fork_goes_on_from_an_older_checkpoint() -> None:
+def test_a_fork_continues_from_an_older_checkpoint() -> None:
     saver = CompactSaver(sqlite3.connect(":memory:", check_same_thread=False))
     turn(saver)
     model = ScriptedModel([says("other"), *job(1)[2:], says("end")])
@@ -66,7 +66,7 @@ def made(connection: sqlite3.Connection) -> str:
     return str(sql)
 
 
-def test_a_new_database_keeps_its_writes_in_one_tree_and_langgraphs_saver_goes_on_with_it(
+def test_a_new_database_keeps_its_writes_in_one_tree_and_langgraphs_saver_continues_it(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "threads.sqlite"

@@ -17,7 +17,7 @@ from wakeloop.testing import ScriptedModel
 pytestmark = pytest.mark.loopback
 
 LLAMA = {"default_generation_settings": {"n_ctx": 4096}}
-ANSWERS: dict[str, tuple[dict[str, Any], int | None]] = {  # by path what it answers, and the window
+ANSWERS: dict[str, tuple[dict[str, Any], int | None]] = {  # a server's answers by path, and the window
     "llama.cpp": ({"/props": LLAMA, "/v1/models": {"data": [{"id": "m"}]}}, 4096),
     "vLLM": (
         {"/v1/models": {"data": [{"id": "x", "max_model_len": 1}, {"id": "m", "max_model_len": 8192}]}},
@@ -52,7 +52,7 @@ ANSWERS: dict[str, tuple[dict[str, Any], int | None]] = {  # by path what it ans
 
 @pytest.fixture
 def serve() -> Iterator[Any]:
-    """Serve some paths on the loopback; `seen` has what was asked."""
+    """Serve some paths on the loopback; `seen` has the requests."""
     servers: list[ThreadingHTTPServer] = []
 
     def start(paths: dict[str, Any], seen: list[str], wait: float = 0) -> str:
@@ -102,7 +102,7 @@ def test_the_window_of_each_server(serve: Any, server: str) -> None:
     assert ("POST /api/show" in seen) == server.startswith("Ollama")
 
 
-def test_a_silent_server_costs_a_second_at_most(serve: Any) -> None:
+def test_a_silent_server_costs_at_most_a_second(serve: Any) -> None:
     began = monotonic()
     assert ask_server_window(serve({"/props": LLAMA}, [], wait=3), "m", "") is None
     assert monotonic() - began < 2.5

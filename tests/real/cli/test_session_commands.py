@@ -1,4 +1,4 @@
-"""serve, send, ps, cron and drain, as sessions.md shows them: killed, drained and started again."""
+"""serve, send, ps, cron and drain, as sessions.md shows them: killed, drained and restarted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DONE = ("todo_update", {"id": 1, "status": "done"})
 
 @dataclass
 class Mind:
-    """Says what a model says: the first message of a session tells what it is to play.
+    """Chooses a model's replies: the first message of a session says what it should play.
 
     One that begins with `hold` stops at its second request until `go` is set; that request then fails if it
     is in `failing`.
@@ -83,7 +83,7 @@ class Mind:
 
 
 def last_of(messages: list[dict[str, Any]]) -> str:
-    """What the last message says that is not the model's own."""
+    """Return the part of the last message that is not the model's own."""
     return str([m["content"] for m in messages if m["role"] in ("user", "tool")][-1])
 
 
@@ -91,7 +91,7 @@ until = partial(until_it, seconds=120, pause=0.2)  # a look costs as much as a c
 
 
 class World:
-    """A folder with a configuration, a model's server, and what was started on its database."""
+    """A folder with a configuration, a model's server, and everything started on its database."""
 
     def __init__(self, folder: Path, db: str | None = None) -> None:
         self.mind = Mind()
@@ -124,7 +124,7 @@ class World:
         return wakeloop(*args, env={name: self.shell.env[name] for name in names}, **more)
 
     def ps(self, thread: str) -> dict[str, Any]:
-        """A session, as `ps --json` has it."""
+        """Return a session, as in `ps --json`."""
         code, out, err = self.here("ps", "--json")
         assert (code, err) == (0, "")
         found: list[dict[str, Any]] = json.loads(out)
@@ -136,7 +136,7 @@ class World:
         return done and (found["state"], found["queued"]) == ("dormant", 0)
 
     def said(self, thread: str) -> list[tuple[str, str]]:
-        """Who said what in a session: texts without times, and the tools that were called."""
+        """Return who said what in a session: texts without times, and the called tools."""
         with SessionStorage(self.db).open_client() as post:
             snapshot = post.agents["main"].get_state({"configurable": {"thread_id": thread}})
         found = []
@@ -170,7 +170,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def ended(server: subprocess.Popen[str]) -> tuple[int, list[str], str]:
-    """How a server has ended: its code, the rest of its lines, its complaints."""
+    """Return how a server has ended: its exit code, the rest of its lines, its errors."""
     out, err = server.communicate(timeout=120)
     return server.returncode, out.splitlines(), err
 
@@ -215,7 +215,7 @@ def test_send_says_in_a_terminal_that_it_waits(shared: World) -> None:
     os.close(ours)
 
 
-def test_send_that_is_stopped_while_it_waits_says_that_the_text_is_sent(
+def test_a_send_stopped_while_it_waits_says_that_the_text_is_sent(
     shared: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: Any) -> Any:
@@ -226,7 +226,7 @@ def test_send_that_is_stopped_while_it_waits_says_that_the_text_is_sent(
     assert shared.here("send", "stopped", "hello", "--wait") == (130, "", stopped)
 
 
-def test_send_waits_for_what_stays_open(shared: World) -> None:
+def test_send_waits_for_open_items(shared: World) -> None:
     code, out, err = shared.here("send", "open", "leave", "--wait")
     assert (code, err) == (3, "")
     assert out.splitlines()[-1] == "open: idle, stalled; 1 open, 5/25 wakes"
@@ -246,7 +246,9 @@ def test_send_waits_for_a_failure(shared: World) -> None:
 @pytest.mark.parametrize(
     "args", [["show"], ["resume"], ["todo", "list"], ["config", "--thread"]], ids=lambda args: args[0]
 )
-def test_half_a_character_in_the_name_of_a_thread_is_a_sentence(shared: World, args: list[str]) -> None:
+def test_half_a_character_in_a_threads_name_is_refused_in_one_sentence(
+    shared: World, args: list[str]
+) -> None:
     words = [args[0], *args[1:], "a\udcff"] if "list" not in args else ["todo", "a\udcff", "list"]
     code, out, err = shared.here(*words)
     assert (code, out, err) == (2, "", "wakeloop: 'a\\udcff' is not valid UTF-8. Type it again.\n")
@@ -294,7 +296,7 @@ def test_send_waits_for_a_question_and_answers_it(shared: World) -> None:
     ]  # fmt: skip
 
 
-def test_an_id_is_taken_once(shared: World) -> None:
+def test_an_id_is_used_once(shared: World) -> None:
     first = shared.here("send", "once", "first", "--id", "e1", "--wait", "--json")
     again = shared.here("send", "once", "first", "--id", "e1", "--json")
     assert (first[0], json.loads(again[1])) == (0, {"thread": "once", "event": "e1"})
@@ -325,7 +327,7 @@ def test_a_cron_line_wakes_its_session(shared: World) -> None:
     due = next_time("0 0 1 1 *", datetime.now(UTC)).isoformat()
     key = out.partition(":")[0]
     assert (code, out, err) == (0, f"{key}: due {due}\n", "")
-    assert shared.here(*line)[1] == out  # the same again is the same
+    assert shared.here(*line)[1] == out  # repeating it changes nothing
     assert json.loads(shared.here("cron", "list", "--json")[1]) == [
         {"id": key, "thread": "clock", "cron": "0 0 1 1 *", "text": "Happy new year", "due": due}
     ]
@@ -356,13 +358,13 @@ def test_a_second_server_on_one_file_is_refused(shared: World) -> None:
     assert shared.here("serve", "--model", "m") == (1, "", f"wakeloop: {said}\n")
 
 
-def test_the_files_are_for_their_owner_alone(shared: World) -> None:
+def test_the_files_are_readable_only_by_their_owner(shared: World) -> None:
     found = {p.name: stat.S_IMODE(p.stat().st_mode) for p in Path(shared.db).parent.glob("threads.sqlite*")}
     assert {"threads.sqlite", "threads.sqlite-sessions", "threads.sqlite-sessions-host"} <= set(found)
     assert set(found.values()) == {0o600}
 
 
-# -- killed, drained, started again ----------------------------------------------------------------------
+# -- killed, drained, restarted --------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -387,12 +389,12 @@ def test_a_kill_loses_and_repeats_nothing(world: World) -> None:
         ("ai", "Read: and once more"),
     ]  # fmt: skip
     assert world.said("ada") == [("human", "hello"), ("ai", "ada-model: hello")]
-    assert world.mind.held == ["hold", "hold"]  # the request that was cut off, again
+    assert world.mind.held == ["hold", "hold"]  # the interrupted request, again
     assert len(world.model.requests) == 6
 
 
 @pytest.mark.slow
-def test_a_drain_stops_at_a_step_and_the_next_start_goes_on(world: World) -> None:
+def test_a_drain_stops_at_a_step_and_the_next_start_continues(world: World) -> None:
     first = world.serve()
     world.mind.failing.append("hold b")
     for thread in ("a", "b"):
@@ -441,7 +443,7 @@ def test_a_second_signal_ends_the_server(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_request_that_nobody_answers_is_cut_off_by_a_drain(world: World) -> None:
+def test_a_drain_cuts_off_an_unanswered_request(world: World) -> None:
     quick = "import wakeloop.cli.sessions.serve as s; s.GRACE = 0"
     code = f"{quick}; from wakeloop.cli.commands.app import main; main()"
     args = ["serve", "--model", "m", "--base-url", world.model.url]
@@ -460,7 +462,7 @@ def test_a_request_that_nobody_answers_is_cut_off_by_a_drain(world: World) -> No
 
 
 @pytest.mark.slow
-def test_what_is_sent_before_a_server_waits_for_one(world: World) -> None:
+def test_messages_sent_before_a_server_starts_wait_for_one(world: World) -> None:
     assert world.here("ps") == (0, "No sessions yet.\n", "")
     assert world.here("ps", "--json") == (0, "[]\n", "")
     sent = json.loads(world.here("send", "early", "hello", "--json")[1])
@@ -545,13 +547,13 @@ def test_two_workers_on_postgres_and_one_that_dies(tmp_path: Path, postgres: str
 
 
 def busy_worker(post: Any, workers: list[subprocess.Popen[str]]) -> subprocess.Popen[str]:
-    """The one that runs the turn of `long`: its name in the engine's records holds its process id."""
+    """Return the worker that runs the turn of `long`: its name in the engine's records has its process id."""
     pending = post.client.list_workflows(status="PENDING", queue_name="wakeloop-runs")
     (name,) = [turn.executor_id for turn in pending if turn.queue_partition_key == "long"]
     return next(worker for worker in workers if f"-{worker.pid}-" in name)
 
 
-def test_an_id_may_be_cut_short_where_it_cannot_be_a_new_ones(world: World) -> None:
+def test_an_id_may_be_shortened_if_it_cannot_be_a_new_one(world: World) -> None:
     def sent(name: str) -> str:
         code, out, err = world.here("send", name, "x")
         assert (code, err) == (0, "")
@@ -568,7 +570,7 @@ def test_an_id_may_be_cut_short_where_it_cannot_be_a_new_ones(world: World) -> N
     assert json.loads(world.here("cron", "list", "--json")[1])[0]["thread"] == "t-12345678"
 
 
-# -- what is refused -------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------------
 
 CRON_USAGE = 'Usage: cron add THREAD "MIN HOUR DAY MONTH WEEKDAY" TEXT, cron list, or cron remove ID.'
 ODD = "A thread id may contain letters, digits and . _ : @ -, and must start with a letter or digit, got "
@@ -657,7 +659,7 @@ def test_events_that_cannot_be_read_are_named(world: World, args: list[str]) -> 
 
 
 @pytest.mark.parametrize("args", EVERY, ids=lambda args: args[0])
-def test_a_postgres_that_is_not_there(world: World, tmp_path: Path, args: list[str]) -> None:
+def test_a_missing_postgres(world: World, tmp_path: Path, args: list[str]) -> None:
     url = f"postgresql://somebody:hidden@/nobody?host={tmp_path}"
     code, out, err = world.here(*args, "--db", url)
     assert (code, out) == (1, "")

@@ -1,4 +1,4 @@
-"""Questions that stand: answered by words, whatever flags the process has that takes the answer."""
+"""Open questions: answered in words, whatever flags the answering process has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ran(shell: Shell) -> list[str]:
 
 
 def test_c93_a_no_is_a_no_in_a_process_that_asks_nobody(shell: Shell, serve: Any) -> None:
-    """What comes later runs without a question: that is what --yes is for."""
+    """Later calls run without a question: that is what --yes is for."""
     server = serve(runs("a", "b"), runs("c"), BYE)
     assert shell("run", "go", "--thread", "t", *options(server)).returncode == 4
     assert shell("resume", "t", "n", "--yes").returncode == 0

@@ -1,4 +1,4 @@
-"""In a terminal: the live view, questions typed, Ctrl-C and Ctrl-D."""
+"""In a terminal: the live view, typed answers, Ctrl-C and Ctrl-D."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ DONE = Reply(calls=[("todo_update", {"id": 1, "status": "done"})])
 
 
 @pytest.mark.parametrize(("typed", "told"), [("Yes.", "Yes."), ("", "(automatic) Nobody has answered")])
-def test_a_question_in_words_is_put_right_there(shell: Shell, serve, typed: str, told: str) -> None:
+def test_a_question_in_words_is_asked_right_there(shell: Shell, serve, typed: str, told: str) -> None:
     server = serve(PLAN, Reply(QUESTION), DONE, Reply("Done."))
     shown = Terminal(shell, "run", "Tidy up.", "--thread", "mine", "--model", "m", "--base-url", server.url)
     shown.until(f"question: {QUESTION}")
@@ -131,7 +131,7 @@ def test_a_question_in_words_is_put_right_there(shell: Shell, serve, typed: str,
     assert "ask_user" in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
 
 
-def test_where_nobody_types_it_continues(serve, shell: Shell) -> None:
+def test_if_nobody_types_it_continues(serve, shell: Shell) -> None:
     server = serve(PLAN, Reply(QUESTION), DONE, Reply("Done."))
     assert shell("run", "Tidy up.", "--model", "m", "--base-url", server.url).returncode == 0
     assert "Nobody has answered" in server.requests[2]["messages"][-1]["content"]
@@ -139,7 +139,7 @@ def test_where_nobody_types_it_continues(serve, shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_where_nobody_types_and_it_is_to_park_it_says_how_to_answer(serve, shell: Shell) -> None:
+def test_if_nobody_types_and_it_should_park_it_says_how_to_answer(serve, shell: Shell) -> None:
     server = serve(PLAN, Reply(QUESTION), DONE, Reply("Done."))
     where = ["--thread", "mine", "--model", "m", "--base-url", server.url, "--set", "on_question=park"]
     first = shell("run", "Tidy up.", *where)

@@ -59,7 +59,7 @@ STARTED = ["mine.py", "helper.py", "inner/deep.py", "inner/near.py", "check.py",
 SHADOWS = ["helper/__init__.py", "mine/__init__.py", "inner/__init__.py", "MINE.py", "x/../mine.py"]
 
 
-def test_c84_what_the_next_start_runs_is_not_written(shell: Shell, folder: Path, serve: Any) -> None:
+def test_c84_files_that_the_next_start_runs_are_not_written(shell: Shell, folder: Path, serve: Any) -> None:
     names = [*STARTED, *SHADOWS, "settings/agents/new.yaml", "free.py"]
     calls = [("write_file", {"path": name, "content": "import os\n"}) for name in names]
     server = serve(Reply(calls=calls), BYE)
@@ -82,10 +82,8 @@ DOORS = [["resume", "t", "more"], ["run", "more", "--thread", "t"], ["chat", "--
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bound", [1, 3])
-def test_c84_a_changed_file_is_not_used_without_a_word(
-    shell: Shell, folder: Path, serve: Any, bound: int
-) -> None:
-    """Each file at so many doors."""
+def test_c84_a_changed_file_is_not_used_silently(shell: Shell, folder: Path, serve: Any, bound: int) -> None:
+    """Each file at several doors."""
     server = serve(*[BYE] * 99)
     assert shell("run", "go", "--thread", "t", *options(server.url)).returncode == 0
     assert shell("resume", "t", "again").returncode == 0  # nothing has changed
@@ -191,7 +189,7 @@ def test_c84_no_content_is_stored_and_a_difference_is_found(tmp_path: Path) -> N
     assert describe_change(str(file), before[str(file)]) == [f"{file} is empty or gone."]
 
 
-def test_c84_code_that_is_no_python_or_imports_itself_ends(tmp_path: Path) -> None:
+def test_c84_code_that_is_not_python_or_imports_itself_is_handled(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import mine, other\n")
     (tmp_path / "other.py").write_text("import mine\nx = (\n")
     spec = AgentSpec(tools=("mine:x",), imports=str(tmp_path), root=str(tmp_path))

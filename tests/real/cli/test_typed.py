@@ -1,4 +1,4 @@
-"""Waiting for what a person types: a signal that no read wakes at, lines, the end."""
+"""Waiting for what a person types: a signal that wakes no read, lines, the end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def terminal() -> Iterator[tuple[int, TextIO]]:
     ],
 )
 def test_a_signal_that_another_thread_got(reads, terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that comes just before a read begins: no read is woken by it."""
+    """Like one that comes just before a read begins: it wakes no read."""
     ours, source = terminal
     monkeypatch.setattr(sys, "stdin", source)
     over, unheard = threading.Event(), threading.Event()
@@ -71,10 +71,10 @@ def test_lines_and_the_end(terminal) -> None:
     assert (read_line(source), read_line(source)) == ("one\n", "two\n")
     os.write(ours, b"three\nfour\n\x04")
     assert read_all(source) == "three\nfour\n"
-    assert signal.set_wakeup_fd(-1) == -1  # whose it was has it again
+    assert signal.set_wakeup_fd(-1) == -1  # its owner has it back
 
 
-def test_a_signal_that_stops_nothing_is_no_key(terminal) -> None:
+def test_a_signal_that_stops_nothing_is_not_a_key(terminal) -> None:
     ours, source = terminal
     seen: list[int] = []
     before = signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))

@@ -1,4 +1,4 @@
-"""In a terminal: what was typed before a question is no answer to it, in run, resume and chat."""
+"""In a terminal: what was typed before a question is not its answer, in run, resume and chat."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
-PROMPT = "\x1b\\[\\?2004h"  # what the chat's prompt sends when it begins to read
+PROMPT = "\x1b\\[\\?2004h"  # sent by the chat's prompt when it begins to read
 HINT = "n and your reason for no"
 FIRST, SECOND = (Reply(calls=[("run_shell", {"command": f"touch {name}"})], delay=1.5) for name in "ab")
 PLAN = (FIRST, SECOND, Reply("Done."))
@@ -73,7 +73,7 @@ def test_run_takes_no_answer_that_was_typed_ahead(start, serve, shell: Shell) ->
     child.send("y\ny")  # the second line is not even ended
     child.expect(HINT)
     assert made(shell) == "a"
-    child.send("\n")  # an empty line is a no: the y in front of it is gone
+    child.send("\n")  # an empty line is a no: the y before it is gone
     assert ends(child) == 0
     assert made(shell) == "a"
 
@@ -96,9 +96,7 @@ def test_resume_takes_no_answer_that_was_typed_ahead(start, serve, shell: Shell)
     assert made(shell) == "a"
 
 
-def test_two_questions_at_once_are_answered_each_by_what_is_typed_after_it(
-    start, serve, shell: Shell
-) -> None:
+def test_two_questions_are_each_answered_by_what_is_typed_after_them(start, serve, shell: Shell) -> None:
     both = Reply(calls=[("run_shell", {"command": f"touch {name}"}) for name in "ab"])
     server = serve(both, Reply("Done."))
     child = start("run", "x", *options(server))
@@ -118,7 +116,7 @@ def test_chat_takes_no_answer_that_was_typed_ahead(start, serve, shell: Shell) -
     server = serve(*PLAN)
     child = start("chat", "--thread", "t", *options(server))
     child.expect(PROMPT)
-    child.send("go\ry\ry\r")  # the prompt has read the keys behind the text
+    child.send("go\ry\ry\r")  # the prompt has read the keys after the text
     at(server, 1)
     child.send("y\ry\r")  # and these lines are sent to the run
     child.expect(HINT)
@@ -158,13 +156,13 @@ def test_chat_that_begins_at_a_question_takes_no_answer_that_was_typed_ahead(
     assert ends(child) == 0
 
 
-def test_to_suspend_a_chat_is_no_letter_of_what_is_typed(
+def test_suspending_a_chat_adds_no_character_to_what_is_typed(
     serve: Callable[..., Server], start: Callable[..., Any]
 ) -> None:
     server = serve(Reply("Hello."))
     talk = start("chat", "--thread", "mine", "--model", "m", "--base-url", server.url)
     talk.expect(PROMPT)
-    talk.send("\x1a")  # nobody is there to take it up again: the system goes on with it
+    talk.send("\x1a")  # nobody is there to continue it: the system does
     talk.send("hello\r")
     at(server, 1)
     assert server.requests[0]["messages"][-1]["content"] == "hello"

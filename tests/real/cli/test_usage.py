@@ -136,7 +136,7 @@ def test_help_is_a_command_too(db: Path) -> None:
     assert "No such command 'nope'" in wakeloop("help", "nope")[2]
 
 
-def test_an_empty_address_is_none(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_address_is_ignored(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from wakeloop.model.chat_models import create_model
 
     monkeypatch.setenv("OPENAI_BASE_URL", "")
@@ -145,7 +145,7 @@ def test_an_empty_address_is_none(db: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert str(model.root_client.base_url) == "https://api.openai.com/v1/"
 
 
-def test_commands_that_read_make_no_database(db: Path) -> None:
+def test_commands_that_read_create_no_database(db: Path) -> None:
     assert wakeloop("threads") == (0, f"No threads yet in {db}.\n", "")
     assert wakeloop("threads", "--json") == (0, "[]\n", "")
     assert wakeloop("graph")[0] == 0
@@ -154,7 +154,7 @@ def test_commands_that_read_make_no_database(db: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_place_that_may_only_be_read(db: Path) -> None:
+def test_a_read_only_place(db: Path) -> None:
     (db.parent / "a.py").write_text("x = 1\n")
     db.parent.chmod(0o500)
     try:
@@ -173,7 +173,7 @@ def test_a_place_that_may_only_be_read(db: Path) -> None:
         db.parent.chmod(0o700)
 
 
-def test_a_name_with_a_colon_of_its_own(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_contains_a_colon(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKELOOP_BASE_URL", "http://127.0.0.1:9/v1")
     advice = {"tiny:3b": "For a model of your own server write", "llama:3b": "has no provider. Write"}
     for name, told in advice.items():
@@ -188,7 +188,7 @@ def test_an_empty_file_is_an_empty_database(db: Path) -> None:
     assert wakeloop("show", "t")[0] == 2
 
 
-def test_threads_of_a_program_of_ones_own_are_seen(db: Path) -> None:
+def test_threads_of_a_users_own_program_are_seen(db: Path) -> None:
     from langchain_core.messages import HumanMessage
     from langgraph.checkpoint.sqlite import SqliteSaver
 
@@ -263,7 +263,7 @@ def test_a_damaged_thread_is_named_and_hides_no_other(db: Path) -> None:
 
 
 @pytest.mark.parametrize("newest", [True, False])
-def test_of_a_thread_with_a_torn_row_all_else_is_shown(db: Path, newest: bool) -> None:
+def test_the_rest_of_a_thread_with_a_torn_row_is_shown(db: Path, newest: bool) -> None:
     (db.parent / "a.md").write_text("# A\n")
     assert wakeloop("demo", ".")[0] == 0
     whole = wakeloop("show")[1]
@@ -289,9 +289,9 @@ def test_of_a_thread_with_a_torn_row_all_else_is_shown(db: Path, newest: bool) -
     assert wakeloop("resume", name) == (1, "", told)
 
 
-# -- a database that is none -----------------------------------------------------------------------------
+# -- an invalid database ---------------------------------------------------------------------------------
 
-HERE = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1"]  # which is not asked
+HERE = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1"]  # it is not asked
 EVERY = [
     *(["run", "x", *HERE], ["resume", "t"], ["chat", "--thread", "t", *HERE], ["config", "--thread", "t"]),
     *(["threads"], ["show", "t"], ["todo", "t"], ["todo", "t", "add", "x"], ["report", "t", "-o", "-"]),
@@ -335,7 +335,7 @@ KINDS = ("folder", "pipe", "version", "other", "mode", "text")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "code", "told"), STATES, ids=KINDS)
-def test_every_command_says_the_same_of_a_database_that_is_none(
+def test_every_command_says_the_same_of_an_invalid_database(
     db: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object], code: int, told: str
 ) -> None:
     (db.parent / "a.md").write_text("# A\n")

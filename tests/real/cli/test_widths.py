@@ -1,4 +1,4 @@
-"""What every command says, in terminals of 40, 80 and 120 columns: no line is broken in a word."""
+"""What every command says in terminals of 40, 80 and 120 columns: no line is broken inside a word."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 VARIES = re.compile(r"\b[0-9a-f]{8,}\b|\d[\d.,:]*|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]")  # ids, times, tokens
 COPIED = re.compile(r"\bmy folder|\bwakeloop [a-z]+")  # a path with a blank in it, a command in a sentence
 RUN = ["run", "Say what is in this folder", "--model", "m"]
-HERE = ["--base-url", "http://127.0.0.1:9/v1"]  # which wants no key, and is not asked
+HERE = ["--base-url", "http://127.0.0.1:9/v1"]  # it needs no key, and is not asked
 SMALL = [
     "--model",
     "weak:stop=0.3",
@@ -113,7 +113,7 @@ SCRIPT = [
 
 
 def filled(folder: Path) -> dict[str, str]:
-    """A folder with threads, files and servers that clash; the environment of a command in it."""
+    """A folder with threads, files and servers that clash, and the environment of a command in it."""
     folder.mkdir()
     with open_to_write(DatabaseFile(folder / "threads.sqlite", named=True)) as store:
         agent = create_todo_agent(ScriptedModel(SCRIPT), checkpointer=store.saver)
@@ -133,7 +133,7 @@ def filled(folder: Path) -> dict[str, str]:
 
 
 def told(folder: Path, columns: int) -> dict[str, str]:
-    """What each command writes into a terminal of so many columns."""
+    """Return what each command writes into a terminal of this width."""
     env = filled(folder)
     if (ran := folder.parents[1] / WIDE / FOLDER / "ran").is_dir():  # the bench need not run again
         copytree(ran, folder / "ran")
@@ -163,14 +163,14 @@ def read(terminal: int) -> Iterator[bytes]:
     while True:
         try:
             data = os.read(terminal, 65_536)
-        except OSError:  # nobody has it any more
+        except OSError:  # nobody has it open any more
             os.close(terminal)
             return
         yield data
 
 
 def on_screen(text: str, columns: int) -> str:
-    """What an emulator shows of it, row by row."""
+    """Return what an emulator shows of it, row by row."""
     rows = sum(1 + count_columns(ESCAPES.sub("", line)) // columns for line in text.split("\n"))
     screen = pyte.Screen(columns, rows)
     pyte.Stream(screen).feed(text)
@@ -182,7 +182,7 @@ def same(words: Iterable[str]) -> set[str]:
 
 
 def pieces(rows: str, written: set[str], columns: int) -> set[str]:
-    """The words on a screen that nobody wrote; what is cut with a sign, or has no room at all, is none."""
+    """Return the words on a screen that nobody wrote, except those that are marked as cut or had no room."""
     known, long = same(written), same(word for word in written if count_columns(word) > columns)
     return {
         word
@@ -193,20 +193,20 @@ def pieces(rows: str, written: set[str], columns: int) -> set[str]:
 
 
 def is_over(line: str, columns: int) -> bool:
-    """Whether a line is too long, and not for a word that is alone on it."""
+    """Return whether a line is too long, unless it is a single long word."""
     return count_columns(line) > columns and len(WORD.findall(line.removesuffix("\\").rstrip())) > 1
 
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What each command writes where there is room for all."""
+    """Return what each command writes if there is room for everything."""
     said = told(tmp_path_factory.mktemp(WIDE, numbered=False) / FOLDER, 10_000)
     assert list(said) == [json.dumps(words) for words in COMMANDS]
     return said
 
 
 @pytest.mark.parametrize("columns", [40, pytest.param(80, marks=pytest.mark.large), 120])
-def test_no_command_breaks_a_line_in_a_word(
+def test_no_command_breaks_a_line_inside_a_word(
     tmp_path_factory: pytest.TempPathFactory, columns: int, unbroken: dict[str, str]
 ) -> None:
     broken = {}
@@ -214,7 +214,8 @@ def test_no_command_breaks_a_line_in_a_word(
         tmp_path_factory.mktemp(f"{columns:06}", numbered=False) / FOLDER, columns
     ).items():
         rows = on_screen(text, columns)
-        lines = () if ESCAPE in text else text.replace("\r", "").split("\n")  # what is drawn is on the screen
+        # drawings are checked on the screen
+        lines = () if ESCAPE in text else text.replace("\r", "").split("\n")
         over = {line for line in lines if is_over(line, columns)}
         whole = unbroken[command]
         torn = set() if ESCAPE in text else set(COPIED.findall(whole)) - set(COPIED.findall(text))

@@ -1,4 +1,4 @@
-"""Where an extra is missing: one sentence that says what to install."""
+"""If an extra is missing: one sentence that says what to install."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""An MCP server with tools of every kind, for tests: over stdio, or with a port over HTTP."""
+"""An MCP server with tools of every kind, for tests: over stdio, or on a port over HTTP."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def add(a: int, b: int) -> int:
 
 @server.tool(annotations=READS)
 def echo(config: str, run_manager: str) -> str:
-    """Say it again: arguments that are called like LangChain's own."""
+    """Say it again, with arguments named like LangChain's own."""
     return f"{config} {run_manager}"
 
 
@@ -74,13 +74,13 @@ def fail(words: str) -> str:
 
 @server.tool(annotations=READS, structured_output=False)
 def blocks() -> list[Any]:
-    """Every kind of block."""
+    """Return every kind of block."""
     data = base64.b64encode(b"12345").decode()
     uri: Any = "file:///notes.bin"
     kind = "application/x-notes"
     return [
         TextContent(type="text", text="first"),
-        Image(data=b"1234", format="png"),  # which the library makes a block of
+        Image(data=b"1234", format="png"),  # the library makes a block of it
         AudioContent(type="audio", data=data, mimeType="audio/wav"),
         ResourceLink(type="resource_link", name="notes", uri=uri, mimeType=kind),
         ResourceLink(type="resource_link", name="notes", uri=uri),
@@ -91,25 +91,25 @@ def blocks() -> list[Any]:
 
 @server.tool(annotations=READS, structured_output=False)
 def nothing() -> list[Any]:
-    """No block at all."""
+    """Return no block at all."""
     return []
 
 
 @server.tool(annotations=READS)
 def shapes() -> CallToolResult:
-    """Structured content, and no block."""
+    """Return structured content, and no block."""
     return CallToolResult(content=[], structuredContent={"ä": [1]})
 
 
 @server.tool(annotations=READS)
 def header(name: str, ctx: Context) -> str:
-    """A header of this very request."""
+    """Return a header of this very request."""
     return str(ctx.request_context.request.headers[name])
 
 
 @server.tool(annotations=READS)
 def long(count: int) -> str:
-    """So many letters."""
+    """Return this many letters."""
     return "a" * count
 
 
@@ -122,14 +122,14 @@ async def slow(seconds: float) -> str:
 
 @server.tool(annotations=READS)
 def die() -> str:
-    """End the process in the midst of a call."""
+    """End the process during a call."""
     print("out of memory", file=sys.stderr, flush=True)
     os._exit(3)
 
 
 @server.tool()
 def write(path: str, text: str) -> str:
-    """Write a file: no tool that only reads."""
+    """Write a file, so that the tool does more than read."""
     with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
         file.write(text)
     return "written"

@@ -1,7 +1,7 @@
 """A chat server with a small context window: `python window_server.py TOKENS [says]` prints its port.
 
 It counts a token for four characters of a request, and answers 400 to one that is too long. It reads the five
-files of the last request to it, one after the other, and then says so. With `says`, `GET /props` names the
+files named in the last user message, one by one, and then says so. With `says`, `GET /props` names the
 window, as llama.cpp does. `GET /seen` has the tokens of each request, and its status.
 """
 
@@ -16,7 +16,7 @@ SEEN: list[list[int]] = []
 
 
 def reply(messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """The next call, or the last word."""
+    """Return the next call, or the final words."""
     people = []
     for place, one in enumerate(messages):
         if one["role"] == "user" and not str(one["content"]).startswith("(automatic)"):

@@ -1,4 +1,4 @@
-"""A thread on SQLite continues in the middle of a job that a hook shortens."""
+"""A thread on SQLite continues in the middle of a job whose conversation a hook shortens."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -37,7 +37,7 @@ def plain() -> dict[str, Any]:
 
 
 def broken(after: int) -> Iterator[AIMessage | type[Exception]]:
-    """The job with a model that is unreachable after `after` replies."""
+    """Run the job with a model that is unreachable after `after` replies."""
     yield from islice(job(), after)
     yield TimeoutError
 
@@ -50,7 +50,7 @@ def undisturbed() -> list[list[BaseMessage]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("after", range(REQUESTS))
-def test_a_thread_goes_on_in_the_midst(
+def test_a_thread_continues_in_the_middle(
     after: int, tmp_path: Path, plain: dict[str, Any], undisturbed: list[list[BaseMessage]]
 ) -> None:
     """At every request, another agent resumes the thread with the same counters and summary."""
@@ -72,13 +72,13 @@ def test_a_thread_goes_on_in_the_midst(
         state = agent(model, summarising(summariser), saver).invoke(None, THREAD)
     assert kept(state) == plain
     assert [sent(r) for r in requests + model.requests] == [sent(r) for r in undisturbed]
-    # A summary is stored beside the reply that it was made for: what got none is summarised again.
+    # A summary is stored with the reply that it was made for; without a reply it is made again.
     again = after > 0 and undisturbed[after][: len(undisturbed[after - 1])] != undisturbed[after - 1]
     assert len(summariser.requests) == SUMMARIES + again
 
 
 def test_the_bytes_of_a_request_after_a_summary(undisturbed: list[list[BaseMessage]]) -> None:
-    """Where the list's last showing went into the summary with its nudge, it is shown once more."""
+    """If the list was last shown in a nudge that the summary replaced, it is shown once more."""
     at = next(n for n, request in enumerate(undisturbed) if "current todo list" in sent(request))
     items = "".join(f"\n  [{number}] step {number}" for number in range(at // 2 + 1, ITEMS + 1))
     assert sent(undisturbed[at]) == (

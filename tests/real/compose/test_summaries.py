@@ -33,7 +33,7 @@ THREAD: Any = {"configurable": {"thread_id": "thread"}}
 
 
 class Summarised(TodoState):
-    """A thread with room for what langmem notes."""
+    """A thread with room for langmem's notes."""
 
     context: dict[str, Any]
 
@@ -49,7 +49,7 @@ Call = tuple[str, dict[str, Any]]
 
 
 def whole(done: int) -> list[tuple[str, str, str]]:
-    """All items as id, text, status, with the first so many done and the next in progress."""
+    """Return all items as id, text, status, with the first `done` ones done and the next in progress."""
     status = ["completed"] * done + ["in_progress"] + ["pending"] * ITEMS
     return [(str(n), f"dig at {n}", status[n - 1]) for n in range(1, ITEMS + 1)]
 
@@ -103,7 +103,7 @@ def job(name: str) -> Iterator[AIMessage]:
 
 
 def tokens(messages: Iterable[Any]) -> int:
-    """Four characters each; ids do not count, since they are of different lengths from run to run."""
+    """Count one token per four characters; ids do not count, because their lengths vary between runs."""
     texts = (f"{m.text}{[call['args'] for call in getattr(m, 'tool_calls', ())]}" for m in messages)
     return sum(len(text) // 4 + 3 for text in texts)
 
@@ -127,7 +127,7 @@ def forgetting(state: Any) -> dict[str, Any]:
 
 
 def newest(messages: list[AnyMessage]) -> list[BaseMessage]:
-    """The newest messages, wherever that cuts: results may have lost their calls."""
+    """Return the newest messages, wherever that cuts: results may have lost their calls."""
     return trim_messages(messages, max_tokens=300, token_counter=tokens, strategy="last")
 
 
@@ -153,7 +153,7 @@ COUNTERS = ("wake_cycles", "idle_wakes", "todo_stale_iterations", "todo_guard_re
 
 
 def kept(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What must be the same however the history was changed."""
+    """Return what must be the same however the history was changed."""
     ledger = values["todo_ledger"]
     return {
         "session": {**values["todo_session"], "spent": None},
@@ -172,13 +172,13 @@ def play(name: str, hook: Any, door: str = "invoke") -> tuple[ScriptedModel, Map
 
 
 def wire(request: list[BaseMessage]) -> str:
-    """A request as it is sent; ids are all of one length."""
+    """Return a request as it is sent, with ids of one length."""
     sent = convert_to_openai_messages(request)
     return re.sub(r'"call_\d+"', '"call_id"', json.dumps(sent, ensure_ascii=False))
 
 
 def check(requests: list[list[BaseMessage]]) -> None:
-    """One static system prompt and a legal wire."""
+    """Check for one static system prompt and a legal wire."""
     assert wire_faults(requests) == []
     assert {request[0].type for request in requests} == {"system"}
     assert len({request[0].text for request in requests}) == 1
@@ -186,7 +186,7 @@ def check(requests: list[list[BaseMessage]]) -> None:
 
 
 def unseen(name: str, requests: list[list[BaseMessage]]) -> list[tuple[int, int]]:
-    """The requests that lack an item which is open then, each with that item."""
+    """Return the requests that lack an item that is open at that time, each with that item."""
     missing: list[tuple[int, int]] = []
     closed = -1  # no plan yet
     for number, (request, reply) in enumerate(zip(requests, job(name), strict=True), 1):
@@ -212,8 +212,8 @@ HOOKS: Mapping[str, Callable[[ScriptedModel], Any]] = {
 }
 
 
-# Summaries, requests that do not begin with the one before, characters of the longest request after
-# its system prompt: the same whether a hook changes the thread or its requests alone.
+# Summaries, requests that do not begin with the one before, characters of the longest request after its
+# system prompt: the same whether a hook changes the thread or only its requests.
 FIGURES: Mapping[tuple[str, str], tuple[int, int, int]] = {
     ("wakeloop", "summary"): (1, 1, 5_739),
     ("wakeloop", "trim"): (0, 10, 2_296),
@@ -233,7 +233,7 @@ FIGURES: Mapping[tuple[str, str], tuple[int, int, int]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("hook", HOOKS)
 @pytest.mark.parametrize("name", PRESETS)
-def test_the_job_is_the_same_whatever_became_of_the_history(
+def test_the_job_is_the_same_however_the_history_was_changed(
     name: str, hook: str, plain: Mapping[str, tuple[int, dict[str, Any]]]
 ) -> None:
     summariser = summaries()
@@ -246,12 +246,12 @@ def test_the_job_is_the_same_whatever_became_of_the_history(
     assert (len(summariser.requests), len(prompt_faults(model.requests)), longest) == FIGURES[name, kind]
 
 
-# -- what a hook writes is no part of the system prompt --------------------------------------------------
+# -- what a hook writes is not part of the system prompt -------------------------------------------------
 
 
 @pytest.mark.parametrize("given", [SystemMessage("In short: much."), ("system", "In short: much.")])
-def test_a_system_message_that_a_hook_stored_is_sent_as_the_users(given: Any) -> None:
-    """Also after later requests and activations without a change by the hook, next to the caller's own."""
+def test_a_system_message_that_a_hook_stored_is_sent_as_a_user_message(given: Any) -> None:
+    """Even after later requests and activations without a change by the hook, next to the caller's own."""
     told: list[int] = []
 
     def once(state: Any) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def test_a_system_message_that_a_hook_stored_is_sent_as_the_users(given: Any) ->
     ("key", "schema", "lost"),
     [("summarized_messages", Summarised, "summarized_messages"), ("llm_input_messages", None, "context")],
 )
-def test_a_hook_that_would_be_without_effect_is_refused(key: str, schema: Any, lost: str) -> None:
+def test_a_hook_without_effect_is_refused(key: str, schema: Any, lost: str) -> None:
     """langmem's own key for its result, or no channel for its notes: either would be dropped silently."""
     model = ScriptedModel(*job("cubepi"))
     agent = create_todo_agent(

@@ -1,4 +1,4 @@
-"""Savers of every kind over one database, and two runs on one thread."""
+"""Savers of every kind on one database, and two runs on one thread."""
 
 import asyncio
 import sqlite3
@@ -97,7 +97,7 @@ class Stage:
             await doing()
 
     def agent(self, *replies: Any, **options: Any) -> Any:
-        """An agent whose long runs may go in circles."""
+        """An agent whose long runs may repeat themselves."""
         options = {"settings": {"max_idle_rounds": 0}, **options}
         return create_todo_agent(
             ScriptedModel(list(replies)), self.tools(), checkpointer=self.saver, **options

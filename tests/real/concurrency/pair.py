@@ -154,7 +154,7 @@ class Pair:
     def crossed(self, thread: str, before: int, within: int) -> dict[str, str]:
         """Stop the first before reply `before`, the second before reply `within`; the first ends first.
 
-        `within` past the last reply lets the second run end before the first goes on.
+        With `within` past the last reply, the second run ends before the first continues.
         """
         first, second = self.workers.values()
         ends: dict[str, dict[str, Any]] = {}
@@ -194,7 +194,7 @@ def measure(trials: int) -> None:
                     pair = Pair(kind, where, durability)
                     count: Counter[str] = Counter()
                     for i in range(trials):
-                        offset = i / trials * 2 * REPLIES * latency  # from at once to well apart
+                        offset = i / trials * 2 * REPLIES * latency  # from simultaneous to well apart
                         fates = pair.at_once(f"t{i}", offset, latency)
                         count.update(fates.values())
                     pair.close()

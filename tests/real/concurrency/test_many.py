@@ -24,12 +24,13 @@ from wakeloop import create_todo_agent
 from wakeloop.testing import calls, prompt_faults, says, wire_faults
 
 NAME = re.compile(r"#\d+#")
-REQUESTS = 5  # plan, work, one item done, a stop that the graph wakes from, the rest done and the end below
+# plan, work, one item done, a stop that the graph wakes from, the rest done and the ending below
+REQUESTS = 5
 TURNS = 1
 
 
 class Planner(BaseChatModel):
-    """One model for all threads, whose reply only depends on the request."""
+    """One model for all threads, whose reply depends only on the request."""
 
     counts: Any
     requests: Any

@@ -28,7 +28,7 @@ def play(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return lambda script: played(kind, where, request.param, script)
 
 
-# -- what is found ------------------------------------------------------------------------------------------
+# -- what is detected ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -53,7 +53,7 @@ def test_a_run_within_a_step_of_another(play: Any, rounds: int, again: bool) -> 
         ids = [row async for row in _ids(stage)]
         assert error.other in ids
         assert error.own in ids
-        # the next message goes on: the conflict is said once
+        # the next message continues: the conflict is reported once
         out = await stage.run(stage.agent(says("after")), "and now?")
         assert out["todo_session"]["reason"] == "answered"
 
@@ -85,7 +85,7 @@ def test_an_edit_by_hand_in_mid_run(play: Any) -> None:
 
 
 def test_two_resumes_at_once(play: Any) -> None:
-    """Of two runs that resume from the same interrupt, the slower one finds the other."""
+    """Of two runs that resume from the same interrupt, the slower one detects the other."""
 
     async def script(stage: Stage) -> None:
         await stage.run(stage.agent(calls(("ask", {}))))
@@ -104,8 +104,8 @@ def test_two_resumes_at_once(play: Any) -> None:
     play(script)
 
 
-def test_the_first_to_end_finds_one_that_began_meanwhile(play: Any) -> None:
-    """The second run continues past the end of the first; the first finds it, with any durability."""
+def test_the_first_to_end_detects_one_that_began_meanwhile(play: Any) -> None:
+    """The second run continues past the end of the first; the first detects it, with any durability."""
 
     async def script(stage: Stage) -> None:
         await stage.run(stage.agent(says("before")))
@@ -129,7 +129,7 @@ def test_the_first_to_end_finds_one_that_began_meanwhile(play: Any) -> None:
     play(script)
 
 
-# -- what is no conflict ------------------------------------------------------------------------------------
+# -- what is not a conflict ---------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -213,7 +213,7 @@ def test_an_interrupt_a_resume_and_the_next_run(play: Any, rounds: int) -> None:
     play(script)
 
 
-def test_a_run_that_broke_off_goes_on(play: Any) -> None:
+def test_an_interrupted_run_continues(play: Any) -> None:
     async def script(stage: Stage) -> None:
         agent = stage.agent(calls(("todo_list", {})), ConnectionError("dead"), *long("done", 20))
         with pytest.raises(ConnectionError):
@@ -224,7 +224,7 @@ def test_a_run_that_broke_off_goes_on(play: Any) -> None:
     play(script)
 
 
-def test_either_side_may_be_gone_on_with(play: Any) -> None:
+def test_either_side_may_continue(play: Any) -> None:
     async def script(stage: Stage) -> None:
         await stage.run(stage.agent(says("before")))
         other = stage.agent(says("the other"))
@@ -246,7 +246,7 @@ def test_either_side_may_be_gone_on_with(play: Any) -> None:
     play(script)
 
 
-# -- where it is looked at, and where not --------------------------------------------------------------------
+# -- where the thread is read, and where not -----------------------------------------------------------------
 
 
 class Counting(InMemorySaver):
@@ -317,14 +317,14 @@ def test_one_builder_compiled_with_two_savers_does_not_mix_them() -> None:
     assert (len(one.asked), len(two.asked)) == (1, 1)
 
 
-def test_a_copy_with_a_config_is_watched_as_well() -> None:
+def test_a_copy_with_a_config_is_watched_too() -> None:
     saver = Counting()
     agent = create_todo_agent(ScriptedModel([says("a")]), checkpointer=saver).with_config(tags=["x"])
     agent.invoke({"messages": [("user", "go")]}, THREAD)
     assert len(saver.asked) == 1
 
 
-def test_a_graph_added_to_after_it_was_compiled_still_warns(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_graph_extended_after_it_was_compiled_still_warns(caplog: pytest.LogCaptureFixture) -> None:
     from wakeloop import build_todo_graph
 
     graph = build_todo_graph(ScriptedModel([]))
@@ -333,7 +333,7 @@ def test_a_graph_added_to_after_it_was_compiled_still_warns(caplog: pytest.LogCa
     assert "already been compiled" in caplog.text
 
 
-def test_no_end_is_reported_where_another_run_is_found() -> None:
+def test_no_ending_is_reported_if_another_run_is_found() -> None:
     saver = InMemorySaver()
     agent = create_todo_agent(ScriptedModel([says("a"), lambda _: _interfere(saver)]), checkpointer=saver)
     agent.invoke({"messages": [("user", "go")]}, THREAD)
@@ -350,7 +350,7 @@ def _interfere(saver: Any) -> Any:
     return says("b")
 
 
-def test_the_error_is_a_sentence_that_names_both_and_survives_pickling() -> None:
+def test_the_error_is_one_sentence_that_names_both_and_survives_pickling() -> None:
     error = pickle.loads(pickle.dumps(ConcurrentRunError("t", "mine", "other")))
     assert isinstance(error, WakeloopError)
     assert (error.thread_id, error.own, error.other) == ("t", "mine", "other")

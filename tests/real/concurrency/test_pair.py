@@ -9,7 +9,7 @@ import pytest
 from pair import REPLIES, Pair
 
 pytestmark = pytest.mark.covering("pair")
-PAST = REPLIES + 1  # the second run ends before the first goes on
+PAST = REPLIES + 1  # the second run ends before the first continues
 
 
 @pytest.fixture(params=product(("sqlite", "postgres"), ("sync", "async")), ids="-".join)
@@ -21,7 +21,7 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
 
 
 @pytest.mark.slow
-def test_no_turn_is_lost_without_a_word_wherever_two_runs_cross(pair: Pair) -> None:
+def test_no_turn_is_lost_silently_wherever_two_runs_cross(pair: Pair) -> None:
     """The first stops before each of its replies, the second before each of its own, or runs to the end."""
     crossings = list(product(range(1, REPLIES + 1), range(1, PAST + 1)))
     fates = {where: pair.crossed("t{}-{}".format(*where), *where) for where in crossings}
@@ -30,5 +30,5 @@ def test_no_turn_is_lost_without_a_word_wherever_two_runs_cross(pair: Pair) -> N
 
 @pytest.mark.slow
 def test_turns_one_after_another_are_all_kept(pair: Pair) -> None:
-    """The same two processes by turns: nothing is lost and nothing raises."""
+    """The same two processes alternate: nothing is lost and nothing raises."""
     assert [pair.crossed("t", PAST, PAST) for _ in range(5)] == [{"first": "kept", "second": "kept"}] * 5

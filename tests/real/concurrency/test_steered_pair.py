@@ -22,7 +22,7 @@ from wakeloop.thread.steering import find_next_input, list_waiting
 
 pytestmark = pytest.mark.slow
 
-OFFSETS = 50  # of each of the two
+OFFSETS = 50  # from each of the two
 PERSON = """
 import sqlite3, sys, time
 from langgraph.store.sqlite import SqliteStore

@@ -1,4 +1,4 @@
-"""What holds under this preset in a new process: agentparley."""
+"""agentparley: what holds under this preset in a new process."""
 
 from pathlib import Path
 from unittest.mock import ANY

@@ -1,4 +1,4 @@
-"""What holds under this preset in a new process: cubepi."""
+"""cubepi: what holds under this preset in a new process."""
 
 from pathlib import Path
 from unittest.mock import ANY
@@ -10,7 +10,7 @@ from stage import elsewhere
 pytestmark = pytest.mark.slow
 
 
-def test_a_resumed_session_starts_with_the_list_that_was_left(tmp_path: Path) -> None:
+def test_a_resumed_session_starts_with_the_existing_list(tmp_path: Path) -> None:
     db = tmp_path / "threads.db"
     first = elsewhere(db, NAME, [["write_todos", {"todos": rows("a:c b:i")}]], "Done!", None)
     assert first is None
@@ -41,7 +41,7 @@ def test_a_resumed_session_starts_with_the_list_that_was_left(tmp_path: Path) ->
     assert later["faults"] == []
 
 
-def test_strict_suppression_is_kept_over_a_restart(tmp_path: Path) -> None:
+def test_strict_suppression_survives_a_restart(tmp_path: Path) -> None:
     db = tmp_path / "threads.db"
     plan = [["write_todos", {"todos": rows("a:i")}]]
     first = elsewhere(db, STRICT, plan, "1", "2", "3", None)

@@ -1,4 +1,4 @@
-"""What holds under this preset in a new process: lesson."""
+"""lesson: what holds under this preset in a new process."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What holds under this preset in a new process: loki."""
+"""loki: what holds under this preset in a new process."""
 
 from pathlib import Path
 

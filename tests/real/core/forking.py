@@ -18,7 +18,7 @@ from wakeloop import create_todo_agent, update_todos
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.thread.inputs import ThreadInput
 
-PATIENCE = 15.0  # seconds that a child has for what takes a tenth
+PATIENCE = 15.0  # seconds that a child has for a tenth of a second's work
 
 
 def run_one() -> None:
@@ -45,7 +45,7 @@ def ended(child: int) -> bool:
 
 
 def forked(work: Callable[[], Any] = run_one) -> bool:
-    """Fork, and tell whether an agent in the child runs to its end."""
+    """Fork, and return whether an agent in the child runs to its end."""
     child = os.fork()
     if child == 0:
         work()

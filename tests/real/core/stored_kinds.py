@@ -1,6 +1,6 @@
 """One thread of every stored kind, as version 0.1.0 writes it: `python tests/real/core/stored_kinds.py`.
 
-Later versions read `kept/threads.sql.gz`. Write it anew only while nothing has been released.
+Later versions read `kept/threads.sql.gz`. Rewrite it only as long as nothing has been released.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ ITEMS = ["measure", "cut"]
 Calls = list[tuple[str, dict[str, Any]]]
 
 
-STOPS: list[bool] = []  # filled where this program is the one that is told to stop
+STOPS: list[bool] = []  # filled only in the process that is asked to stop
 
 
 def look(path: str) -> str:
-    """Look at a file, unless the process is told to stop meanwhile."""
+    """Look at a file, unless the process is asked to stop meanwhile."""
     if path == "stop" and STOPS:
         raise KeyboardInterrupt
     return f"seen {path} " + "grain " * 400
 
 
 def write_list(dialect: str, closed: int) -> Calls:
-    """Write the list with so many items closed, or close the next one."""
+    """Return a reply that writes the list with this many items closed, or closes the next one."""
     if dialect == "parley":
         if closed:
             return [("todo_update", {"id": closed, "status": "done"})]
@@ -67,7 +67,7 @@ class Kind:
     given: Any = field(default_factory=lambda: {"messages": [("user", "Continue.")]})
 
     def build(self, script: list[Any], saver: Any) -> Any:
-        """Return the agent of this kind over a script."""
+        """Return the agent of this kind on a script."""
         settings = preset(self.preset).model_copy(update=self.settings)
         return create_todo_agent(
             ScriptedModel(script), [look, ask_user], settings=settings, checkpointer=saver, **self.options

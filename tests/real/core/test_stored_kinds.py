@@ -1,4 +1,4 @@
-"""Threads that version 0.1.0 has stored are read and continued."""
+"""Threads stored by version 0.1.0 are read and continued."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Kill:
     lost: int  # steps that had ended, with the next begun, and are not stored
     unstored: list[str]  # tool calls that had run and whose results are not stored
     again: list[str]  # tool calls that the graph ran a second time
-    finished: list[str]  # those of them that had finished: stored, or a later step had begun
+    finished: list[str]  # of those, the ones that had finished: stored, or a later step had begun
     asked_again: int | None  # requests beyond those of an undisturbed run
     faults: list[str] = field(default_factory=list)  # whatever may never happen
 
@@ -66,7 +66,7 @@ def kill(run: Run, whole: dict[str, Any], point: str, *, message: bool, stall: s
 
 
 def finished(call: str, passed: list[str]) -> bool:
-    """Tell whether the killed process had stored a call's result or finished its step."""
+    """Return whether the killed process had stored a call's result or finished its step."""
     ran = f"tool {call.split('-')[1]}, after"
     if f"writes of run_tools {call}, stored" in passed:
         return True
@@ -116,10 +116,11 @@ def crashes(
     seed: int = 0,
     **how: Any,
 ) -> dict[str, Any]:
-    """Kill at every point, every nth, or random ones; resume in each way, or in the ways by turns."""
+    """Kill at every point, every nth, or random ones; resume in each way, or alternate between the ways."""
     assert in_a_process(set_up, where, folder)[0] == 0
     first = kind(where, folder, "whole", durability, **how)
-    whole = json.loads(json.dumps(first.begin()))  # here: children share what a first run sets up
+    # run it here, because children share what a first run sets up
+    whole = json.loads(json.dumps(first.begin()))
     assert threading.active_count() == 1
     gc.freeze()
     points = first.lines("begun")
@@ -143,7 +144,7 @@ def crashes(
 
 @contextmanager
 def place(saver: str, url: str | None) -> Iterator[tuple[str, Path]]:
-    """A folder, and a database in it or in a Postgres of its own."""
+    """Yield a folder, and a database in it or in a temporary Postgres."""
     with tempfile.TemporaryDirectory(prefix="crashes-") as name:
         folder = Path(name)
         if saver.endswith("sqlite"):

@@ -17,16 +17,16 @@ from wakeloop import create_todo_agent, preset
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
 
-# nobody is at the other end, so a silent model is woken as ever
+# nobody is there to ask, so a silent model is woken as always
 SHORT = {"max_idle_wakes": 1, "nag_after": 1, "nag_every": 1, "on_question": "wake", "on_new_topic": "ignore"}
 Step = str | list[tuple[str, dict[str, Any]]]
 STEPS: list[Step] = [
     [("todo_write", {"items": ["a", "b", "c"]})],
     [("edit", {"what": "x"}), ("edit", {"what": "y"}), ("todo_update", {"id": 1, "status": "done"})],
-    "That is all for now.",  # a wake
-    "That is all for today.",  # a correction
+    "That is all for now.",  # causes a wake
+    "That is all for today.",  # causes a correction
     [("todo_update", {"id": 2, "status": "done"})],
-    [("edit", {"what": "z"})],  # a nag
+    [("edit", {"what": "z"})],  # gets a nag
     [("todo_update", {"id": 3, "status": "done"})],
 ]
 LAST = "Everything is done."
@@ -42,7 +42,7 @@ def closed(name: str, text: str, ids: bool, *statuses: str) -> Step:
 
 
 def rewritten(name: str, text: str, *texts: Step, ids: bool = False) -> list[Step]:
-    """The same job for dialects that write the whole list."""
+    """Return the same job for dialects that write the whole list."""
     p, i, c = "pending", "in_progress", "completed"
     return [
         closed(name, text, ids, i, p, p),
@@ -54,7 +54,7 @@ def rewritten(name: str, text: str, *texts: Step, ids: bool = False) -> list[Ste
     ]
 
 
-JOBS: dict[str, list[Step]] = {  # what each preset's model does: those that stop are sent on
+JOBS: dict[str, list[Step]] = {  # each preset's model replies; if it stops, it is woken
     "wakeloop": STEPS,
     "agentparley": STEPS,
     "loki": [
@@ -115,7 +115,7 @@ def asked(request: Sequence[BaseMessage]) -> str:
 
 
 def change(effects: Path, what: str, attempt: int) -> None:
-    """Write down a tool's effect durably."""
+    """Record a tool's effect durably."""
     file = os.open(effects, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.write(file, f"edit-{what}-{attempt}\n".encode())
     os.fsync(file)
@@ -125,7 +125,7 @@ def change(effects: Path, what: str, attempt: int) -> None:
 def agent_of(
     points: Points, effects: Path, saver: Any, think: float, *, looped: bool, form: str, name: str
 ) -> tuple[Any, ScriptedModel]:
-    """The agent and its model, which takes so many seconds; both report their points."""
+    """Return the agent and its model, which takes this many seconds; both report their points."""
 
     def reply(request: list[BaseMessage]) -> Any:
         points.at(asked(request))

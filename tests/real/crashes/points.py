@@ -31,7 +31,7 @@ class Points:
         journal: Path,
         die: str | None = None,
         stall: str | None = None,
-        turns: Mapping[str, str] | None = None,  # what has to be passed before
+        turns: Mapping[str, str] | None = None,  # points that must be passed first
     ) -> None:
         self.die, self.stall, self.turns = die, stall, turns or {}
         self.journal = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -65,7 +65,7 @@ class Points:
             assert self.event(before).wait(60), f"{before}: never"
 
     def stuck_at(self, point: str) -> bool:
-        """Record the point. Die here if it is the one, or tell whether to wait here forever."""
+        """Record the point. Die here if it is the one, or return whether to wait here forever."""
         os.write(self.journal, f"{point}\n".encode())
         if point == self.die:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -82,7 +82,7 @@ STORED: ContextVar[str | None] = ContextVar("what is being stored", default=None
 
 
 class Storing:
-    """A mixin for savers, with three points for whatever is stored."""
+    """A mixin for savers, with three points for everything stored."""
 
     points: Points
 
@@ -236,5 +236,5 @@ async def asaver_at(where: str, points: Points, *, fsync: bool = True) -> AsyncI
             await file.execute("PRAGMA synchronous=OFF")
         saver = AsyncStoringSqlite(file)
         saver.points = points
-        await saver.setup()  # else the first thing that is stored does it
+        await saver.setup()  # otherwise the first write does it
         yield saver

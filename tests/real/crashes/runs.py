@@ -19,7 +19,7 @@ from wakeloop.testing import wire_faults
 
 FIRST, SECOND = "Do the three things.", "And now?"
 NOTHING = (None, -2)  # no thread, or the empty checkpoint that `exit` puts under what it is about to store
-IN_TURN = {  # what LangGraph does at the same time, one after the other: so that each kill is exact
+IN_TURN = {  # what LangGraph does concurrently, put in an order so that each kill is exact
     "writes of __start__ 1, before": "checkpoint -1, stored",
     "checkpoint 0, before": "writes of __start__ 1, stored",
     "step 1: activate begins": "checkpoint 0, stored",
@@ -67,7 +67,7 @@ class Run:
 
     @property
     def exact(self) -> bool:
-        """Whether parallel steps are put in an order, so that every kill leaves the same state."""
+        """Return whether parallel steps are put in an order, so that every kill leaves the same state."""
         return (self.form, self.preset) == ("graph", "wakeloop")
 
     @property
@@ -110,7 +110,7 @@ class Run:
             return {**found(agent.get_state(self.config).values, model), "left": left}
 
     def kill(self, die: str | None, stall: str | None) -> dict[str, Any]:
-        """Where to die, where to wait, and the order of points."""
+        """Decide where to die, where to wait, and the order of points."""
         if not self.exact:
             return {"die": die, "stall": stall, "turns": {str(die): STALLED} if stall else {}}
         turns = IN_TURN if self.durability != "exit" else {"tool y, before": "tool x, after"}

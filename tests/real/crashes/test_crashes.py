@@ -28,7 +28,7 @@ CUT = {  # where a call has run and its result is not stored yet
         f"writes of run_tools {call}, uncommitted",
     )
 }
-ASKED = {  # where a reply was asked for and is not stored yet
+ASKED = {  # where a reply was requested and is not stored yet
     point
     for n in range(1, 9)
     for point in (
@@ -38,15 +38,15 @@ ASKED = {  # where a reply was asked for and is not stored yet
     )
 }
 UNHEARD = {"checkpoint -1, before", "checkpoint -1, uncommitted"}  # the message is not stored yet
-HALF_HEARD = {  # stored as an input, and no step has taken it in
+HALF_HEARD = {  # stored as an input, but no step has read it
     "checkpoint -1, stored",
     *(f"writes of __start__ 1, {when}" for when in ("before", "uncommitted", "stored")),
     *(f"checkpoint 0, {when}" for when in ("before", "uncommitted")),
 }
 Crashes = Callable[..., dict[str, Any]]
 
-# A kill takes half a second, so `bound` says of how many points one is taken: no multiple of the
-# three kinds of points that take turns (before, uncommitted, stored).
+# A kill takes half a second, so only one of `bound` points is taken: not a multiple of the three kinds of
+# points that alternate (before, uncommitted, stored).
 
 
 @pytest.fixture
@@ -93,9 +93,9 @@ def holds_always(found: dict[str, Any]) -> None:
     for kill in found["kills"]:
         where = (kill["point"], kill["message"])
         assert (where, kill["faults"]) == (where, [])
-        if not kill["message"]:  # what had run without a stored result is run again, nothing else is
+        if not kill["message"]:  # only calls that had run without a stored result run again
             assert (where, kill["again"]) == (where, kill["unstored"])
-        else:  # the graph runs no call again; a reply that is lost too may ask for the same again
+        else:  # the graph runs no call again; if a reply is lost too, the model may ask for the same again
             known = set(kill["left"]["calls"])
             assert (where, known & set(kill["again"])) == (where, set())
             assert set(kill["again"]) <= set(kill["unstored"])
@@ -141,7 +141,7 @@ def test_with_sync_no_step_is_lost_and_no_finished_call_runs_again(
 @pytest.mark.rotating("saver")
 @pytest.mark.parametrize("saver", ["sqlite", "postgres"])
 @pytest.mark.parametrize("bound", [13, 1])
-def test_with_async_just_what_is_not_stored_is_done_again(crashes: Crashes, saver: str, bound: int) -> None:
+def test_with_async_only_what_is_not_stored_is_repeated(crashes: Crashes, saver: str, bound: int) -> None:
     found = crashes(saver, "async", "--in-turn", "--every", str(bound))
     holds_always(found)
     assert len(found["kills"]) == ceil(164 / bound)
@@ -162,7 +162,7 @@ def test_with_async_just_what_is_not_stored_is_done_again(crashes: Crashes, save
 @pytest.mark.parametrize("durability", ["sync", "async"])
 @pytest.mark.parametrize("saver", ["async-sqlite", "async-postgres"])
 @pytest.mark.parametrize("bound", [25, 8])
-def test_in_a_loop_too(crashes: Crashes, saver: str, durability: str, bound: int) -> None:
+def test_asynchronous_runs_too(crashes: Crashes, saver: str, durability: str, bound: int) -> None:
     """Kill `astream` at every eighth point and resume with `ainvoke`, with the asynchronous savers."""
     found = crashes(saver, durability, "--in-turn", "--every", str(bound))
     holds_always(found)
@@ -187,7 +187,7 @@ def test_with_exit_a_killed_run_starts_again(crashes: Crashes, saver: str, bound
         if step == 19:  # it had ended
             assert "checkpoint 19, uncommitted" in kill["passed"]
             assert (kill["lost"], kill["again"]) == (0, [])
-        else:  # nothing is there, or an empty checkpoint: as if the message had never come
+        else:  # nothing is there, or an empty checkpoint, as if the message had never come
             assert step in (None, -2)
 
 
@@ -206,7 +206,7 @@ def test_with_exit_a_killed_run_starts_again(crashes: Crashes, saver: str, bound
     ],
 )
 @pytest.mark.parametrize("bound", [3, 8])
-def test_other_forms_at_drawn_points(
+def test_other_forms_at_random_points(
     crashes: Crashes, form: str, preset: str, durability: str, bound: int
 ) -> None:
     """With the middleware and other presets, the list is the same and no finished call is repeated."""

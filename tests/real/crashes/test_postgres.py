@@ -1,4 +1,4 @@
-"""The Postgres of the tests: a database each, and no trace of the server afterwards."""
+"""The Postgres of the tests: one database per test, and no trace of the server afterwards."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ async def test_it_is_reached_without_blocking(postgres: str) -> None:
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process exists, even as a zombie."""
+    """Return whether a process exists, even as a zombie."""
     try:
         os.kill(pid, signal.SIG_DFL)
     except ProcessLookupError:

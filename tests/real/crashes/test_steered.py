@@ -39,7 +39,7 @@ SAID = ["In mid-turn.", "At the turn's end.", "After the last request."]
 
 
 def next_reply(request: Any) -> Any:
-    """A reply for what the conversation shows, so that it is the same after a kill."""
+    """Reply according to the conversation, so that the reply is the same after a kill."""
     said = [message.text for message in request]
     if not any(message.type == "ai" for message in request):
         return calls(("todo_write", {"items": ["a"]}), ("look", {"path": "x"}))
@@ -51,7 +51,7 @@ def next_reply(request: Any) -> Any:
     return says(f"Heard {said.count(SAID[2])}.")
 
 
-SPEAKING = RLock()  # no kill while the person speaks: savers are called in threads of their own
+SPEAKING = RLock()  # no kill while the person speaks: savers run in their own threads
 
 
 class Places:
@@ -71,7 +71,7 @@ class Places:
 
 
 def watched(kind: type[Any], places: Places, *names: str) -> type[Any]:
-    """A saver or store with a place before and after each call."""
+    """Return a saver or store with a place before and after each call."""
 
     def wrap(name: str) -> Callable[..., Any]:
         def call(self: Any, *given: Any, **more: Any) -> Any:
@@ -94,7 +94,7 @@ def watched(kind: type[Any], places: Places, *names: str) -> type[Any]:
 
 @contextmanager
 def opened(where: str, places: Places) -> Iterator[tuple[Any, Any]]:
-    """A saver and a store in one database."""
+    """Open a saver and a store in one database."""
     with ExitStack() as stack:
         if where.startswith("postgresql"):
             saver_kind = watched(PostgresSaver, places, "put", "put_writes")
@@ -129,7 +129,7 @@ async def aopened(where: str, places: Places) -> AsyncIterator[tuple[Any, Any]]:
 
 
 def agent_of(form: str, saver: Any, store: Any, say: Callable[[str], None]) -> tuple[Any, ScriptedModel]:
-    """An agent whose person speaks in mid-turn, as a turn ends, and once the run is over."""
+    """Return an agent whose person speaks in mid-turn, as a turn ends, and once the run is over."""
 
     def look(path: str) -> str:
         """Look at a path."""
@@ -150,7 +150,7 @@ def agent_of(form: str, saver: Any, store: Any, say: Callable[[str], None]) -> t
 
 
 def run(door: str, *given: Any) -> int:
-    """Run a thread to its end, or from where it was left; return how many places it passed."""
+    """Run a thread to its end, or from where it stopped; return how many places it passed."""
     return run_sync(*given) if door == "sync" else asyncio.run(run_async(*given))
 
 
@@ -186,7 +186,7 @@ def run_sync(where: str, form: str, thread: str, folder: str, die: int | None) -
 
 
 def say_once(where: str, thread: str, folder: str, text: str) -> None:
-    """Steer, unless a process that was killed had done so: the person says everything once."""
+    """Steer, unless a killed process has already done so: the person says everything once."""
     note = Path(folder, f"{thread}-{SAID.index(text)}")
     with SPEAKING:
         if not note.exists():
@@ -196,7 +196,7 @@ def say_once(where: str, thread: str, folder: str, text: str) -> None:
 
 
 def read_words(where: str, form: str, thread: str) -> tuple[Counter[str], int]:
-    """The person's words in the thread, and how many of them still wait."""
+    """Return the person's words in the thread, and how many of them are still waiting."""
     with opened(where, Places(None)) as (saver, store):
         agent, _ = agent_of(form, saver, store, print)
         values = agent.get_state(at(thread)).values
@@ -244,14 +244,14 @@ def test_an_exception_at_every_place_in_memory(form: str) -> None:
 
 
 def fail_and_resume(form: str, die: int | None) -> int:
-    """Run a thread in memory, with an exception at one place of its store; return how many there are."""
+    """Run a thread in memory, with an exception at one place of its store; return the number of places."""
     places = Places(die, ConnectionError)
     store, said = watched(InMemoryStore, places, "batch")(), set[str]()
 
     def say(text: str) -> None:
         if text not in said:
             said.add(text)
-            places.passed, passed = -(10**6), places.passed  # the person's own call is no place
+            places.passed, passed = -(10**6), places.passed  # the person's own call is not a place
             steer(store, "t", text)
             places.passed = passed
 

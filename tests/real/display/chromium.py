@@ -98,7 +98,7 @@ def look(path: str) -> str:
 
 
 def reply(message: AIMessage, read: int, written: int) -> AIMessage:
-    """A reply with its tokens."""
+    """Return a reply with its tokens."""
     usage = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
     cached = {"input_token_details": {"cache_read": read // 2}}
     return message.model_copy(
@@ -141,7 +141,7 @@ def harbour() -> Iterator[AIMessage]:
 
 
 def page_of(asked: list[str], said: str) -> str:
-    """The report of a thread with all these messages."""
+    """Return the report of a thread with all these messages."""
     agent = create_todo_agent(ScriptedModel([says(said)]), checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "long"}}
     agent.invoke({"messages": [("user", text) for text in asked]}, thread)

@@ -1,4 +1,4 @@
-"""A JupyterLab of its own, on loopback, in Chromium."""
+"""A separate JupyterLab, on loopback, in Chromium."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from urllib.request import urlopen
 
 from pictures import Picture
 
-QUIET = {  # it asks nobody
+QUIET = {  # it never asks
     "ServerApp": {"open_browser": False, "allow_root": True, "port_retries": 0, "log_level": "WARN"},
     "LabApp": {"expose_app_in_browser": True, "extension_manager": "readonly"},
 }
 NO_NEWS = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
-SIZE = {"width": 1000, "height": 6000}  # a notebook is seen whole
-START = (  # without a grammar of addresses that takes seconds to build, and that it does not need
+SIZE = {"width": 1000, "height": 6000}  # the whole notebook is visible
+START = (  # without an address grammar that takes seconds to build and is not needed
     "import sys; sys.modules['rfc3987_syntax'] = None; from jupyterlab.labapp import main; main()"
 )
 READY = "() => window.jupyterapp && jupyterapp.restored.then(() => true)"
@@ -82,7 +82,7 @@ class Lab:
         self.tab.evaluate("() => { jupyterapp.shell.collapseLeft(); }")
 
     def open(self, name: str, *, kernel: bool = True) -> None:
-        """Show a notebook, with a kernel of its own or none."""
+        """Show a notebook, with its own kernel or none."""
         none = {} if kernel else {"kernelPreference": {"shouldStart": False, "canStart": False}}
         self.does("docmanager:open", path=name, **none)
         self.tab.wait_for_function(
@@ -128,11 +128,11 @@ class Lab:
         self.cell(number).locator(".jp-OutputArea-output", has_text=text).first.wait_for()
 
     def picture(self, name: str, first: int, last: int | None = None) -> Picture:
-        """A cell with its outputs; or from there to the last of several cells."""
+        """Take a picture of a cell with its outputs, or of several cells up to the last."""
         self.tab.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 0 }")
         cells = range(first, (last or first) + 1)
         top = self.cell(first).locator(".jp-Cell-outputWrapper") if last else self.cell(first)
-        top.wait_for()  # what is drawn anew has no place for a moment
+        top.wait_for()  # while something is redrawn it has no place for a moment
         dots, before = self.shot(top, cells[-1]), b""
         while dots != before:  # a theme, or a cell, that is still being drawn
             before = dots
@@ -142,7 +142,7 @@ class Lab:
         return Picture(name, dots, words.strip())
 
     def shot(self, top: Any, last: int) -> bytes:
-        """The part of the page from there to the end of a cell."""
+        """Take a picture of the page from there to the end of a cell."""
         box, end = top.bounding_box(), self.cell(last).bounding_box()
         shot: bytes = self.tab.screenshot(clip={**box, "height": end["y"] + end["height"] - box["y"]})
         return shot

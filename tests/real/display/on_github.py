@@ -2,8 +2,8 @@
 
 What is allowed is the list of html-pipeline, which GitHub has published (`SanitizationFilter`, in
 lib/html_pipeline/sanitization_filter.rb), and images within the page, which notebooks have there. GitHub's
-own viewer of notebooks is not public; it is said to strip styles from within SVG too, so that what is filled
-by a style turns black (github.com/jupyter/nbviewer/issues/1037, github.com/jupyter/nbconvert/issues/1894).
+own notebook viewer is not public; it is said to strip styles from inside SVG too, so that anything filled by
+a style turns black (github.com/jupyter/nbviewer/issues/1037, github.com/jupyter/nbconvert/issues/1894).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parents[3] / "docs" / "screenshots"
 ANEW = "make screenshots takes them anew: look at them"
-GRID = 20  # pixels that become one: fonts and smoothing differ from machine to machine
+GRID = 20  # pixels that become one: fonts and smoothing differ between machines
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Picture:
 
 
 def words_of(picture: Picture) -> tuple[str, str]:
-    """The words in the saved picture and in this one, without what differs between runs."""
+    """Return the words in the saved picture and in this one, without what differs between runs."""
     from PIL import Image
 
     kept = Image.open(picture.file).text.get("Description", "")
@@ -45,12 +45,12 @@ def words_of(picture: Picture) -> tuple[str, str]:
 
 
 def timeless(told: str) -> str:
-    """A text without times and token counts, which change with the prompts."""
+    """Return a text without times and token counts, which change with the prompts."""
     return re.sub(r"\b\d[\d,]{2,}\b", "…", re.sub(r"\d+\.\d+ s\b", "… s", told))
 
 
 def apart(picture: Picture) -> float:
-    """How much the saved picture differs from this one at low resolution: 0 to 255."""
+    """Return how much the saved picture differs from this one at low resolution: 0 to 255."""
     from PIL import Image
 
     kept, now = (Image.open(source) for source in (picture.file, io.BytesIO(picture.dots)))

@@ -1,6 +1,6 @@
-"""Takes the pictures that README and docs show: a thread's page, a notebook's cells, a terminal.
+"""Takes the pictures in README and docs: a thread's page, a notebook's cells, a terminal.
 
-`make screenshots` writes them anew.
+`make screenshots` retakes them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from processes import Shell
 
 KEPT = Path(__file__).parents[3] / "notebooks" / "04_watch_and_compare.ipynb"
 SIZE = {"width": 1400, "height": 860}
-LIST, TABLE, PLOT = 12, 14, 15  # cells of the kept notebook
+LIST, TABLE, PLOT = 12, 14, 15  # cells of the saved notebook
 
 
 def audit(folder: Path) -> Path:
@@ -35,7 +35,7 @@ def audit(folder: Path) -> Path:
 
 
 def taken(browser: Any, file: Path, theme: str) -> Picture:
-    """A thread's page as Chromium shows it."""
+    """Take a picture of a thread's page in Chromium."""
     tab = browser.new_page(viewport=SIZE, color_scheme=theme)
     tab.goto(file.as_uri())
     dots = tab.screenshot()
@@ -44,7 +44,7 @@ def taken(browser: Any, file: Path, theme: str) -> Picture:
 
 
 def running(lab: Lab, folder: Path) -> Iterator[Picture]:
-    """The panel during a run, stopped after a wake."""
+    """Take pictures of the panel during a run, which stops after a wake."""
     lab.open("watch.ipynb")
     lab.ran(0)
     lab.begin(watched.RUN)
@@ -56,7 +56,7 @@ def running(lab: Lab, folder: Path) -> Iterator[Picture]:
 
 
 def compared(lab: Lab) -> Iterator[Picture]:
-    """A list and a comparison in the saved notebook, without a kernel."""
+    """Take pictures of a list and a comparison in the saved notebook, without a kernel."""
     lab.open(KEPT.name, kernel=False)
     for theme in THEMES:
         lab.themed(theme)
@@ -66,7 +66,7 @@ def compared(lab: Lab) -> Iterator[Picture]:
 
 @contextmanager
 def laboratory(browser: Any, folder: Path) -> Iterator[tuple[Lab, Path]]:
-    """A JupyterLab over a folder of two notebooks: one to watch, and the saved one."""
+    """Open a JupyterLab on a folder of two notebooks: one to watch, and the saved one."""
     work = folder / "notebooks"
     work.mkdir()
     watched.written(work / "watch.ipynb")

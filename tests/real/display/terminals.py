@@ -39,7 +39,7 @@ FORM = """\
 </svg>
 """  # rich's own template, without the fonts that it would load
 ROWS = 21
-WIDE = 12.2  # what rich gives a column
+WIDE = 12.2  # rich's width of a column
 DARK = TerminalTheme(
     (24, 24, 27),
     (228, 228, 231),
@@ -54,11 +54,11 @@ DARK = TerminalTheme(
         (228, 228, 231),
     ],
 )
-NAMES = {"brown": "yellow", "default": None}  # what the emulator calls otherwise than rich
+NAMES = {"brown": "yellow", "default": None}  # where the emulator's names differ from rich's
 
 
 def drawn(screen: pyte.Screen, title: str) -> str:
-    """The rows of a screen, to the last that is not empty."""
+    """Return the rows of a screen, up to the last that is not empty."""
     rows = [styled(screen, row) for row in range(screen.lines)]
     while not rows[-1].plain.strip():
         rows.pop()
@@ -68,7 +68,7 @@ def drawn(screen: pyte.Screen, title: str) -> str:
 
 
 def styled(screen: pyte.Screen, row: int) -> Text:
-    """A row with its colours."""
+    """Return a row with its colours."""
     cells = (screen.buffer[row][column] for column in range(screen.columns))
     runs = groupby(cells, key=style_of)
     text = Text.assemble(*(("".join(one.data for one in run), style) for style, run in runs))
@@ -77,7 +77,7 @@ def styled(screen: pyte.Screen, row: int) -> Text:
 
 
 def style_of(one: Any) -> Style:
-    """How a character looks, in rich's words."""
+    """Return how a character looks, in rich's words."""
     return Style(
         color=colour(one.fg), bgcolor=colour(one.bg), bold=one.bold, italic=one.italics,
         underline=one.underscore, reverse=one.reverse,
@@ -85,7 +85,7 @@ def style_of(one: Any) -> Style:
 
 
 def colour(name: str) -> str | None:
-    """A colour of the emulator's as rich names it."""
+    """Return rich's name of an emulator's colour."""
     if re.fullmatch("[0-9a-f]{6}", name):
         return f"#{name}"
     bright = name.startswith("bright")
@@ -95,7 +95,7 @@ def colour(name: str) -> str | None:
 
 
 def words(picture: str) -> list[str]:
-    """The rows of a drawn screen, without what differs from run to run."""
+    """Return the rows of a drawn screen, without what differs between runs."""
     rows: dict[float, str] = {}
     for x, y, told in re.findall(
         r'<text class="screen-r\d+" x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', picture
@@ -106,11 +106,11 @@ def words(picture: str) -> list[str]:
 
 
 def masked(row: str) -> str:
-    """A row without times, ids and the spinner."""
+    """Return a row without times, ids and the spinner."""
     return re.sub("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "⠋", timeless(re.sub(r"-[0-9a-f]{8}\b", "-ID", row)))
 
 
-# -- what is played --------------------------------------------------------------------------------------
+# -- the scripts -----------------------------------------------------------------------------------------
 
 
 NOTES = "# Notes\n\n- the harbour opens at six\n- Ada asks for the plan\n"
@@ -118,7 +118,7 @@ STEPS = ("Read the notes", "Read the plan", "Write summary.md")
 
 
 def at(number: int, status: str, **more: str) -> tuple[str, dict[str, Any]]:
-    """A call that sets an item."""
+    """Return a call that sets an item."""
     return "todo_update", {"id": number, "status": status, **more}
 
 
@@ -132,11 +132,11 @@ RUN = [
     Reply(calls=[at(3, "done")]),
     Reply("`summary.md` is written. For the plan I need the file: **plan.md** is not here."),
 ]
-HELD = 6  # the request at which the run is looked at in its midst
+HELD = 6  # the request during which the run is looked at
 
 
 def run(shell: Shell) -> Iterator[tuple[str, str]]:
-    """`wakeloop run`, during and after the run."""
+    """Play `wakeloop run`, and look during and after the run."""
     (shell.folder / "notes.md").write_text(NOTES)
     go = Event()
 
@@ -163,7 +163,7 @@ CHAT = [
 
 
 def chat(shell: Shell) -> Iterator[tuple[str, str]]:
-    """`wakeloop chat`: a question, its answer, and the next one as it is typed."""
+    """Play `wakeloop chat`: a question, its answer, and the next one as it is typed."""
     (shell.folder / "notes.md").write_text(NOTES)
     with played(shell, CHAT, "chat") as talk:
         talk.until(lambda: ">" in talk.rows())
@@ -176,7 +176,7 @@ def chat(shell: Shell) -> Iterator[tuple[str, str]]:
 
 @contextmanager
 def played(shell: Shell, script: Any, *args: str) -> Iterator[Emulator]:
-    """The command in its terminal, with a server that plays a script."""
+    """Run the command in its terminal, with a server that plays a script."""
     server = Server(script)
     state = shell.folder.parent / "state"
     talk = Emulator(shell, state, *args, "--model", "small", "--base-url", server.url, rows=ROWS)

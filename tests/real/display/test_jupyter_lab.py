@@ -43,7 +43,7 @@ def test_in_a_real_jupyter_lab(browser: Any, tmp_path: Path) -> None:
         it_changes_in_its_place(lab, folder)
         it_follows_an_edit(lab)
         it_runs_under_the_running_loop(lab, folder)
-        nothing_is_asked_of_the_network(lab)
+        nothing_is_loaded_from_the_network(lab)
         somebody_else_reads_the_same(lab, folder)
         as_kept(lab, compared(lab))
 
@@ -97,7 +97,7 @@ def it_runs_under_the_running_loop(lab: Lab, folder: Path) -> None:
     assert timeless(shown).endswith(f"\n\n{ending}\n\n3 events")
 
 
-def nothing_is_asked_of_the_network(lab: Lab) -> None:
+def nothing_is_loaded_from_the_network(lab: Lab) -> None:
     """A cell that ends with an agent draws its graph, in the kernel and on the page."""
     assert lab.ran(watched.AGENT) == [""]
     assert lab.cell(watched.AGENT).locator("img").evaluate("(drawn) => drawn.naturalWidth") == 830

@@ -53,7 +53,7 @@ def framed(html: str, theme: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_kept_outputs_take_the_pages_colours_and_fit_a_narrow_page(page: Any, theme: str) -> None:
+def test_the_saved_outputs_use_the_pages_colours_and_fit_a_narrow_page(page: Any, theme: str) -> None:
     page.set_viewport_size({"width": 420, "height": 900})
     page.set_content(framed("".join(outputs("text/html")[:4]), theme))
     colours = page.eval_on_selector_all(
@@ -107,7 +107,7 @@ def test_the_graph_is_drawn_and_its_words_stay_inside(page: Any, theme: str) -> 
     assert page.locator("svg").first.locator("rect").count() == 11
 
 
-def test_hostile_texts_stay_texts(page: Any) -> None:
+def test_hostile_strings_stay_text(page: Any) -> None:
     replies = [
         calls(("todo_write", {"items": [EVIL]})),
         calls(("todo_update", {"id": 1, "status": "blocked", "reason": EVIL})),

@@ -25,7 +25,7 @@ class Watched:
     asked: list[str] = field(default_factory=list)
 
     def focused(self) -> str:
-        """The focused element: its id, or its tag and its label."""
+        """Return the focused element's id, or its tag and its label."""
         told: str = self.tab.evaluate(
             """() => { const e = document.activeElement;
             const said = (e.getAttribute("aria-label") || e.textContent).trim().slice(0, 40);
@@ -71,9 +71,7 @@ def opened(browser: Any, file: Path) -> Iterator[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("width", SIZES)
-def test_it_fits_it_can_be_read_and_it_asks_for_nothing(
-    opened: Any, file: Path, width: int, theme: str
-) -> None:
+def test_it_fits_is_readable_and_loads_nothing(opened: Any, file: Path, width: int, theme: str) -> None:
     watched = opened(width, theme)
     tab = watched.tab
     assert tab.evaluate("document.documentElement.scrollWidth") == width
@@ -103,7 +101,7 @@ def test_a_number_and_its_unit_share_a_row(opened: Any) -> None:
     assert broken == []
 
 
-def test_the_policy_holds_against_what_might_come_in(opened: Any) -> None:
+def test_the_policy_holds_against_injected_content(opened: Any) -> None:
     watched = opened()
     watched.tab.evaluate(
         """() => document.body.insertAdjacentHTML("beforeend",
@@ -113,7 +111,7 @@ def test_the_policy_holds_against_what_might_come_in(opened: Any) -> None:
     watched.tab.locator("#styled").click()
     assert watched.tab.evaluate("window.ran") is None
     assert watched.tab.evaluate("getComputedStyle(styled).color") != "rgb(255, 0, 0)"
-    for _ in range(100):  # the browser tells of it beside what it does
+    for _ in range(100):  # the browser reports it asynchronously
         if len(watched.told) < 3:
             watched.tab.wait_for_timeout(20)
     assert sorted(text.split()[0] for text in watched.told) == ["Applying", "Executing", "Loading"]
@@ -145,12 +143,12 @@ def test_all_of_it_is_reached_with_the_keyboard(opened: Any) -> None:
     moments.nth(2).focus()
     assert watched.walk("Enter") == [moments.nth(2).get_attribute("href")[1:]]
     assert watched.walk("/") == ["q"]
-    tab.evaluate("dispatchEvent(new HashChangeEvent('hashchange'))")  # as one that comes late
+    tab.evaluate("dispatchEvent(new HashChangeEvent('hashchange'))")  # like one that comes late
     assert (watched.focused(), watched.told) == ("q", [])
 
 
 @pytest.mark.slow
-def test_the_search_finds_marks_and_steps_through_what_matches(opened: Any) -> None:
+def test_the_search_finds_marks_and_steps_through_matches(opened: Any) -> None:
     watched = opened()
     tab = watched.tab
     visible = lambda: tab.locator(".talk .said:visible").count()  # noqa: E731
@@ -214,7 +212,7 @@ def test_a_match_far_down_is_shown_at_the_top_without_a_gap(opened: Any, long_fi
     assert tab.locator(".talk ol:visible").count() == 3
 
 
-def test_a_link_into_what_is_hidden_and_folded_shows_it(opened: Any) -> None:
+def test_a_link_into_something_hidden_and_folded_shows_it(opened: Any) -> None:
     tab = opened().tab
     long = tab.locator(".said.tool:has(details)").first
     tab.locator("#results").uncheck()
@@ -244,7 +242,7 @@ def test_a_screen_reader_reads_the_same(opened: Any) -> None:
 
 
 @pytest.mark.slow
-def test_it_moves_only_for_those_who_want_it_and_prints_whole(opened: Any) -> None:
+def test_it_moves_only_for_those_who_want_it_and_prints_completely(opened: Any) -> None:
     scrolls = "getComputedStyle(document.documentElement).scrollBehavior"
     assert opened(reduced_motion="reduce").tab.evaluate(scrolls) == "auto"
     assert opened(reduced_motion="no-preference").tab.evaluate(scrolls) == "smooth"

@@ -30,7 +30,7 @@ def agent_on(saver: Any) -> Any:
 
 
 def told(page: str) -> list[str]:
-    """The text of a page, without times and positions."""
+    """Return the text of a page, without times and positions."""
     body = re.sub(r"<(style|script)>.*?</\1>|<title>[^<]*</title>", "", page, flags=re.DOTALL)
     texts = re.findall(r">([^<]+)<", body)
     return [text.strip() for text in texts if text.strip() and not re.search(r"\d (s|ms)\b|UTC", text)]
@@ -59,8 +59,8 @@ async def test_asynchronous_sqlite(tmp_path: Path, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize("above", [0, 1, 3, 9])
-def test_postgres_with_a_value_that_is_torn(postgres: str, above: int) -> None:
-    """The rows above and below are shown all the same."""
+def test_postgres_with_a_torn_value(postgres: str, above: int) -> None:
+    """The rows above and below are still shown."""
     with PostgresSaver.from_conn_string(postgres) as saver:
         saver.setup()
         agent = agent_on(saver)
@@ -83,7 +83,7 @@ def test_postgres_with_a_value_that_is_torn(postgres: str, above: int) -> None:
         ("json_extract(metadata, '$.step') = 4", "Earlier steps cannot be read."),
     ],
 )
-def test_of_torn_rows_the_others_are_shown(tmp_path: Path, torn: str, says_so: str) -> None:
+def test_rows_next_to_torn_ones_are_shown(tmp_path: Path, torn: str, says_so: str) -> None:
     database = DatabaseFile(tmp_path / "threads.sqlite", named=True)
     with open_to_write(database) as store:
         agent_on(store.saver).invoke(GO, THREAD)

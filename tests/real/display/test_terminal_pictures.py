@@ -1,4 +1,4 @@
-"""The pictures of the command in a terminal are what it shows there."""
+"""The pictures of the command in a terminal match what it shows there."""
 
 from __future__ import annotations
 

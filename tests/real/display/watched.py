@@ -77,7 +77,7 @@ RUN, EDIT, ASYNC, OWN, AGENT, SETTINGS, SHOWN, ALONE = range(1, len(CELLS))
 
 
 def written(file: Path) -> None:
-    """Write it, without outputs."""
+    """Write the notebook, without outputs."""
     import nbformat
 
     cells = [nbformat.v4.new_code_cell(source.strip(), id=f"c{n}") for n, source in enumerate(CELLS)]

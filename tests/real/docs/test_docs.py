@@ -1,9 +1,9 @@
 """Every code block of README and docs, run as a reader would run it.
 
 `python` blocks of one page share a namespace, top to bottom. A `text` block right after one is what it
-printed. In `console` blocks the lines after `$ ` are run, one after the other in one folder, and the lines
-below a command are what it printed; the model is a server of the test's own. A line that is only `…` means
-any lines. Of a command that installs this package, only the names of the extras are checked.
+printed. In `console` blocks the lines after `$ ` are run, one by one in one folder, and the lines below a
+command are its output; the model is a server of the test. A line with only `…` matches any lines. In a
+command that installs this package, only the names of the extras are checked.
 
 A comment above a block says where it differs:
 
@@ -48,7 +48,7 @@ FENCE = re.compile(
 )
 NOTE = re.compile(r"<!-- (?P<kind>not run:|run by|excerpt of) (?P<rest>\S[^\n]*) -->\s*\Z")
 NOT_RUN_AT_MOST = 10
-FIRST = ("README", "quickstart")  # the pages whose blocks `make test` runs, too
+FIRST = ("README", "quickstart")  # `make test` runs these pages' blocks, too
 MANY_COMMANDS = [ROOT / "docs" / "cli.md", ROOT / "docs" / "bench.md"]  # each in a new interpreter
 COLUMN = 82  # characters that fit next to both menus
 SHOWN = ("text", "mermaid", "toml", "json", "make", "yaml", "ini", "markdown")
@@ -163,7 +163,7 @@ def run_console(block: Block, page: Path) -> None:
 
 
 def check_note(block: Block, page: Path, where: str) -> None:
-    """A block that is run elsewhere, or quotes a file, is held to that file."""
+    """A block that is run elsewhere, or quotes a file, must match that file."""
     if block.kind == "not run:":
         return
     text = (ROOT / block.rest).read_text(encoding="utf-8")
@@ -236,7 +236,7 @@ def test_few_blocks_are_not_run() -> None:
     assert len(left_out) <= NOT_RUN_AT_MOST, left_out
 
 
-def test_the_pages_of_the_menu_are_the_pages_there_are() -> None:
+def test_the_pages_of_the_menu_are_the_pages_that_exist() -> None:
     docs = ROOT / "docs"
     menu = re.findall(
         r"[:-]\s+([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE
@@ -251,7 +251,7 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_the_bound_on_langgraph_is_the_one_that_the_pages_name() -> None:
+def test_the_pages_name_the_actual_bound_on_langgraph() -> None:
     needed = re.search(r'"(langgraph>=[^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert needed is not None
     named = {

@@ -1,4 +1,4 @@
-"""The pipeline of its page, run as it is shown: the model is a server's, and it is killed."""
+"""The pipeline of its page, run as shown: the model is a server's, and it is killed."""
 
 import os
 import shlex

@@ -1,8 +1,8 @@
 """A server that honours, ignores or refuses a choice that forces a call, in OpenAI's and Anthropic's form.
 
 `python choosy_server.py honour|ignore|refuse` prints its port. The model behind it writes one item, and then
-answers in words, for ever; only a forced call closes the item. `GET /seen` returns the choice of each
-request, and whether it was refused.
+answers in words, forever; only a forced call closes the item. `GET /seen` returns the choice of each request,
+and whether it was refused.
 """
 
 import json
@@ -19,7 +19,7 @@ CLOSE = ["todo_update", '{"id": 1, "status": "done"}', "call_done1"]
 
 
 class Choosy(BaseHTTPRequestHandler):
-    """Answers by the choice of a request."""
+    """Answers according to the choice of a request."""
 
     protocol_version = "HTTP/1.1"
     manner = "honour"
@@ -33,7 +33,7 @@ class Choosy(BaseHTTPRequestHandler):
         self.send(200, json.dumps(self.seen), "application/json")
 
     def do_POST(self) -> None:
-        """Refuse a request, or play the reply that its choice and its history ask for."""
+        """Refuse a request, or play the reply for its choice and its history."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         choice = body.get("tool_choice")
         refused = choice in FORCED and self.manner == "refuse"
@@ -69,7 +69,7 @@ class Choosy(BaseHTTPRequestHandler):
 
 
 def message(reply: dict[str, Any]) -> dict[str, Any]:
-    """A whole reply in Anthropic's form."""
+    """Return a whole reply in Anthropic's form."""
     content: list[dict[str, Any]] = []
     if reply.get("content"):
         content.append({"type": "text", "text": reply["content"]})
@@ -88,7 +88,7 @@ def message(reply: dict[str, Any]) -> dict[str, Any]:
 
 
 def parts(reply: dict[str, Any]) -> Iterator[str]:
-    """The same in pieces."""
+    """Return the same in pieces."""
     whole = message(reply)
     yield part({"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}})
     for index, block in enumerate(whole["content"]):
@@ -106,7 +106,7 @@ def parts(reply: dict[str, Any]) -> Iterator[str]:
 
 
 def part(event: dict[str, Any]) -> str:
-    """One event of a stream."""
+    """Return one event of a stream."""
     return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
 
 

@@ -1,4 +1,4 @@
-"""Servers on the loopback: a strict one of our own, and llmock."""
+"""Servers on the loopback: our own strict one, and llmock."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ async def clients_are_closed() -> AsyncIterator[None]:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Strict servers with a script each."""
+    """Strict servers, each with a script."""
     with strict_servers(tmp_path) as start:
         yield start
 

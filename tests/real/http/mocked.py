@@ -1,4 +1,4 @@
-"""llmock as a process of its own, scripted and read over HTTP."""
+"""llmock in another process, scripted and read over HTTP."""
 
 import json
 import socket
@@ -18,7 +18,7 @@ PATIENCE = 60  # seconds until the server answers: a shared machine is slow
 
 
 class Mock:
-    """What llmock is to do, and what it received."""
+    """What llmock should do, and what it received."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -35,7 +35,7 @@ class Mock:
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """Every request as it was received, and how it was answered."""
+        """Return every request as it was received, and how it was answered."""
         return list(self._ask("GET", "requests")["requests"])
 
     @property

@@ -1,4 +1,4 @@
-"""A server of one's own on the loopback, and the replies that it plays."""
+"""Our own servers on the loopback, and the replies that they play."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
 class Server:
-    """A strict server in a process of its own, and the model that asks it."""
+    """A strict server in another process, and the model that asks it."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -28,7 +28,7 @@ class Server:
 
     @property
     def seen(self) -> list[dict[str, Any]]:
-        """The requests, read from the bytes that came in."""
+        """Return the requests, read from the bytes that came in."""
         with urllib.request.urlopen(f"{self.url}/seen") as answer:
             return [json.loads(received) for received in json.load(answer)]
 
@@ -41,7 +41,7 @@ Serve = Callable[..., Server]
 
 
 def chat_model(url: str, **options: Any) -> Any:
-    """A real client that does not repeat a request on its own."""
+    """Return a real client that repeats no request by itself."""
     from langchain_openai import ChatOpenAI
     from openai import DefaultAsyncHttpxClient
 
@@ -52,7 +52,7 @@ def chat_model(url: str, **options: Any) -> Any:
 
 @contextmanager
 def strict_servers(folder: Path) -> Iterator[Serve]:
-    """Servers as many as are asked for; all of them are gone afterwards."""
+    """Provide as many servers as are asked for; all of them are gone afterwards."""
     running: list[subprocess.Popen[str]] = []
 
     def start(*replies: dict[str, Any], refuse: tuple[str, ...] = ()) -> Server:
@@ -80,7 +80,7 @@ def said(text: str, **more: Any) -> dict[str, Any]:
 
 
 def called(*made: tuple[str, Any], text: str | None = None, **more: Any) -> dict[str, Any]:
-    """A reply with calls; arguments are an object, or the very text that is sent."""
+    """Return a reply with calls; arguments are an object, or the exact text to send."""
     listed = [
         [name, json.dumps(args) if isinstance(args, dict) else args, f"call_{id(made)}_{i}"]
         for i, (name, args) in enumerate(made)
@@ -121,7 +121,7 @@ DOORS = {**SYNC, **ASYNC}
 
 
 async def through(door: str, agent: Any, given: Any) -> dict[str, Any]:
-    """Run once by a door; the synchronous ones in a thread of their own."""
+    """Run once through a door; the synchronous ones in another thread."""
     if door in SYNC:
         return await asyncio.to_thread(SYNC[door], agent, given)
     return await ASYNC[door](agent, given)
@@ -139,10 +139,10 @@ def results(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
 
 
 def marks(messages: Sequence[BaseMessage]) -> list[str]:
-    """The kinds of the messages that the graph wrote."""
+    """Return the kinds of the messages that the graph wrote."""
     return [m.additional_kwargs["wakeloop"]["kind"] for m in messages if "wakeloop" in m.additional_kwargs]
 
 
 def users(messages: Sequence[BaseMessage]) -> list[str]:
-    """The user's own words."""
+    """Return the user's own words."""
     return [str(m.content) for m in messages if m.type == "human" and "wakeloop" not in m.additional_kwargs]

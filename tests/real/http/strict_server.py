@@ -1,19 +1,19 @@
 """A strict server that speaks OpenAI's chat format, for the loopback.
 
-`python strict_server.py SCRIPT [null] [empty]` prints its port. SCRIPT is a file of replies in JSON,
-played in order:
+`python strict_server.py SCRIPT [null] [empty]` prints its port. SCRIPT is a file of replies in JSON, played
+in order:
 
-- `{"content": …, "tool_calls": [["name", "arguments", "id"], …], "finish_reason": …, "usage": …}`, whole
-  or streamed as the request asks; `finish_reason` None has a stream just end;
-  keys of `extra` go into the message;
+- `{"content": …, "tool_calls": [["name", "arguments", "id"], …], "finish_reason": …, "usage": …}`, whole or
+  streamed as the request asks; with `finish_reason` None a stream just ends; keys of `extra` go into the
+  message;
 - `{"status": 503, "error": "words", "headers": {…}}` for a refusal;
 - `{"body": "text", "type": "text/html", "status": 200}` for exactly these bytes, whatever was asked;
-- the last one with `"forever": true` for whatever comes after it;
-- any of them with `"wait": 30`: the second half of the answer comes after so many seconds;
+- the last one with `"forever": true` for everything after it;
+- any of them with `"wait": 30`: the second half of the answer comes after this many seconds;
 - any of them with `"hang_up": true`: the answer ends in its middle, and so does the connection.
 
-Every breach of the order of roles, a key that nobody may send, and by the switches null or empty contents are
-answered by 400 with a sentence. `GET /seen` returns the bodies of the requests as they came in, as texts.
+Every wrong order of roles, forbidden key, and (depending on the switches) null or empty content is answered
+by 400 with a sentence. `GET /seen` returns the bodies of the requests as they came in, as strings.
 """
 
 import json
@@ -30,7 +30,7 @@ USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
 
 def breach(body: dict[str, Any], refused: frozenset[str]) -> str | None:
-    """The first breach of the rules in a request, as a server would word it."""
+    """Return a request's first breach of the rules, as a server would word it."""
     for key in NEVER_SENT:
         if key in body:
             return f"Unknown parameter: {key}"
@@ -40,7 +40,7 @@ def breach(body: dict[str, Any], refused: frozenset[str]) -> str | None:
 
 
 def order(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """The order of roles: nothing that Mistral, Anthropic behind a proxy or vLLM's templates refuse."""
+    """Check the order of roles: nothing that Mistral, Anthropic behind a proxy or vLLM's templates refuse."""
     before, waiting = "", []
     for place, message in enumerate(messages):
         role = message["role"]
@@ -66,7 +66,7 @@ def order(messages: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def assistant(message: dict[str, Any], before: str) -> Iterator[str]:
-    """One assistant message: alone in its place, not empty, its calls sound."""
+    """Check one assistant message: not next to another, not empty, its calls valid."""
     if before == "assistant":
         yield "two assistant messages in a row"
     made = message.get("tool_calls") or []
@@ -81,7 +81,7 @@ def assistant(message: dict[str, Any], before: str) -> Iterator[str]:
 
 
 def contents(messages: list[dict[str, Any]], refused: frozenset[str]) -> Iterator[str]:
-    """What servers say of contents that are null, or empty."""
+    """Check for contents that are null, or empty."""
     for place, message in enumerate(messages):
         content = message.get("content")
         if "null" in refused and content is None:
@@ -91,7 +91,7 @@ def contents(messages: list[dict[str, Any]], refused: frozenset[str]) -> Iterato
 
 
 def is_object(text: str) -> bool:
-    """Whether a text is a JSON object."""
+    """Return whether a string is a JSON object."""
     try:
         return isinstance(json.loads(text), dict)
     except ValueError:
@@ -155,7 +155,7 @@ class Strict(BaseHTTPRequestHandler):
 
 
 def build_calls(reply: dict[str, Any]) -> list[dict[str, Any]]:
-    """The calls of a reply."""
+    """Return the calls of a reply."""
     return [
         {"index": i, "id": key, "type": "function", "function": {"name": name, "arguments": arguments}}
         for i, (name, arguments, key) in enumerate(reply.get("tool_calls", ()))
@@ -163,12 +163,12 @@ def build_calls(reply: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def reason(reply: dict[str, Any]) -> str | None:
-    """Why a reply ended; None where the script has it break off."""
+    """Return why a reply ended; None if the script has it break off."""
     return reply.get("finish_reason", "tool_calls" if reply.get("tool_calls") else "stop")
 
 
 def completion(reply: dict[str, Any]) -> dict[str, Any]:
-    """A whole reply."""
+    """Return a whole reply."""
     message = {"role": "assistant", "content": reply.get("content"), **reply.get("extra", {})}
     if reply.get("tool_calls"):
         message["tool_calls"] = build_calls(reply)
@@ -177,7 +177,7 @@ def completion(reply: dict[str, Any]) -> dict[str, Any]:
 
 
 def events(reply: dict[str, Any]) -> Iterator[str]:
-    """The same in pieces: text by the word, arguments by the half."""
+    """Return the same in pieces: text word by word, arguments in halves."""
     yield event({"role": "assistant", "content": "", **reply.get("extra", {})})
     for word in re.findall(r"\s*\S+\s*|\s+", reply.get("content") or ""):
         yield event({"content": word})
@@ -198,18 +198,18 @@ def events(reply: dict[str, Any]) -> Iterator[str]:
 
 
 def event(delta: dict[str, Any], **more: Any) -> str:
-    """One piece of a stream."""
+    """Return one piece of a stream."""
     choice = {"index": 0, "delta": delta, "finish_reason": None, **more}
     return f"data: {json.dumps({**frame('chat.completion.chunk'), 'choices': [choice]})}\n\n"
 
 
 def frame(kind: str) -> dict[str, Any]:
-    """What every answer carries."""
+    """Return what every answer carries."""
     return {"id": "chatcmpl-1", "object": kind, "created": int(time.time()), "model": "strict"}
 
 
 def play_script(replies: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The replies in their order, and the last one again if it is one for ever."""
+    """Yield the replies in order, and repeat the last one if it is marked as lasting forever."""
     yield from replies
     while replies and replies[-1].get("forever"):
         yield replies[-1]

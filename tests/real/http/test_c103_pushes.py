@@ -23,7 +23,7 @@ FREE = [None, False]
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, str]]:
-    """A server of each manner, by its address."""
+    """A server of each kind, by its address."""
     running, addresses = [], {}
     for manner in MANNERS:
         process = subprocess.Popen([sys.executable, str(CHOOSY), manner], stdout=subprocess.PIPE, text=True)
@@ -56,7 +56,7 @@ def anthropic(address: str) -> Any:
 
 
 class _Closing:
-    """Closes an Anthropic client of its own, as the fixture asks."""
+    """Closes its own Anthropic client, as the fixture asks."""
 
     def __init__(self, model: Any) -> None:
         self.model = model

@@ -18,7 +18,7 @@ from wakeloop.testing import prompt_faults, wire_faults
 pytestmark = pytest.mark.loopback
 BY_EVERY_DOOR = pytest.mark.parametrize("door", DOORS)
 STREAMED_OR_NOT = pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
-LOST = (openai.APIConnectionError, httpx.TransportError)  # an older client lets httpx's own through
+LOST = (openai.APIConnectionError, httpx.TransportError)  # an older client passes httpx's own errors on
 SLOW = (openai.APITimeoutError, httpx.TimeoutException)
 REFUSALS = {
     400: openai.BadRequestError,
@@ -34,7 +34,7 @@ def agent_of(model: Any) -> Any:
 
 
 async def planned(mock: Mock, **options: Any) -> Any:
-    """An agent that has planned one item; its next request is the one to fail."""
+    """Return an agent that has planned one item; its next request is the one to fail."""
     mock.then(calls(("todo_write", {"items": ["a"]})))
     agent = agent_of(mock.model(**options))
     await agent.ainvoke(user("go"), THREAD, interrupt_after=["validate_todos"])
@@ -42,7 +42,7 @@ async def planned(mock: Mock, **options: Any) -> Any:
 
 
 def is_as_before(agent: Any) -> None:
-    """Nothing was injected, nothing is lost, and the session can be read."""
+    """Check that nothing was injected, nothing is lost, and the session can be read."""
     state = agent.get_state(THREAD)
     assert [message.type for message in state.values["messages"]] == ["human", "ai", "tool"]
     assert marks(state.values["messages"]) == []
@@ -51,12 +51,12 @@ def is_as_before(agent: Any) -> None:
 
 
 async def goes_on(mock: Mock, agent: Any, door: str) -> None:
-    """A second message is answered; nothing of it breaks the order, as the server received it."""
+    """Check that a second message is answered, and that the server received it in a legal order."""
     mock.then(calls(("todo_update", {"id": 1, "status": "done"})), says("Second answer."))
     out = await through(door, agent, user("second"))
     assert answer_of(out) == "Second answer."
     assert users(out["messages"]) == ["go", "second"]
-    # the line that closes what broke off, and the note of what is still open (rule 26)
+    # the line that closes the interrupted round, and the note about what is still open (rule 26)
     assert marks(out["messages"]) == ["repair", "activate"]
     assert (out["todo_session"]["state"], out["todo_session"]["reason"]) == ("dormant", "settled")
     assert mock.pending == []
@@ -73,7 +73,8 @@ def sound(bodies: Iterable[dict[str, Any]]) -> None:
 @pytest.mark.slow
 @BY_EVERY_DOOR
 @STREAMED_OR_NOT
-@pytest.mark.parametrize("status", sorted(set(REFUSALS) - {429}))  # a limit that states a time is waited for
+# a rate limit that states a time is waited for
+@pytest.mark.parametrize("status", sorted(set(REFUSALS) - {429}))
 async def test_c11_a_refusal(mock: Mock, status: int, streaming: bool, door: str) -> None:
     agent = await planned(mock, streaming=streaming)
     mock.then(fails(status, message="The server's own words."))
@@ -112,7 +113,7 @@ async def test_c11_a_corrupt_chunk_has_a_name(mock: Mock, door: str) -> None:
 
 
 @BY_EVERY_DOOR
-async def test_c23_a_stream_without_a_finish_reason_is_no_answer(mock: Mock, door: str) -> None:
+async def test_c23_a_stream_without_a_finish_reason_is_not_an_answer(mock: Mock, door: str) -> None:
     """Its calls do not run, its text is not the end: both are asked for again."""
     agent = await planned(mock, streaming=True)
     mock.then(
@@ -140,14 +141,14 @@ async def test_c23_streams_that_always_end_early_are_bounded(mock: Mock, door: s
     mock.then({**says("one two three"), "times": 11}, breaks("truncate", 3, times=11))
     out = await through(door, agent, None)
     assert (out["todo_session"]["state"], out["todo_session"]["reason"]) == ("idle", "truncated")
-    # the fifth ends its turn, and each behind it
+    # the fifth ends its turn, and so does each after it
     assert marks(out["messages"]) == [*["retry"] * 4, *["wake"] * 5, "guard"]
     assert mock.pending == []
     assert len(mock.records) == 12
     sound(record["body"] for record in mock.records)
 
 
-# -- stalls, and what the client repeats of its own accord -----------------------------------------------
+# -- stalls, and what the client repeats by itself -------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -175,8 +176,8 @@ async def test_c11_a_stall(serve: Serve, streaming: bool, door: str) -> None:
 @pytest.mark.slow
 @BY_EVERY_DOOR
 @STREAMED_OR_NOT
-async def test_c11_what_the_client_repeats(mock: Mock, streaming: bool, door: str) -> None:
-    """`max_retries` is the client's: it repeats the very request, and the graph sees one reply."""
+async def test_c11_the_clients_own_retries(mock: Mock, streaming: bool, door: str) -> None:
+    """`max_retries` belongs to the client: it repeats the exact request, and the graph sees one reply."""
     agent = await planned(mock, max_retries=2, streaming=streaming)
     mock.then(fails(429, retry_after=0), fails(503), calls(("todo_update", {"id": 1, "status": "done"})))
     mock.then(says("Done."))
@@ -199,7 +200,7 @@ async def test_c11_the_client_gives_up(mock: Mock, streaming: bool) -> None:
 
 
 @STREAMED_OR_NOT
-async def test_c11_a_refusal_that_no_repeat_mends_is_not_repeated(mock: Mock, streaming: bool) -> None:
+async def test_c11_a_refusal_that_no_retry_can_fix_is_not_repeated(mock: Mock, streaming: bool) -> None:
     agent = await planned(mock, max_retries=2, streaming=streaming)
     mock.then(fails(400))
     with pytest.raises(openai.BadRequestError):
@@ -212,7 +213,7 @@ async def test_c11_a_refusal_that_no_repeat_mends_is_not_repeated(mock: Mock, st
 @pytest.mark.slow
 @BY_EVERY_DOOR
 async def test_c11_an_answer_that_breaks_off(serve: Serve, door: str) -> None:
-    """A whole answer of which only half came."""
+    """Only half of a whole answer arrives."""
     server = serve({**said("One two three."), "hang_up": True}, said("Second answer."))
     agent = agent_of(server.model())
     with pytest.raises(LOST):
@@ -224,7 +225,7 @@ async def test_c11_an_answer_that_breaks_off(serve: Serve, door: str) -> None:
     sound(server.seen)
 
 
-def test_nothing_is_sent_that_names_parallel_calls(serve: Serve) -> None:
+def test_no_request_mentions_parallel_calls(serve: Serve) -> None:
     """Case C24, on the wire."""
     server = serve(called(("look", {"place": "x"}), ("look", {"place": "y"})), said("Done."))
     agent_of(server.model()).invoke(user("go"), THREAD)

@@ -1,4 +1,4 @@
-"""Case C20 for every preset: defaults over many turns, and a server that takes no breach of order."""
+"""Case C20 for every preset: defaults over many turns, and a server that accepts no breach of order."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ HALF = said("Half", finish_reason="length")
 STILL = said("Still here.", forever=True)
 
 REQUESTS = {  # 9 replies of the first script and the last one, then the wakes and corrections; 3; 1; 1
-    # of these two, an empty reply over open items is asked for again once
+    # in these two, an empty reply over open items is asked for again once
     "wakeloop": (10 + 5 + 1, 1, 4 + 5 + 1, 2 + 5 + 1),
     "langchain": (10 + 5 + 1, 1, 4 + 5 + 1, 2 + 5 + 1),
     "agentparley": (10 + 25, 1, 3 + 25, 2 + 25),

@@ -40,7 +40,7 @@ async def test_c20_a_strict_server_over_many_turns(serve: Serve, streaming: bool
         # never resumed: a plain message instead
         said(""),  # an empty reply over an open list: a wake
         called(("look", {"place": "z"}), ("nothing", {})),
-        called(("look", '{"place": ')),  # no JSON
+        called(("look", '{"place": ')),  # not JSON
         said("Half", finish_reason="length"),
         said("and the rest."),
         *[said("Still here.")] * 5,  # five wakes in a row without progress
@@ -101,7 +101,7 @@ def test_c20_the_server_is_as_strict_as_it_says(serve: Serve) -> None:
 
 
 def spelled_out(state: dict[str, Any]) -> dict[str, Any]:
-    """The way round: a hook that leaves no content null or empty."""
+    """A workaround: a hook that leaves no content null or empty."""
 
     def filled(message: Any) -> Any:
         return message if message.content else message.model_copy(update={"content": "(no text)"})

@@ -24,7 +24,7 @@ HTML = {"body": "<html><h1>Bad gateway</h1></html>", "type": "text/html"}
 
 
 def now() -> str:
-    """Tell the time."""
+    """Return the current time."""
     return "noon"
 
 
@@ -66,7 +66,7 @@ STREAMED = {
     "another role": streamed(event({"role": "user", "content": "a"}), event({}, finish_reason="stop")),
     "usage in words": said("hi", usage={"prompt_tokens": "many", "completion_tokens": 1, "total_tokens": 2}),
 }
-UNFIT = {  # the client raises over a call, and the whole reply is lost with it
+UNFIT = {  # the client raises because of a call, and the whole reply is lost with it
     "arguments that are a list": {"tool_calls": [["look", ["x"], "1"]]},
     "arguments that are a number": {"tool_calls": [["look", 7, "1"]]},
     "a list in the text of the arguments": {
@@ -107,7 +107,7 @@ async def test_a_reply_that_cannot_be_read(
     assert [m.type for m in state.values["messages"]] == ["human", "ai", "tool"]
     assert marks(state.values["messages"]) == []
     assert session_of(state)["state"] == "failed"
-    out = await through(door, agent, None)  # the way that the sentence names
+    out = await through(door, agent, None)  # the way out that the sentence names
     assert answer_of(out) == "Asked again."
     assert server.requests[1] == server.requests[1 + times]
     out = await through(door, agent, user("second"))
@@ -126,7 +126,7 @@ def test_a_client_that_sends_thoughts_back_reads_no_choices_either(serve: Serve)
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
 async def is_asked_again(agent: Any, server: Any, door: str) -> None:
-    """Once with the same request, then as often as the settings say."""
+    """Check that it is repeated once unchanged, and then as often as the settings say."""
     out = await through(door, agent, user("go"))
     assert answer_of(out) == "Asked again."
     assert server.requests[1] == server.requests[2]
@@ -150,7 +150,7 @@ async def test_c37_a_reply_that_is_lost_with_a_call(serve: Serve, reply: dict[st
 
 
 def build_agent(model: Any, tools: list[Any], *, layer: bool) -> Any:
-    """An agent with the loop as its graph, or as a layer of an agent of langchain's."""
+    """Build an agent with the loop as its graph, or as middleware in LangChain's agent."""
     kept = InMemorySaver()
     if not layer:
         return create_todo_agent(model, tools, checkpointer=kept)
@@ -198,7 +198,7 @@ async def test_c75_arguments_that_are_an_object(
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
 @pytest.mark.parametrize("door", DOORS)
 async def test_c75_an_object_after_an_empty_one(serve: Serve, door: str) -> None:
-    """A stream that begins a call with no arguments yet, and has them in its next piece."""
+    """A stream that begins a call without arguments, and sends them in its next piece."""
     call = {"index": 0, "id": "1", "type": "function", "function": {"name": "look", "arguments": {}}}
     rest = {"index": 0, "function": {"name": "look", "arguments": {"place": "x"}}}
     server = serve(
@@ -239,10 +239,10 @@ NOTHING = [None, "", "null", " ", '""', "None"]
 @pytest.mark.parametrize("door", ["invoke", "astream"])
 @pytest.mark.parametrize("layer", [False, True], ids=["graph", "middleware"])
 @STREAMED_OR_NOT
-async def test_c22_arguments_that_are_nothing_are_none(
+async def test_c22_empty_arguments_count_as_none(
     serve: Serve, streaming: bool, layer: bool, door: str
 ) -> None:
-    """Servers send so what OpenAI sends as {}; a tool that takes something says what it lacks."""
+    """Some servers send them where OpenAI sends {}; a tool that needs arguments says which are missing."""
     made = (
         [("now", args) for args in NOTHING] + [("todo_list", args) for args in NOTHING] + [("look", "null")]
     )
@@ -301,7 +301,7 @@ async def test_c37_a_call_that_the_server_cannot_read(
 @pytest.mark.parametrize(
     ("status", "words"), [(400, LLAMA), (422, OLLAMA), (500, "Failed to load the model."), (503, "busy")]
 )
-async def test_an_error_that_is_not_about_a_call_stays_one(serve: Serve, status: int, words: str) -> None:
+async def test_an_error_that_is_not_about_a_call_is_raised(serve: Serve, status: int, words: str) -> None:
     server = serve({"status": status, "error": words}, said("Later."))
     agent = create_todo_agent(server.model(), [look], checkpointer=InMemorySaver())
     with pytest.raises(openai.APIStatusError, match=words.split(":", maxsplit=1)[0]):
@@ -368,7 +368,7 @@ def test_a_page_with_a_status_is_the_clients_own_error(serve: Serve, streaming: 
 async def test_c23_half_the_arguments_under_a_good_finish_reason(
     serve: Serve, streaming: bool, door: str, reason: str
 ) -> None:
-    """langchain mends streamed arguments: the half list would have replaced the whole one."""
+    """LangChain repairs streamed arguments: the half list would have replaced the whole one."""
     whole = [{"id": str(n), "text": text, "status": "pending"} for n, text in enumerate("abc")]
     cut = json.dumps({"items": whole})[:-30]
     done = [{**item, "status": "completed"} for item in whole]
@@ -393,7 +393,7 @@ async def test_c23_half_the_arguments_under_a_good_finish_reason(
 
 @pytest.mark.parametrize("door", SYNC)
 async def test_c23_half_of_it_in_a_messages_stream(serve: Serve, door: str) -> None:
-    """A model that streams only because the caller listens."""
+    """The model streams only because the caller listens."""
     server = serve(called(("todo_write", '{"items": ["a", "b'), finish_reason="stop"), said("Done."))
     agent = create_todo_agent(server.model(), checkpointer=InMemorySaver())
     out = await through(door, agent, user("go"))
@@ -402,7 +402,7 @@ async def test_c23_half_of_it_in_a_messages_stream(serve: Serve, door: str) -> N
     assert [bool(body["stream"]) for body in server.seen] == [door == "stream"] * 2
 
 
-# -- numbers that no checkpoint takes --------------------------------------------------------------------
+# -- numbers that no checkpoint accepts ------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -415,7 +415,7 @@ async def test_c23_half_of_it_in_a_messages_stream(serve: Serve, door: str) -> N
         (1.5, False),
     ],
 )
-def test_usage_that_is_no_count_is_dropped(serve: Serve, count: Any, streaming: bool) -> None:
+def test_invalid_usage_is_dropped(serve: Serve, count: Any, streaming: bool) -> None:
     usage = {"prompt_tokens": count, "completion_tokens": 1, "total_tokens": 2}
     server = serve(said("hi", usage=usage), said("again"))
     with SqliteSaver.from_conn_string(":memory:") as saver:
@@ -429,7 +429,7 @@ def test_usage_that_is_no_count_is_dropped(serve: Serve, count: Any, streaming: 
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
-def test_numbers_beside_a_reply_become_texts(serve: Serve) -> None:
+def test_large_numbers_with_a_reply_become_strings(serve: Serve) -> None:
     deep: Any = 1
     for _ in range(300):
         deep = {"in": deep}

@@ -1,6 +1,6 @@
-"""Every command over databases whose every row was replaced by one that names code: none of it runs.
+"""Every command on databases whose rows were all replaced by rows that name code: none of it runs.
 
-A row of each kind that a reader could take for code stands in each table of both databases: in LangGraph's a
+Each table of both databases has a row of each kind that a reader could mistake for code: in LangGraph's a
 thread for each kind, in the engine's and in the package's own every column that holds a value.
 """
 
@@ -48,7 +48,7 @@ WF = ("workflow_uuid", "destination_uuid")
 
 
 def loose() -> dict[str, str]:
-    """The environment of a process in which LangGraph's own default holds."""
+    """Return the environment of a process in which LangGraph's own default holds."""
     strict = {"LANGGRAPH_STRICT_MSGPACK": "false", "PYTHONUNBUFFERED": "1", "OPENAI_API_KEY": "sk-none"}
     return {**os.environ, **strict}
 
@@ -60,7 +60,7 @@ def ask() -> str:
 
 
 class Trap:
-    """What runs `touch` in a folder where it is read as code, in each writing."""
+    """Runs `touch` in a folder where it is read as code, in each format."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -73,7 +73,7 @@ class Trap:
         return f"cos\nsystem\n(S'{self.command(name)}'\ntR.".encode()
 
     def row(self, kind: str, name: str) -> bytes:
-        """A value of LangGraph's tables."""
+        """Return a value of LangGraph's tables."""
         if kind == "pickle":
             return self.pickled(name)
         if kind == "json":
@@ -98,7 +98,7 @@ class Trap:
         return [command] if code == 1 else {"command": command} if code in (2, 4, 5) else command
 
     def value(self, name: str) -> str:
-        """A value of the engine's tables."""
+        """Return a value of the engine's tables."""
         return base64.b64encode(self.pickled(name)).decode()
 
     @property
@@ -163,7 +163,8 @@ def spoil_threads(db: str, trap: Trap, *kinds: str) -> None:
 def spoil_engine(url: str, trap: Trap, *, schedules: bool = True) -> set[str]:
     """Put a pickle into every value of every table of the engine; return the tables.
 
-    Without its `schedules`, of which the package has none: one that cannot be read ends the engine's thread.
+    Its `schedules` are left out, because the package has none, and an unreadable one ends the engine's
+    thread.
     """
     engine = open_engine(url)
     spoiled = set()
@@ -183,13 +184,13 @@ def spoil_engine(url: str, trap: Trap, *, schedules: bool = True) -> set[str]:
             if not c.execute(sa.select(sa.func.count()).select_from(table)).scalar():
                 c.execute(table.insert().values({**filling(table, run), **evil}))
             c.execute(table.update().values(evil))
-        # what has ended is to be run once more
+        # ended runs should run once more
         c.execute(status.update().where(status.c.status == "SUCCESS").values(status="ENQUEUED"))
     return spoiled
 
 
 def filling(table: sa.Table, run: Any) -> dict[str, Any]:
-    """Values for the columns that a row must have."""
+    """Return values for the columns that a row must have."""
     row: dict[str, Any] = {"schedule": "* * * * *", "workflow_name": "run", "status": "ACTIVE"}
     row = {name: value for name, value in row.items() if name in table.c}
     for column in table.columns:
@@ -227,7 +228,7 @@ def closing_engine(engine: sa.Engine) -> Any:
 
 
 def commands(db: str, kinds: Sequence[str], share: int) -> Iterator[list[str]]:
-    """Each command, over each thread; or over one thread of so many, in turn."""
+    """Yield each command, on each thread; or on one thread of so many, in turn."""
     yield from (["ps"], ["ps", "--json"], ["cron", "list"], ["drain", "--timeout", "0"])
     yield ["cron", "add", "new", "0 0 29 2 *", "x"]
     for (number, table), (place, kind) in product(enumerate(tables_of(db)), enumerate(kinds)):
@@ -260,7 +261,7 @@ class Runner:
         self.process = subprocess.Popen(line, env=env, stdin=pipe, stdout=pipe, text=True)
 
     def run_all(self, *kinds: str) -> None:
-        """Run each command; all faults are in words."""
+        """Run each command, and check that all errors are in words."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         print(json.dumps([self.share, *kinds]), file=self.process.stdin, flush=True)
@@ -276,7 +277,7 @@ def runner(db: str, trap: Trap) -> Iterator[Runner]:
 
 
 def one_by_one(db: str, folder: Path, share: int, *kinds: str) -> Iterator[str]:
-    """Run each command in this process; what is wrong with it."""
+    """Run each command in this process, and return what is wrong with it."""
     for command in commands(db, kinds, share):
         named = [] if command == ["graph"] else ["--db", db]
         done = CliRunner().invoke(app, [*command, *named], input="yes\n/exit\n")
@@ -288,7 +289,7 @@ def one_by_one(db: str, folder: Path, share: int, *kinds: str) -> Iterator[str]:
 
 
 def serve_over_damaged_rows(shell: Shell, db: str, trap: Trap) -> None:
-    """Serve in a process of its own, and spoil the engine's rows once more while it is up."""
+    """Serve in another process, and damage the engine's rows once more while it is up."""
     with shell.start("serve", "--db", db, "--demo", str(shell.folder)) as server:
         assert server.stdout is not None
         if server.stdout.readline().startswith("Serving"):  # it may refuse, in a sentence
@@ -308,7 +309,7 @@ def trap(tmp_path: Path) -> Trap:
 @pytest.mark.slow
 def test_no_command_runs_a_row(db: str, trap: Trap, runner: Runner, shell: Shell) -> None:
     spoil_threads(db, trap, "msgpack")
-    runner.run_all()  # what reads all threads meets no other fault before these
+    runner.run_all()  # commands that read all threads meet no other fault before these
     spoil_threads(db, trap, *KINDS)
     spoiled = spoil_engine(SessionStorage(db).url, trap)
     assert spoiled >= {"workflow_status", "operation_outputs", "notifications", "workflow_events", "streams"}
@@ -336,7 +337,7 @@ JsonPlusSerializer(allowed_msgpack_modules=True).loads_typed(("msgpack", bytes.f
 # -- pickles in the rows of the engine ----------------------------------------------------------------------
 
 
-def test_rows_of_the_engine_that_are_pickles_are_dropped_and_their_runs_are_made(tmp_path: Path) -> None:
+def test_engine_rows_that_are_pickles_are_dropped_and_their_runs_are_made(tmp_path: Path) -> None:
     """Waiting rows, a timer among them, are replaced by pickles."""
     url, trap = f"sqlite:///{tmp_path / 'sessions.db'}", Trap(tmp_path / "trap")
     with SessionStorage(str(tmp_path / "threads.db")).open_saver() as (saver, _):
@@ -359,14 +360,14 @@ def test_rows_of_the_engine_that_are_pickles_are_dropped_and_their_runs_are_made
 
 
 def test_every_reader_of_the_engine_refuses_a_pickle(tmp_path: Path) -> None:
-    """Also one that a row names where the engine is set to JSON: the engine would follow the row."""
+    """Even one that a row names although the engine is set to JSON: the engine would follow the row."""
     url, trap = f"sqlite:///{tmp_path / 'sessions.db'}", Trap(tmp_path / "trap")
     agent = create_todo_agent(ScriptedModel([]))
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
         host.schedule("main", "0 0 29 2 *", "a leap day")
         spoil_engine(url, trap, schedules=False)
         [record] = host.client.list_workflows()
-        assert record.input == trap.value("workflow_input.inputs")  # as it stands there
+        assert record.input == trap.value("workflow_input.inputs")  # as it is stored
         assert isinstance(host.client, DBOSClient)
         pickles = [kind for kind in Serializer.__subclasses__() if kind.__name__ == "DefaultSerializer"]
         for kind in pickles:

@@ -67,7 +67,7 @@ def put(connection: sqlite3.Connection, kind: str, blob: bytes) -> None:
 
 
 def try_every_way(connection: sqlite3.Connection) -> Iterator[tuple[str, int, Any]]:
-    """Read and run a thread in every way: what was done, the requests, the session or the exception."""
+    """Read and run a thread in every way; yield the way, the requests, and the session or the exception."""
     ways: dict[str, Callable[[Any, Any], Any]] = {
         "read": lambda agent, config: session_of(agent.get_state(config)),
         "go on": lambda agent, config: agent.invoke(None, config),
@@ -127,7 +127,7 @@ CHANNELS: list[Any] = [
 def test_notes_that_the_graph_cannot_have_written(db: sqlite3.Connection, ledger: Any, parked: bool) -> None:
     start_thread(db, parked=parked)
     change_checkpoint(db, lambda values: values["todo_ledger"].update(ledger))
-    # an ended thread has nothing to go on with, and a question is only put again
+    # an ended thread has nothing to continue, and a question is only asked again
     idle = ("go on",) if parked else ("go on", "answer")
     for way, requests, result in try_every_way(db):
         assert requests == 0
@@ -145,12 +145,12 @@ def test_channels_of_another_shape(db: sqlite3.Connection, channels: Any, parked
     assert results["message"][0] == 0
     assert isinstance(results["message"][1], DamagedError)
     for requests, result in results.values():
-        assert requests <= 7  # a question that is answered goes on with the list as its notes have it
+        assert requests <= 7  # an answered question continues with the list as its notes have it
         assert not isinstance(result, Exception) or isinstance(result, WakeloopError), result
 
 
 @pytest.mark.parametrize("values", [{}, {"max_wake_cycles": 10**9, "max_idle_wakes": 0}])
-def test_settings_in_the_notes_bound_nothing_away(db: sqlite3.Connection, values: Any) -> None:
+def test_settings_in_the_notes_remove_no_limit(db: sqlite3.Connection, values: Any) -> None:
     start_thread(db, parked=True)
     change_checkpoint(db, lambda channels: channels["todo_ledger"].update(settings=values))
     asked = {way: requests for way, requests, _ in try_every_way(db)}
@@ -158,7 +158,7 @@ def test_settings_in_the_notes_bound_nothing_away(db: sqlite3.Connection, values
 
 
 def blobs() -> Iterator[tuple[str, str, bytes]]:
-    """Rows that try to run code, or are none."""
+    """Yield rows that try to run code, or are invalid."""
     command = f"touch {{}}{os.sep}ran"
     for code, module, name in itertools.product(range(7), ("os", "builtins"), ("system", "exec")):
         inner = [

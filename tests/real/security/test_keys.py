@@ -43,7 +43,7 @@ THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 @pytest.fixture
 def echo(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A server that answers with all the headers it got, with the status of the test's parameter."""
+    """A server that answers with all the headers it got, and with the test's status."""
     status: int = request.param
 
     class Handler(BaseHTTPRequestHandler):
@@ -103,7 +103,7 @@ def run(door: str, path: Path, url: str, make: Any = create_todo_agent, **more: 
 
 
 def database_bytes(path: Path) -> bytes:
-    """Return every byte that SQLite stores, also in the files next to the database."""
+    """Return every byte that SQLite stores, including the files next to the database."""
     with sqlite3.connect(path) as connection:
         rows = [
             row for table in ("checkpoints", "writes") for row in connection.execute(f"SELECT * FROM {table}")
@@ -114,7 +114,7 @@ def database_bytes(path: Path) -> bytes:
 
 
 def secrets_in(text: str) -> list[str]:
-    """Return the secrets in a text."""
+    """Return the secrets in a string."""
     return [secret for secret in ALL if secret in text]
 
 
@@ -145,7 +145,7 @@ def test_a_server_that_echoes_keys_gets_none_into_a_checkpoint_or_an_exception(
 @pytest.mark.loopback
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("echo", [200], indirect=True)
-def test_a_reply_that_is_no_json_tells_no_key(echo: str, streaming: bool, tmp_path: Path) -> None:
+def test_a_reply_that_is_not_json_reveals_no_key(echo: str, streaming: bool, tmp_path: Path) -> None:
     error = run("invoke", tmp_path / "db", echo, streaming=streaming)
     assert secrets_in("".join(traceback.format_exception(error)) + repr(error)) == []
     assert [secret for secret in ALL if secret.encode() in database_bytes(tmp_path / "db")] == []
@@ -163,8 +163,8 @@ def test_what_a_model_carries_is_found() -> None:
 @pytest.mark.parametrize(
     ("given", "sent"), [(f"{KEY}\r\n", KEY), ("schlüssel", None), ("sk-1\nsk-2", None), (" \n", None)]
 )
-def test_a_key_that_no_header_takes(monkeypatch: pytest.MonkeyPatch, given: str, sent: str | None) -> None:
-    """The line end of a file is taken off."""
+def test_a_key_that_no_header_accepts(monkeypatch: pytest.MonkeyPatch, given: str, sent: str | None) -> None:
+    """The line break at the end of a file is removed."""
     monkeypatch.setenv("OPENAI_API_KEY", given)
     if sent is None:
         with pytest.raises(ModelSetupError, match="OPENAI_API_KEY has a character that no key has"):
@@ -173,7 +173,7 @@ def test_a_key_that_no_header_takes(monkeypatch: pytest.MonkeyPatch, given: str,
         assert create_model("m").openai_api_key.get_secret_value() == sent
 
 
-def test_the_servers_model_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_servers_model_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("WAKELOOP_MODEL", "openai:m")
     by_environment = EnvironmentModel().bind_tools([])
@@ -193,7 +193,7 @@ class OfItsOwnError(Exception):
         return f"bad {KEY}"
 
 
-def test_words_that_cannot_be_changed_are_said_by_another_error() -> None:
+def test_words_that_cannot_be_changed_are_replaced_by_another_error() -> None:
     new = redact_error(OfItsOwnError(), [KEY])
     assert isinstance(new, WakeloopError)
     assert str(new) == "OfItsOwnError: bad …"
@@ -213,7 +213,7 @@ def test_an_innocent_error_is_left_as_it_is() -> None:
     assert (error.args, error.__cause__, cause.args) == ((2, "No such file"), cause, ("a", 5))
 
 
-def test_errors_in_a_ring_and_in_groups_are_all_looked_at() -> None:
+def test_errors_in_a_cycle_and_in_groups_are_all_checked() -> None:
     first, second = ValueError(KEY), ValueError(f"{KEY}!")
     first.__context__, second.__context__ = second, first
     group = ExceptionGroup("all", [first])
@@ -227,7 +227,7 @@ class Carrier(ScriptedModel):
     key: SecretStr = SecretStr(KEY)
 
 
-def test_a_tool_and_a_verifier_that_fail_tell_no_key() -> None:
+def test_a_failing_tool_and_verifier_reveal_no_key() -> None:
     @tool
     def fetch() -> str:
         """Fetch."""
@@ -272,10 +272,10 @@ def test_an_error_of_the_api_without_a_status_is_cleaned_in_all_its_parts() -> N
 @pytest.mark.covering("door", "echo")
 @pytest.mark.parametrize("door", ["invoke", "astream"])
 @pytest.mark.parametrize("echo", [200, 401], indirect=True)
-def test_no_tracer_hears_a_key_of_the_model(
+def test_no_tracer_sees_a_key_of_the_model(
     echo: str, door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not of what it is made with, nor of what it is asked with, nor in the server's words."""
+    """Neither in its construction, nor in its requests, nor in the server's words."""
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "span_only")
     more = {"extra_headers": {"X-Api-Key": HEADER, "Authorization": f"Bearer {KEY}"}}
     with instrumented(OPENINFERENCE) as ours, instrumented(OTEL) as theirs, LangSmith().listening() as server:
@@ -296,15 +296,15 @@ def test_no_tracer_hears_a_key_of_the_model(
     ("echo", "door", "streaming", "requests"),
     [
         *((401, "invoke", False, 1), (401, "ainvoke", True, 1), (401, "stream", True, 1)),
-        (200, "astream", True, 2),  # a body that is no stream is asked for once more, whole
+        (200, "astream", True, 2),  # a body that is not a stream is asked for once more, whole
     ],
     indirect=["echo"],
 )
 @pytest.mark.parametrize("heard", [True, False])
-def test_neither_does_one_under_create_agent(
+def test_nor_does_one_under_create_agent(
     echo: str, door: str, streaming: bool, requests: int, heard: bool, tmp_path: Path
 ) -> None:
-    """Nor does a checkpoint or an exception have one, whoever listens."""
+    """No checkpoint or exception has one either, whoever listens."""
     path = tmp_path / "threads.db"
     if heard:
         with (
@@ -326,7 +326,7 @@ def test_neither_does_one_under_create_agent(
 
 @pytest.mark.loopback
 @pytest.mark.parametrize("door", ["sync", "async"])
-def test_no_tracer_hears_a_key_in_what_a_tool_raises(door: str) -> None:
+def test_no_tracer_sees_a_key_in_a_tools_exception(door: str) -> None:
     @tool
     def fetch() -> str:
         """Fetch."""

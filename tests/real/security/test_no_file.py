@@ -1,4 +1,4 @@
-"""What is no file is left alone."""
+"""Anything but a regular file is left alone."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def odd(root: Path) -> Iterator[Path]:
-    """A root with what is no file."""
+    """A root with things that are not files."""
     os.mkfifo(root / "pipe")
     unix = socket.socket(socket.AF_UNIX)
     here = Path.cwd()
@@ -36,7 +36,7 @@ def odd(root: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("path", ["pipe", "socket", "device", "to-device", "to-pipe"])
-def test_what_is_no_file_is_neither_read_nor_written_nor_waited_for(
+def test_anything_but_a_file_is_neither_read_nor_written_nor_waited_for(
     odd: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[object] = []

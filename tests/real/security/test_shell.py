@@ -1,4 +1,4 @@
-"""No command runs unasked, and what was asked is what runs."""
+"""No command runs unasked, and what the person approved is what runs."""
 
 import subprocess
 import sys
@@ -36,23 +36,21 @@ def shell(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def command_of(question: Any) -> str:
-    """The command that is put to the person."""
+    """Return the command that the person is asked about."""
     return str(question.value["action_requests"][0]["args"]["command"])
 
 
 def agent(root: Path, *replies: Any) -> Any:
-    """An agent with the shell and a question, over a saver."""
+    """Build an agent with the shell and a question, on a saver."""
     return create_todo_agent(ScriptedModel(replies), [shell_tool(root), ask], checkpointer=InMemorySaver())
 
 
 def ran(root: Path) -> list[str]:
-    """The commands that ran."""
+    """Return the commands that ran."""
     return sorted(path.name for path in root.iterdir())
 
 
-def test_nothing_that_is_stored_or_configured_can_say_yes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_stored_or_configured_can_say_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("yes", "ask", "approve", "approved", "auto_approve", "confirm")
     assert not set(words) & {
         *NON_SETTINGS,
@@ -103,7 +101,7 @@ def test_the_answer_to_another_question_approves_nothing(tmp_path: Path) -> None
     assert ran(tmp_path) == ["a"]
 
 
-def test_of_calls_side_by_side_only_the_one_that_was_meant_runs(tmp_path: Path) -> None:
+def test_of_parallel_calls_only_the_one_that_was_meant_runs(tmp_path: Path) -> None:
     graph = agent(tmp_path, calls(shell("a"), shell("b"), ("ask", {})), says("ok"))
     parked = graph.invoke(GO, THREAD)["__interrupt__"]
     [both] = [one for one in parked if isinstance(one.value, dict)]
@@ -139,7 +137,7 @@ def test_an_answer_edits_no_command(tmp_path: Path, answer: Any, files: list[str
     assert ran(tmp_path) == files
 
 
-def test_a_history_that_is_edited_meanwhile_changes_no_command(tmp_path: Path) -> None:
+def test_a_history_edited_meanwhile_changes_no_command(tmp_path: Path) -> None:
     graph = agent(tmp_path, calls(shell("a")), says("ok"), says("ok"))
     parked = graph.invoke(GO, THREAD)["__interrupt__"][0]
     reply = graph.get_state(THREAD).values["messages"][-1]
@@ -174,7 +172,7 @@ with SqliteSaver.from_conn_string(str(root / "db")) as saver:
 
 
 @pytest.mark.slow
-def test_after_a_kill_in_the_midst_of_a_command_its_approval_holds(tmp_path: Path) -> None:
+def test_after_a_kill_during_a_command_its_approval_holds(tmp_path: Path) -> None:
     """As with any other call, a program that continues runs it again."""
 
     def half(word: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""What is stored: plain, for its owner alone, without code and keys."""
+"""What is stored: plain, only for its owner, without code and keys."""
 
 import json
 import os
@@ -67,7 +67,7 @@ connection.close()
 
 
 def half(path: Path, dialect: str, which: str, *, strict: bool) -> Any:
-    """Run one half in a process of its own, where a warning is an error and any log line shows."""
+    """Run one half in another process, where a warning is an error and any log line shows."""
     env = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": str(strict).lower(), "PYTHONWARNINGS": "error"}
     line = [sys.executable, "-c", EVERY_CHANNEL, str(path), dialect, which]
     done = subprocess.run(line, capture_output=True, text=True, env=env, timeout=120, check=False)
@@ -75,7 +75,7 @@ def half(path: Path, dialect: str, which: str, *, strict: bool) -> Any:
     told = json.loads(done.stdout)
     for session in (told[0]["todo_session"], told[2]):
         if "spent" in session:
-            session["spent"]["seconds"] = 0  # as the clock has it
+            session["spent"]["seconds"] = 0  # varies with the clock
     for waits in (told[0]["todo_session"], told[2], *told[0]["waiting_on"]):
         if "until" in waits:
             waits["until"] = 0
@@ -102,7 +102,7 @@ def test_strict_msgpack_changes_nothing_in_any_dialect(tmp_path: Path, dialect: 
     assert strict[0][2]["reason"] == "interrupted"
 
 
-def test_a_database_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_database_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         with open_to_write(DatabaseFile(tmp_path / "db", named=True)) as store, store.hold("t"):

@@ -119,7 +119,7 @@ def test_json_of_anything(value: Any, read: Any) -> None:
     assert text.isascii()
 
 
-def test_json_of_what_is_too_deep_or_holds_itself() -> None:
+def test_json_of_values_too_deep_or_recursive() -> None:
     ring: list[Any] = []
     ring.append(ring)
     assert to_json_line(ring) == "[" * 64 + '"<list>"' + "]" * 64
@@ -141,19 +141,19 @@ def test_no_line_of_a_text_passes_for_one_of_the_views() -> None:
         assert not [line for line in lines if line.startswith(("  [x]", "list: 9/9", "  result"))]
 
 
-def test_history_sets_texts_off() -> None:
+def test_history_sets_texts_apart() -> None:
     reply = calls(("x", {}), text=EVIL)
     lines = "\n".join(format_message(reply)).split("\n")
     assert [line for line in lines if not line.startswith("    ")] == [lines[0], "  call: x()"]
 
 
-# -- what is put to a person ---------------------------------------------------------------------------------
+# -- what a person is asked about ----------------------------------------------------------------------------
 
 UNSEEN = "shown as \\x.. or \\u....)"
 
 
 def lines_of_question(command: str) -> list[str]:
-    """The lines in which a plain terminal asks for leave to run a command."""
+    """Return the lines in which a plain terminal asks for permission to run a command."""
     out = io.StringIO()
     view = PlainView(Screen(), out)
     for line in format_question_value(approval_request(command)):
@@ -164,7 +164,7 @@ def lines_of_question(command: str) -> list[str]:
 @pytest.mark.parametrize(
     "code", [*CODES, "\u00a0", "\u3000", "\t", "\u2062", "\U000e0020", "\ue000"], ids=ascii
 )
-def test_a_command_shows_every_character_that_cannot_be_seen(code: str) -> None:
+def test_a_command_shows_every_invisible_character(code: str) -> None:
     lines = lines_of_question(f"echo a{code}b")
     unseen = [one for one in code if not one.isprintable()]
     spelled = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in code)

@@ -1,4 +1,4 @@
-"""A `langgraph dev` for all tests of a run, and hosts over it."""
+"""A `langgraph dev` for all tests of a run, and hosts on it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wakeloop.sessions.langgraph_server import ServerHost
 
 @pytest.fixture(scope="session")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server process in a folder of its own."""
+    """A server process in its own folder."""
     folder = tmp_path_factory.mktemp("server")
     graphs = {
         name: f"{Path(__file__).parent / 'graphs.py'}:{name}" for name in ("main", "waiting", "layered")
@@ -65,7 +65,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def check_that_every_reader_sees_one_conversation(address: str) -> None:
-    """For the threads of all tests: a run's values, the state and its history have the same messages."""
+    """Check all tests' threads: a run's values, the state and its history have the same messages."""
     from langgraph_sdk import get_sync_client
 
     apart = []

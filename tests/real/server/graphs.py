@@ -58,7 +58,7 @@ class Parrot(BaseChatModel):
 
 PLAN, CLOSE = ("todo_write", {"items": ["one"]}), ("todo_update", {"id": 1, "status": "done"})
 BOOK, TOO_LONG = ("read_book", {}), ContextOverflowError("prompt is too long: 16,000 tokens > 15,000 maximum")
-STORIES: dict[str, list[Any]] = {  # the replies to a person's message, one after the other
+STORIES: dict[str, list[Any]] = {  # the replies to a person's message, in order
     "wonder": [calls(PLAN), says("Shall I delete them?"), says("I am waiting.")],
     "yes": [calls(CLOSE), says("Deleted.")],
     "limit": [ModelRateLimitError("Please try again in 10ms."), says("Hello.")],
@@ -82,7 +82,7 @@ TOLD: dict[str | None, int] = {}  # how many requests came after a message
 
 
 def tell_on(messages: list[BaseMessage]) -> AIMessage | None:
-    """The next reply of the story that a person has begun, if it is one; an error is raised."""
+    """Return the next reply of the story that a person has begun, if it is one; an error is raised."""
     begun = next((m for m in reversed(messages) if m.type == "human" and m.text in STORIES), None)
     if begun is None:
         return None
@@ -94,7 +94,7 @@ def tell_on(messages: list[BaseMessage]) -> AIMessage | None:
 
 
 def called(text: str) -> tuple[str, dict[str, Any]] | None:
-    """The call that a person asks for."""
+    """Return the call that a person asks for."""
     if text.startswith("peer "):
         return "talk_to_agent", {"agent": text.removeprefix("peer "), "message": "hello"}
     if text in LEAVES:
@@ -115,12 +115,12 @@ def wait() -> str:
 
 
 def read_book() -> str:
-    """Read for 2,000 tokens."""
+    """Return 2,000 tokens."""
     return f"{time.monotonic_ns()}: {'word ' * 1_600}"
 
 
 class Panic(BaseException):
-    """What a Rust extension raises."""
+    """An exception of a Rust extension."""
 
 
 LEAVES = {"exit": SystemExit, "panic": Panic, "cancel": asyncio.CancelledError}

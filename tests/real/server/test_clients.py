@@ -29,7 +29,7 @@ def ids(client: Any) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_studio_finds_forms_of_the_input_and_of_the_settings(client: Any, ids: dict[str, str]) -> None:
+def test_studio_finds_forms_for_the_input_and_the_settings(client: Any, ids: dict[str, str]) -> None:
     schemas = client.assistants.get_schemas(ids["waiting"])
     fields = schemas["input_schema"]["properties"]
     assert [name for name, field in fields.items() if not field.get("description")] == []
@@ -39,7 +39,7 @@ def test_studio_finds_forms_of_the_input_and_of_the_settings(client: Any, ids: d
     assert (wakes["type"], wakes["description"][-17:]) == ("integer", "This agent's: 25.")
 
 
-def test_an_assistants_settings_rank_over_the_threads(client: Any, thread: str) -> None:
+def test_an_assistants_settings_outrank_the_threads(client: Any, thread: str) -> None:
     quiet = {"max_wake_cycles": 0, "guard_retries": 0}
     own = {**says("leave"), "todo_settings": {"max_wake_cycles": 1, "guard_retries": 0}}
     assistant = client.assistants.create("waiting", context={"todo_settings": quiet})["assistant_id"]
@@ -52,7 +52,7 @@ def test_an_assistants_settings_rank_over_the_threads(client: Any, thread: str) 
 
 
 def views(client: Any, thread: str) -> list[Any]:
-    """The session of a thread, by each way that the SDK offers."""
+    """Return the session of a thread, through each way that the SDK offers."""
     (found,) = client.threads.search(ids=[thread])
     return [session_of(one) for one in (client.threads.get_state(thread), client.threads.get(thread), found)]
 
@@ -106,7 +106,7 @@ def test_a2a_has_a_card_answers_and_asks(url: str, client: Any, ids: dict[str, s
         return rpc(card["url"], "message/send", message=message)
 
     done = send("leave")
-    assert done["status"]["state"] == "completed"  # a run's end; how the session stands says its state
+    assert done["status"]["state"] == "completed"  # the end of a run; the session's own state is in its state
     assert session_of(client.threads.get_state(done["contextId"]))["reason"] == "stalled"
     seen = [m["role"] for m in done["history"] if not m["messageId"].startswith("do-not-render-")]
     assert seen == ["user", *["agent"] * 8]

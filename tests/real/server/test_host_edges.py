@@ -45,7 +45,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_words_steered_in_at_rest_and_while_no_host_is_up_begin_a_run(host: ServerHost, name: str) -> None:
+def test_words_steered_in_at_rest_or_while_no_host_is_up_start_a_run(host: ServerHost, name: str) -> None:
     host.steer(name, "Use tabs.")
     until(lambda: texts(host, name)[-2:] == ["Use tabs.", "read: Use tabs."])
     until(lambda: host.background.at_work == {})
@@ -73,7 +73,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_event_after_a_page_of_settled_ones_is_taken(host: ServerHost, name: str) -> None:
     for number in range(5):
         told(host, name, f"text {number}", f"e{number}")
-    assert host.send(name, {"kind": "human", "id": "e0", "text": "text 0"}) == "e0"  # a repeat is known still
+    # a repeat is still recognised
+    assert host.send(name, {"kind": "human", "id": "e0", "text": "text 0"}) == "e0"
     told(host, name, "the last", "last")
     assert texts(host, name).count("text 0") == 1
     assert list(host.store.list_waiting(name)) == []
@@ -157,7 +158,7 @@ def test_one_answer_is_given_to_one_question(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_an_input_is_taken_once(
+def test_an_input_is_used_once(
     host: ServerHost, other: ServerHost, name: str, killed: Callable[[str], None], when: str
 ) -> None:
     killed(when)
@@ -190,7 +191,7 @@ def test_two_hosts_that_see_one_event_run_it_once(host: ServerHost, other: Serve
 
 
 @pytest.mark.slow
-def test_a_failing_model_is_the_session_s_error(host: ServerHost, name: str) -> None:
+def test_a_failing_model_is_the_sessions_error(host: ServerHost, name: str) -> None:
     host.send(name, {"kind": "human", "text": "fail"})
     until(lambda: host.status(name).error == "ValueError: this model fails")
     until(lambda: host.background.at_work == {})
@@ -199,7 +200,7 @@ def test_a_failing_model_is_the_session_s_error(host: ServerHost, name: str) -> 
 
 
 @pytest.mark.slow
-def test_an_unknown_assistant_is_the_session_s_error(url: str, other: ServerHost, name: str) -> None:
+def test_an_unknown_assistant_is_the_sessions_error(url: str, other: ServerHost, name: str) -> None:
     with ServerHost(url, {"main": "nobody"}) as wrong:
         wrong.send(name, {"kind": "human", "text": "hello"})
         until(lambda: "Invalid assistant: 'nobody'" in (wrong.status(name).error or ""))
@@ -220,7 +221,7 @@ def failing(*_: Any, **__: Any) -> Any:
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_server_that_fails_for_ever_is_given_up(
+def test_a_server_that_always_fails_is_given_up(
     host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[int] = []
@@ -237,7 +238,7 @@ def test_a_server_that_fails_for_ever_is_given_up(
 
 
 @pytest.mark.slow
-def test_an_answer_whose_run_has_failed_waits_as_a_text(
+def test_an_answer_whose_run_has_failed_waits_as_a_message(
     host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host.send(name, {"kind": "human", "text": "ask"})
@@ -255,7 +256,7 @@ def test_an_answer_whose_run_has_failed_waits_as_a_text(
     assert (host.status(name).queued, host.status(name).asks) == (1, ())
     host.send(name, {"kind": "kick"})
     until(lambda: texts(host, name)[-1:] == ["read: the blue one"])
-    assert host.store.find_run(name, names[0]) is None  # a name of its own
+    assert host.store.find_run(name, names[0]) is None  # it has its own name
 
 
 @pytest.mark.slow
@@ -291,7 +292,7 @@ def test_a_thread_that_cannot_be_read_hides_no_other(
 
 
 @pytest.mark.slow
-def test_a_damaged_item_holds_up_no_other_thread(host: ServerHost, other: ServerHost, name: str) -> None:
+def test_a_damaged_item_blocks_no_other_thread(host: ServerHost, other: ServerHost, name: str) -> None:
     good = f"{name}-good"
     host.background.draining.set()
     for thread in (name, good):
@@ -324,13 +325,13 @@ def test_a_damaged_item_holds_up_no_other_thread(host: ServerHost, other: Server
         (lambda host: host.schedule("main", f"{HALF} * * *", "x"), "The cron line"),
     ],
 )
-def test_half_a_character_is_a_sentence(host: ServerHost, call: Any, told: str) -> None:
+def test_half_a_character_is_refused_in_one_sentence(host: ServerHost, call: Any, told: str) -> None:
     with pytest.raises(SessionError) as refused:
         call(host)
     assert str(refused.value) == rf"{told} contains a lone surrogate (\ud800), which UTF-8 cannot encode."
 
 
-def test_a_wrong_address_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_address_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     host = ServerHost("http://user:secret-word@127.0.0.1:9", {"main": "main"})
 
     def away(*_: Any, **__: Any) -> Any:  # what its SDK raises after seven seconds
@@ -355,7 +356,7 @@ def test_a_wrong_address_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
         ("", "nobody", lambda host, name: host.schedule(name, "0 0 1 1 *", "text")),
     ],
 )
-def test_an_address_or_a_graph_that_is_not_there_is_a_sentence(
+def test_a_missing_address_or_graph_is_reported_in_one_sentence(
     url: str, name: str, path: str, graph: str, call: Any
 ) -> None:
     host = ServerHost(f"{url}{path}", {"main": graph})
@@ -368,7 +369,7 @@ def test_an_address_or_a_graph_that_is_not_there_is_a_sentence(
 
 
 @pytest.mark.slow
-def test_a_thread_that_goes_while_all_are_listed_hides_no_other(host: ServerHost, name: str) -> None:
+def test_a_thread_that_disappears_while_all_are_listed_hides_no_other(host: ServerHost, name: str) -> None:
     for thread in ("gone", "here"):
         host.store.ensure_thread(f"{name}-{thread}")
     found = host.store.list_threads()
@@ -379,11 +380,11 @@ def test_a_thread_that_goes_while_all_are_listed_hides_no_other(host: ServerHost
         host.snapshot(f"{name}-gone")
 
 
-# -- what is cancelled -------------------------------------------------------------------------------------
+# -- cancelled events --------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_an_event_that_is_cancelled_under_a_run_does_not_come_back(
+def test_an_event_cancelled_during_a_run_does_not_come_back(
     host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host.background.draining.set()
@@ -431,7 +432,7 @@ def dying(*_: Any) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True], ids=["taken", "taken since it was looked up"])
-def test_what_a_run_has_taken_is_not_cancelled(
+def test_an_event_that_a_run_has_taken_is_not_cancelled(
     host: ServerHost, name: str, late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = f"{name}-1"
@@ -446,12 +447,12 @@ def test_what_a_run_has_taken_is_not_cancelled(
     until(lambda: texts(host, name)[-1:] == ["read: waited"])
 
 
-# -- who asks ----------------------------------------------------------------------------------------------
+# -- askers ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_three_that_ask_in_a_circle_know_each_other_by_name_and_are_answered(host: ServerHost) -> None:
-    """The server knows threads by ids of its own."""
+def test_three_askers_in_a_cycle_know_each_other_by_name_and_are_answered(host: ServerHost) -> None:
+    """The server identifies threads by its own ids."""
     ring = [f"main:circle-{one}" for one in "abc"]
     others = [*ring[1:], ring[0]]
     for one, other in zip(ring, others, strict=True):

@@ -23,7 +23,7 @@ def said(values: Any) -> list[tuple[str, str]]:
     return [(m["type"], m["content"]) for m in values["messages"]]
 
 
-# -- the server's own ways -------------------------------------------------------------------------------
+# -- the server's own strategies -------------------------------------------------------------------------
 
 
 def test_a_thread_keeps_list_and_session(client: Any, thread: str) -> None:
@@ -93,7 +93,7 @@ def test_rollback_forgets_the_first_run(client: Any, thread: str) -> None:
     assert said(values) == [("human", "second"), ("ai", "read: second")]
 
 
-def test_c71_a_run_that_was_cancelled_says_so(client: Any, thread: str) -> None:
+def test_c71_a_cancelled_run_says_so(client: Any, thread: str) -> None:
     run = started(client, thread)
     client.runs.cancel(thread, run["run_id"], wait=True)
     found = client.threads.get(thread)
@@ -104,7 +104,7 @@ def test_c71_a_run_that_was_cancelled_says_so(client: Any, thread: str) -> None:
     assert values["todo_session"]["reason"] == "answered"
 
 
-def test_an_assistant_has_settings_of_its_own(client: Any, thread: str) -> None:
+def test_an_assistant_has_its_own_settings(client: Any, thread: str) -> None:
     leave = {"messages": [{"role": "user", "content": "leave"}]}
     patient = client.assistants.create(
         "main", context={"todo_settings": {"max_wake_cycles": 0, "guard_retries": 0}}
@@ -200,7 +200,7 @@ def test_many_events_for_one_thread_keep_one_worker_busy(host: ServerHost, name:
 
 
 @pytest.mark.slow
-def test_the_host_holds_what_is_no_answer(host: ServerHost, name: str) -> None:
+def test_the_host_holds_anything_but_an_answer(host: ServerHost, name: str) -> None:
     host.send(name, {"kind": "human", "text": "ask"})
     until(lambda: host.status(name).reason == "interrupted")
     host.send(name, {"kind": "peer_message", "text": "tick", "sender": "main:other"})
@@ -214,7 +214,7 @@ def test_the_host_holds_what_is_no_answer(host: ServerHost, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_an_answer_is_for_the_question_that_it_names_or_came_after(
+def test_an_answer_is_for_the_question_that_it_names_or_follows(
     url: str, host: ServerHost, name: str
 ) -> None:
     host.send(name, {"kind": "human", "text": "slow"})
@@ -240,7 +240,7 @@ def test_an_answer_is_for_the_question_that_it_names_or_came_after(
         }
     with ServerHost(url, {"main": "main"}) as third:
         until(lambda: third.status(name).reason == "interrupted")
-        third.store.put_event(name, early)  # as one that was sent while the run was under way
+        third.store.put_event(name, early)  # like one that was sent during the run
         third.background.request_run(name)
         time.sleep(0.5)
         assert (third.status(name).state, third.status(name).queued) == ("waiting", 1)
@@ -311,7 +311,7 @@ def cut(host: ServerHost, monkeypatch: pytest.MonkeyPatch, *ends: BaseException)
 
 
 def asked(host: ServerHost, name: str) -> str:
-    """Send a question; return the thread that waits for the answer."""
+    """Send a question, and return the thread that waits for the answer."""
     asker = f"{name}-asker"
     question: Any = {"kind": "peer_message", "id": f"q-{name}", "text": "?", "sender": asker}
     host.send(name, {**question, "correlation_id": "q"})
@@ -319,19 +319,19 @@ def asked(host: ServerHost, name: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_server_that_was_away_in_the_middle_of_a_run_ends_nothing(
+def test_a_server_that_is_away_in_the_middle_of_a_run_ends_nothing(
     host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = cut(host, monkeypatch, httpx.ConnectError("away"))
     asker = asked(host, name)
-    quiet(host, name)  # the answer is sent before the question is let go
+    quiet(host, name)  # the answer is sent before the question is released
     until(lambda: texts(host, asker))
     assert texts(host, asker)[0].startswith("[peer_reply from ")
     assert (left, [t.startswith("[peer_message ") for t in texts(host, name)].count(True)) == ([], 1)
 
 
 @pytest.mark.slow
-def test_the_run_of_a_host_that_died_is_seen_to_its_end_by_the_next(
+def test_the_run_of_a_dead_host_is_completed_by_the_next(
     url: str, host: ServerHost, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut(host, monkeypatch, Killed())

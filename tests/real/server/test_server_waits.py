@@ -41,7 +41,7 @@ def test_c58_a_question_in_words_waits_for_the_person(host: ServerHost, name: st
 
 
 @pytest.mark.slow
-def test_c68_a_session_whose_subagent_works_waits_for_it_and_answers(host: ServerHost, name: str) -> None:
+def test_c68_a_session_with_a_working_subagent_waits_for_it_and_answers(host: ServerHost, name: str) -> None:
     say(host, name, "delegate")
     until(lambda: ended(host, name, "settled"))
     snapshot = host.snapshot(name)
@@ -70,7 +70,7 @@ def test_on_hold_events_queue_up_until_a_person_speaks(host: ServerHost, name: s
 
 
 @pytest.mark.slow
-def test_a_limit_and_work_wake_by_the_clock_of_a_host(host: ServerHost, name: str) -> None:
+def test_a_rate_limit_and_work_wake_by_a_hosts_clock(host: ServerHost, name: str) -> None:
     say(host, name, "limit")
     until(lambda: ended(host, name, "answered"))
     assert answer_of(host.snapshot(name)) == "Hello."

@@ -26,7 +26,7 @@ ENGINES = ("sqlite", "asynchronous sqlite", "postgres")  # for the host on DBOS
 
 @pytest.fixture(scope="module")
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One engine for the stories of a module: a process can only have one."""
+    """One engine for the stories of a module, because a process can have only one."""
     if request.param in DOORS:
         yield request.param
         return
@@ -107,7 +107,7 @@ def saver_of(kind: str, url: str, folder: Path) -> Iterator[Any]:
 
 @contextmanager
 def looping() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop in a thread of its own."""
+    """An event loop in another thread."""
     with asyncio.Runner() as runner:
         loop, thread = runner.get_loop(), None
         thread = threading.Thread(target=loop.run_forever)

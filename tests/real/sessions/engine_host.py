@@ -20,11 +20,11 @@ from wakeloop.sessions.dbos.session_client import RUN_QUEUE, TIMER_QUEUE
 from wakeloop.sessions.mailbox import EVENTS, SCHEDULES, SESSIONS
 from wakeloop.sessions.questions import open_questions
 
-PATIENCE = 60.0  # seconds; what is waited for takes well under one
+PATIENCE = 60.0  # seconds; each wait takes well under one
 
 
 class Gate:
-    """Held by each turn; lets one pass of one thread through at a time."""
+    """Each turn waits here; lets one pass of one thread through at a time."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -56,7 +56,7 @@ class Gate:
 
 
 class Engine(DbosHost):
-    """A host that serves one story after the other."""
+    """A host that serves one story after another."""
 
     def __init__(self, url: str) -> None:
         self.gate = Gate()
@@ -90,7 +90,7 @@ class Engine(DbosHost):
 
     @contextmanager
     def telling(self, story: EngineHost) -> Iterator[EngineHost]:
-        """Run a story, and remove everything of it afterwards."""
+        """Run a story, and remove all of it afterwards."""
         self.story, self.agents = story, story.made
         try:
             yield story

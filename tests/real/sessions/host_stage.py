@@ -1,4 +1,4 @@
-"""A host for stories: agents with scripts, turns one after the other, and what can be read."""
+"""A host for stories: agents with scripts, one turn after another, and what can be read."""
 
 from __future__ import annotations
 
@@ -114,28 +114,28 @@ class Stage:
         return self.snapshot(thread_id).values
 
     def ending(self, thread_id: str) -> tuple[Any, ...]:
-        """State and reason, and what the session waits for, if it does."""
+        """Return state and reason, and what the session waits for, if it does."""
         session = session_of(self.snapshot(thread_id))
         ending: tuple[Any, ...] = (session["state"], session["reason"])
         return (*ending, session["on"]) if "on" in session else ending
 
     def sent(self, kind: str, to: str | None = None) -> list[str]:
-        """The texts of the accepted events of a kind."""
+        """Return the texts of the accepted events of a kind."""
         return [e["text"] for t, e in self.accepted.values() if e["kind"] == kind and to in (None, t)]
 
     def asked(self, agent: str) -> int:
         return len(self.models[agent].requests)
 
     def last(self, agent: str, request: int = -1) -> str:
-        """The text of a request's last message, as `read` gives it."""
+        """Return the text of a request's last message, as `read` does."""
         return self.read(agent, request)[-1]
 
     def read(self, agent: str, request: int = -1) -> Sequence[str]:
-        """The texts of a request's messages, without the times of events."""
+        """Return the texts of a request's messages, without the times of events."""
         return [TIME.sub("]", m.text) for m in self.models[agent].requests[request]]
 
     def results(self, thread_id: str) -> list[tuple[str, str]]:
-        """Status and text of every tool result."""
+        """Return status and text of every tool result."""
         return [(m.status, m.text) for m in self.values(thread_id)["messages"] if m.type == "tool"]
 
     def done(self) -> None:

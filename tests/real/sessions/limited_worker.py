@@ -17,7 +17,7 @@ from wakeloop.tools import wait_for_work
 
 
 def open_saver(database: str) -> AbstractContextManager[Any]:
-    """The saver of the threads: in the same Postgres, or in a file beside that of the sessions."""
+    """Open the saver of the threads: in the same Postgres, or in a file next to that of the sessions."""
     if database.startswith("postgresql"):
         return open_postgres_saver(database)
     return SqliteSaver.from_conn_string(f"{database.removeprefix('sqlite:///')}.threads")

@@ -1,4 +1,4 @@
-"""A deterministic host in memory that runs one turn after the other."""
+"""A deterministic host in memory that runs one turn after another."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class MemoryHost(Stage):
         return True
 
     def run(self, graph: Any, given: Any, config: Any) -> None:
-        """Run the graph by `stream` or `astream`."""
+        """Run the graph with `stream` or `astream`."""
         if self.door == "sync":
             self.events += graph.stream(given, config, stream_mode="custom")
             return

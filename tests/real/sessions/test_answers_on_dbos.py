@@ -26,7 +26,7 @@ def shell_agent(saver: Any, root: Path, *replies: Any) -> Any:
     return create_todo_agent(ScriptedModel(list(replies)), tools=[shell_tool(root)], checkpointer=saver)
 
 
-def test_an_answer_by_name_from_a_process_that_knows_names_alone_is_judged_by_the_host(
+def test_an_answer_by_name_from_a_process_that_knows_only_names_is_judged_by_the_host(
     saver: SqliteSaver, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path / 'events.db'}"
@@ -46,7 +46,7 @@ def test_an_answer_by_name_from_a_process_that_knows_names_alone_is_judged_by_th
         assert (host.status("t").error, (tmp_path / "ran").exists()) == (None, True)
 
 
-def test_a_question_that_another_program_has_left_is_answered_by_what_is_sent_after_it(
+def test_another_programs_question_is_answered_by_what_is_sent_after_it(
     saver: SqliteSaver, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path / 'events.db'}"
@@ -59,7 +59,7 @@ def test_a_question_that_another_program_has_left_is_answered_by_what_is_sent_af
     assert (tmp_path / "ran").exists()
 
 
-def test_a_question_that_another_program_has_left_is_not_answered_by_what_was_sent_before(
+def test_another_programs_question_is_not_answered_by_what_was_sent_before(
     saver: SqliteSaver, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path / 'events.db'}"
@@ -78,7 +78,7 @@ def test_a_question_that_another_program_has_left_is_not_answered_by_what_was_se
     assert [m.text for m in agent_values["messages"] if m.type == "human"] == ["go", "yes"]
 
 
-def test_an_answer_whose_run_was_given_up_waits_as_a_text(
+def test_an_answer_whose_run_was_given_up_waits_as_a_message(
     saver: SqliteSaver, tmp_path: Path, raising: list[Exception]
 ) -> None:
     """The question ended with the run, and the answer does not count for a later one."""

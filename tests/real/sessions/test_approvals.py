@@ -64,7 +64,7 @@ def test_a_yes_left_over_from_one_question_does_not_answer_the_next(host: Stage,
     host.done()
 
 
-def test_c50_an_answer_for_another_question_is_refused_in_a_sentence(host: Stage, tmp_path: Path) -> None:
+def test_c50_an_answer_for_another_question_is_refused_in_one_sentence(host: Stage, tmp_path: Path) -> None:
     host.agent("ada", runs("touch ran"), "Done.", tools=[shell_tool(tmp_path)])
     host.say("ada", "go")
     [question] = asks(host)
@@ -137,7 +137,7 @@ def test_c93_the_answer_counts_in_a_host_that_asks_nobody(
     host.done()
 
 
-def test_two_questions_of_a_reply_are_one_and_answered_together(host: Stage) -> None:
+def test_two_questions_in_one_reply_are_one_and_answered_together(host: Stage) -> None:
     host.agent("ada", ask("a?", "b?"), "Thanks.")
     host.say("ada", "go")
     assert len(asks(host)) == 1

@@ -52,7 +52,7 @@ def said(agent: Any, thread: str) -> list[tuple[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_over_an_asynchronous_saver_tools_and_verifiers_may_be_asynchronous(
+async def test_on_an_asynchronous_saver_tools_and_verifiers_may_be_asynchronous(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     loops = []
@@ -99,7 +99,7 @@ async def test_session_tools_serve_an_asynchronous_agent(
 
 
 @pytest.mark.slow
-async def test_a_drain_stops_an_asynchronous_turn_which_goes_on_at_the_next_start(
+async def test_a_drain_stops_an_asynchronous_turn_which_continues_at_the_next_start(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     reached: list[str] = []
@@ -144,7 +144,7 @@ async def refuse(todo: Any, state: Any) -> str | None:
         ),
     ],
 )
-def test_over_a_synchronous_saver_the_turn_is_given_up_with_a_sentence(
+def test_on_a_synchronous_saver_the_turn_is_given_up_with_a_sentence(
     parts: dict[str, Any], sentence: str, tmp_path: Path
 ) -> None:
     model = ScriptedModel([calls(("look", {"what": "it"}))] if "tools" in parts else [])

@@ -70,7 +70,7 @@ def mine() -> bool:
 
 
 @pytest.mark.slow
-def test_c51_an_owner_whose_connection_broke_has_its_locks_back_before_others_may_take_them(
+def test_c51_an_owner_with_a_broken_connection_regains_its_locks_before_others_may_take_them(
     postgres: str,
 ) -> None:
     with closing(Locks(postgres, grace=5.0)) as there, kept(Locks(postgres, grace=5.0)) as here:
@@ -85,10 +85,10 @@ def test_c51_an_owner_whose_connection_broke_has_its_locks_back_before_others_ma
                 here.confirm_held("x", mine)
                 time.sleep(0.5)  # it sees who has it now
                 assert not entered.is_set()
-        assert entered.wait(4)  # given back: without the time of grace
+        assert entered.wait(4)  # given back, so without the grace period
 
 
-def test_c51_a_lock_is_taken_over_after_the_time_of_grace_alone(postgres: str) -> None:
+def test_c51_a_lock_is_taken_over_only_after_the_grace_period(postgres: str) -> None:
     there, here = Locks(postgres, grace=GRACE), Locks(postgres, grace=GRACE)
     with closing(there), closing(here), here.hold_thread("x"):
         entered = entering(there)
@@ -127,9 +127,9 @@ def test_c51_a_run_gives_up_only_after_its_thread_was_taken_over(postgres: str) 
     assert asked == [True, False]
 
 
-def test_a_former_connection_that_is_half_dead_holds_nothing_up(postgres: str) -> None:
+def test_a_half_dead_former_connection_blocks_nothing(postgres: str) -> None:
     with closing(Locks(postgres)) as here, here.hold_thread("x"):
-        former, here.connection = here.connection, None  # the client gave it up, the server has it still
+        former, here.connection = here.connection, None  # the client gave it up, but the server still has it
         here.confirm_held("x", lambda: True)
         assert here.find_holder(NUMBER) is not None
         assert here.lost == set()
@@ -156,7 +156,7 @@ def test_a_workers_name_comes_back_when_another_lets_go(postgres: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_counts_as_dead_when_its_name_was_free_for_the_time_of_grace(
+def test_a_worker_counts_as_dead_once_its_name_was_free_for_the_grace_period(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 3600.0)
@@ -260,7 +260,7 @@ def test_c51_a_run_whose_thread_was_taken_over_stops_before_its_next_superstep()
     model.assert_done()
     snapshot = agent.get_state(thread)
     assert snapshot.next == ("run_tools",)
-    assert snapshot.tasks[0].result is None  # what the former owner had is not written
+    assert snapshot.tasks[0].result is None  # the former owner's result is not written
 
 
 @pytest.mark.slow
@@ -273,7 +273,7 @@ def test_c51_a_cut_in_a_tool_under_two_workers_doubles_nothing(postgres: str, tm
         ran.append(n)
         assert both.wait(60)
         throw_out(postgres)
-        time.sleep(3)  # two of these are longer than the time between two looks for dead workers
+        time.sleep(3)  # two of these are longer than the time between two checks for dead workers
         return f"{n} done"
 
     log = tmp_path / "elsewhere"
@@ -297,7 +297,7 @@ def test_c51_a_cut_in_a_tool_under_two_workers_doubles_nothing(postgres: str, tm
 # -- a SQLite file, a name ----------------------------------------------------------------------------------
 
 
-def test_a_second_host_on_a_sqlite_file_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+def test_a_second_host_on_a_sqlite_file_is_refused_and_the_first_continues(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'sessions.db'}"
     model = ScriptedModel([says("here I am")])
     agent = create_todo_agent(model, checkpointer=InMemorySaver())
@@ -317,7 +317,7 @@ def test_a_second_host_on_a_sqlite_file_is_refused_and_the_first_goes_on(tmp_pat
     model.assert_done()
 
 
-def test_a_second_worker_of_one_name_is_refused(postgres: str) -> None:
+def test_a_second_worker_with_the_same_name_is_refused(postgres: str) -> None:
     with closing(Locks(postgres)) as locks, locks.hold_worker("one"):
         with pytest.raises(SessionError, match=r"Worker name 'one' is already taken\. Give each worker"):
             DbosHost(postgres, {}, worker="one").start()

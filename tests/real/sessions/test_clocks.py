@@ -1,4 +1,4 @@
-"""Rule 29 on a host: the time of a wait wakes the thread, also after a kill."""
+"""Rule 29 on a host: the end of a wait wakes the thread, even after a kill."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ended(host: SessionClient, reason: str) -> bool:
     return host.status("main").reason == reason
 
 
-def test_a_condition_is_asked_about_again_and_again_without_a_request(url: str) -> None:
+def test_a_condition_is_checked_repeatedly_without_a_request(url: str) -> None:
     verdicts: list[Any] = [wait("the build", 0.3), wait("the build", 0.3), None]
     model = ScriptedModel("Done.")
     agent: Any = create_todo_agent(model, checkpointer=InMemorySaver(), done_when=lambda _: verdicts.pop(0))
@@ -47,7 +47,7 @@ def test_a_condition_is_asked_about_again_and_again_without_a_request(url: str) 
 
 
 @pytest.mark.parametrize("held", [False, True])
-def test_work_that_does_not_come_is_said_once_but_no_clock_moves_a_hold(url: str, *, held: bool) -> None:
+def test_missing_work_is_reported_once_but_no_clock_moves_a_hold(url: str, *, held: bool) -> None:
     asks = calls(("wait_for_work", {"what": "the build", "seconds": 1}))
     model = ScriptedModel(asks, "I wait.", "Then without it.")
     agent: Any = create_todo_agent(model, [wait_for_work], checkpointer=InMemorySaver())
@@ -76,7 +76,7 @@ def worker(database: str, server: Server) -> Iterator[subprocess.Popen[str]]:
 
 
 WORK = Reply(calls=[("wait_for_work", {"what": "the build", "seconds": 4})])
-WAITS = {  # what the server answers until the thread waits, and the first words of the request after that
+WAITS = {  # the server's answers until the thread waits, and the first words of the request after that
     "limit": ([Reply(status=429, headers={"Retry-After": "2"})], "Go."),
     "work": ([WORK, Reply("I wait.")], "(automatic) You were waiting for this, and it has not come:"),
 }
@@ -90,9 +90,9 @@ WAITS = {  # what the server answers until the thread waits, and the first words
 def test_a_worker_that_was_killed_while_its_thread_waited_is_replaced(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str, on: str
 ) -> None:
-    """By itself after a restart, or by another one; the wait does not begin anew.
+    """Either by itself after a restart, or by another one; the wait does not start again.
 
-    The client is the real one of OpenAI, and the refusal is a 429 with a time.
+    The client is OpenAI's real one, and the refusal is a 429 with a time.
     """
     replies, asked = WAITS[on]
     server = Server([*replies, Reply("Hello.")])

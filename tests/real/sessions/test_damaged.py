@@ -60,7 +60,7 @@ def mend(connection: sqlite3.Connection, row: list[Any]) -> None:
     connection.commit()
 
 
-def test_a_thread_whose_agent_is_gone_has_a_row_of_its_own(connection: sqlite3.Connection, url: str) -> None:
+def test_a_thread_whose_agent_is_gone_has_its_own_row(connection: sqlite3.Connection, url: str) -> None:
     agent = agent_on(connection)
     with closing(SessionClient(url, {"old": agent, "new": agent})) as client:
         client.send("old:1", {"kind": "human", "text": "go"})
@@ -72,7 +72,7 @@ def test_a_thread_whose_agent_is_gone_has_a_row_of_its_own(connection: sqlite3.C
         assert (gone.state, gone.queued, gone.error) == ("unknown", 1, told)
 
 
-def test_ps_shows_the_others_and_send_waits_no_longer_than_it_must(
+def test_ps_shows_the_others_and_send_waits_no_longer_than_necessary(
     connection: sqlite3.Connection, url: str, tmp_path: Path
 ) -> None:
     agent = agent_on(connection, says("one"), says("two"))
@@ -97,7 +97,7 @@ def test_ps_shows_the_others_and_send_waits_no_longer_than_it_must(
     assert (line.startswith("a: damaged, Its stored state cannot be read"), code) == (True, 1)
 
 
-def test_an_event_for_a_damaged_thread_is_kept_and_tried_again_by_hand(
+def test_an_event_for_a_damaged_thread_is_kept_and_can_be_retried(
     connection: sqlite3.Connection, url: str
 ) -> None:
     agent = agent_on(connection, says("one"), *[says("both")] * 8)
@@ -107,10 +107,10 @@ def test_an_event_for_a_damaged_thread_is_kept_and_tried_again_by_hand(
         row = damage(connection, "a")
         asks: Any = {"kind": "peer_message", "id": "q", "text": "Well?", "sender": "asker"}
         host.send("a", {**asks, "correlation_id": "q"})
-        assert host.wait("a", timeout=30)  # it does not end in endless tries
+        assert host.wait("a", timeout=30)  # it does not end in endless attempts
         assert (host.status("a").queued, host.mailbox.list_unsettled("a")) == (1, [])
         assert [stored.error is None for stored in host.mailbox.list_waiting("a")] == [False]
-        until(lambda: host.mailbox.list_sessions("asker"))  # nobody is left in silence
+        until(lambda: host.mailbox.list_sessions("asker"))  # nobody is left without an answer
         mend(connection, row)
         assert "cannot be read" not in (host.status("a").error or "")
         assert host.status("a").error is not None  # it says why the event waits
@@ -158,7 +158,7 @@ def test_a_report_that_raises_is_logged_and_stops_nothing(connection: sqlite3.Co
 
 
 class Panic(BaseException):
-    """What a Rust extension raises."""
+    """An exception of a Rust extension."""
 
 
 @pytest.mark.slow
@@ -192,9 +192,7 @@ def write(host: SessionClient, statement: str, **values: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["{no json", '["go"]', '{"kind": "human", "text": "no id"}'])
-def test_an_event_that_cannot_be_read_holds_up_no_other(
-    connection: sqlite3.Connection, url: str, text: str
-) -> None:
+def test_an_unreadable_event_blocks_no_other(connection: sqlite3.Connection, url: str, text: str) -> None:
     agent = agent_on(connection, says("one"), says("two"))
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
         write(host, "INSERT INTO wakeloop_sessions (thread) VALUES ('a')")
@@ -214,7 +212,7 @@ def test_an_event_that_cannot_be_read_holds_up_no_other(
 
 
 @pytest.mark.parametrize("notes", ["{no json", '["q"]', '{"q": "x"}'])
-def test_notes_that_cannot_be_read_count_all_that_waits_as_older(url: str, notes: str) -> None:
+def test_with_unreadable_notes_everything_that_waits_counts_as_older(url: str, notes: str) -> None:
     with closing(SessionClient(url, {"main": None})) as client:  # type: ignore[dict-item]
         for key in ("before", "after"):
             client.send("a", {"kind": "human", "id": key, "text": "yes"})
@@ -227,14 +225,14 @@ def test_notes_that_cannot_be_read_count_all_that_waits_as_older(url: str, notes
         assert client.mailbox.note_questions("a", ["q"]) == {"q": 2}
 
 
-def test_an_event_that_cannot_be_read_is_cancelled(url: str) -> None:
+def test_an_unreadable_event_is_cancelled(url: str) -> None:
     with closing(SessionClient(url, {"main": None})) as client:  # type: ignore[dict-item]
         write(client, "INSERT INTO wakeloop_events (id, thread, event) VALUES ('bad', 'a', '{no json')")
         assert [client.cancel("bad"), client.cancel("bad")] == [True, False]
         assert client.mailbox.list_unsettled() == []
 
 
-def test_a_damaged_schedule_holds_up_no_other(connection: sqlite3.Connection, url: str) -> None:
+def test_a_damaged_schedule_blocks_no_other(connection: sqlite3.Connection, url: str) -> None:
     agent = agent_on(connection, says("ticked"))
     with closing(SessionClient(url, {"main": agent})) as client:
         good = client.schedule("a", "0 0 29 2 *", "tick")
@@ -252,14 +250,14 @@ def test_a_damaged_schedule_holds_up_no_other(connection: sqlite3.Connection, ur
         assert (host.status("b").error or "").startswith("Invalid cron line 'no line'")
 
 
-def test_what_looks_after_others_tells_what_it_meets_and_goes_on(
+def test_the_watchdog_reports_errors_and_continues(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 0.01)
     monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.TAKE_OVER_CHECKS", 1)
     monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.REMIND_CHECKS", 1)
     met, done, busy = list[Exception](), list[str](), sqlite3.OperationalError("it is locked")
-    busy.sqlite_errorcode = sqlite3.SQLITE_BUSY  # one that passes by itself is not told
+    busy.sqlite_errorcode = sqlite3.SQLITE_BUSY  # one that passes by itself is not reported
 
     def requeue_strays(_: Any) -> None:
         met.append(LookupError("no such column") if len(met) < 5 else busy)
@@ -276,7 +274,7 @@ def test_what_looks_after_others_tells_what_it_meets_and_goes_on(
     ]
 
 
-# -- what is withdrawn, and the clock ----------------------------------------------------------------------
+# -- cancellations, and the clock --------------------------------------------------------------------------
 
 
 def test_a_cancelled_event_does_not_come_back(url: str) -> None:
@@ -313,7 +311,7 @@ def test_whoever_waits_for_a_cancelled_event_is_informed_whatever_dies(
         assert [stored.event["correlation_id"] for stored in client.mailbox.list_waiting("b")] == ["q"]
 
 
-def test_a_run_whose_event_is_cancelled_under_it_takes_the_others(
+def test_a_run_whose_event_is_cancelled_takes_the_others(
     connection: sqlite3.Connection, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = agent_on(connection, says("fine"))
@@ -335,7 +333,7 @@ def test_a_run_whose_event_is_cancelled_under_it_takes_the_others(
     assert texts(agent, "main") == ["two", "fine"]
 
 
-def test_a_schedule_of_a_clock_that_was_ahead_is_due_next_time(url: str) -> None:
+def test_a_schedule_of_a_clock_that_was_ahead_fires_at_its_next_time(url: str) -> None:
     with closing(SessionClient(url, {"main": None})) as client:  # type: ignore[dict-item]
         key = client.schedule("main", "* * * * *", "tick")
         for heal in (client.set_timers, lambda: client.schedule("main", "* * * * *", "tick")):
@@ -344,16 +342,16 @@ def test_a_schedule_of_a_clock_that_was_ahead_is_due_next_time(url: str) -> None
             [row] = client.schedules()
             assert datetime.fromisoformat(row.due or "") <= datetime.now(UTC) + timedelta(minutes=1)
         client.mailbox.set_due(key, before := utc_now() - timedelta(days=1))
-        client.set_timers()  # what is past due stays so: it fires at once
+        client.set_timers()  # what is past due stays past due: it fires at once
         assert client.schedules()[0].due == before.isoformat()
 
 
 @pytest.mark.parametrize("line", ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "5 5 31 2 *"])
-def test_a_line_that_is_never_due_is_a_sentence(url: str, line: str) -> None:
+def test_a_line_that_never_fires_is_refused_in_one_sentence(url: str, line: str) -> None:
     with closing(SessionClient(url, {"main": None})) as client:  # type: ignore[dict-item]
         with pytest.raises(SessionError, match="its months have no such day"):
             client.schedule("main", line, "text")
-        client.mailbox.add_schedule("old", "main", line, "text", utc_now())  # stored past the check
+        client.mailbox.add_schedule("old", "main", line, "text", utc_now())  # stored without the check
         key = client.schedule("main", "0 9 29 2 *", "leap")
         client.set_timers()
         assert [client.cancel(one) for one in ("old", key)] == [True, True]

@@ -55,7 +55,7 @@ def test_it_is_a_host(url: str) -> None:
     SessionClient.close(host)
 
 
-def test_the_engine_speaks_where_its_process_speaks_now(
+def test_the_engine_prints_where_its_process_prints_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = io.StringIO(), io.StringIO()
@@ -68,7 +68,7 @@ def test_the_engine_speaks_where_its_process_speaks_now(
 
 
 @pytest.mark.slow
-def test_events_wake_a_session_in_their_order_and_once(url: str, saver: SqliteSaver) -> None:
+def test_events_wake_a_session_in_order_and_once(url: str, saver: SqliteSaver) -> None:
     model = ScriptedModel(
         [
             calls(("todo_write", {"items": ["a"]})),
@@ -112,12 +112,12 @@ def test_a_turn_that_fails_is_given_up_with_its_reason(url: str, saver: SqliteSa
 
 
 @pytest.mark.slow
-def test_a_schedule_fires_when_due_and_a_past_one_at_once_and_once(url: str, saver: SqliteSaver) -> None:
+def test_a_schedule_fires_on_time_and_a_past_one_at_once_and_once(url: str, saver: SqliteSaver) -> None:
     model = ScriptedModel([says("ticked")])
     agent = create_todo_agent(model, checkpointer=saver)
     with closing(SessionClient(url, {"main": agent})) as client:
         key = client.schedule("x", "0 0 1 1 *", "happy new year")
-        assert client.schedule("x", "0 0 1 1 *", "happy new year") == key  # the same again is the same
+        assert client.schedule("x", "0 0 1 1 *", "happy new year") == key  # repeating it changes nothing
         [row] = client.schedules("x")
         assert datetime.fromisoformat(row.due or "") == next_time("0 0 1 1 *", datetime.now(UTC))
         client.mailbox.set_due(key, datetime.now(UTC) - timedelta(days=800))  # two new years were missed
@@ -132,7 +132,7 @@ def test_a_schedule_fires_when_due_and_a_past_one_at_once_and_once(url: str, sav
     assert [kind for kind, _ in said(agent, "x")] == ["human", "ai"]
 
 
-def test_what_cannot_be_sent_is_refused_with_a_sentence(url: str) -> None:
+def test_invalid_events_are_refused_in_one_sentence(url: str) -> None:
     with closing(SessionClient(url, {"a": None})) as client:  # type: ignore[dict-item]
         with pytest.raises(SessionError, match="Thread 'x' belongs to no agent"):
             client.send("x", {"kind": "human", "text": "hi"})
@@ -144,7 +144,7 @@ def test_what_cannot_be_sent_is_refused_with_a_sentence(url: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_drain_stops_a_turn_and_the_next_start_goes_on_with_it(url: str, saver: SqliteSaver) -> None:
+def test_a_drain_stops_a_turn_and_the_next_start_continues_it(url: str, saver: SqliteSaver) -> None:
     reached: list[int] = []
 
     def work(n: int) -> str:
@@ -169,7 +169,7 @@ def test_a_drain_stops_a_turn_and_the_next_start_goes_on_with_it(url: str, saver
     model.assert_done()
 
 
-def test_drain_is_asked_for_from_outside(url: str, saver: SqliteSaver) -> None:
+def test_a_drain_can_be_requested_from_outside(url: str, saver: SqliteSaver) -> None:
     agent = create_todo_agent(ScriptedModel([]), checkpointer=saver)
     with host_on(url, main=agent) as host, closing(SessionClient(url, {"main": agent})) as client:
         [(worker, _, draining)] = client.mailbox.list_workers()

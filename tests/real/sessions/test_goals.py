@@ -10,7 +10,7 @@ from wakeloop.testing import calls
 
 
 class Goal:
-    """Answers from a script, the last answer for ever, and counts how often it was asked."""
+    """Answers from a script, repeats the last answer forever, and counts how often it was asked."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers, self.asked = list(answers), 0

@@ -1,4 +1,4 @@
-"""Ids are unique per thread, and text that cannot be stored is refused in a sentence."""
+"""Ids are unique per thread, and text that cannot be stored is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGENTS: Any = {"main": None, "ada": None}
 # -- unique by thread and id -----------------------------------------------------------------------------
 
 
-def test_c49_one_id_for_two_threads_tells_both(host: Stage) -> None:
+def test_c49_one_id_for_two_threads_reaches_both(host: Stage) -> None:
     host.agent("ada", "Heard.").agent("bob", "Heard, too.")
     for thread in ("ada", "bob", "ada"):  # the third is a repeat
         assert host.send(thread, {"kind": "human", "id": "news", "text": f"News for {thread}."}) == "news"
@@ -35,7 +35,7 @@ def test_c49_one_id_for_two_threads_tells_both(host: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_c49_two_threads_with_one_id_settle_and_are_cancelled_apart(host: Stage) -> None:
+def test_c49_two_threads_with_one_id_settle_and_are_cancelled_separately(host: Stage) -> None:
     host.agent("ada", ConnectionError("dead"), "Again.").agent("bob", "Fine.")
     for thread in ("ada", "bob"):
         host.send(thread, {"kind": "human", "id": "news", "text": "news"})
@@ -54,7 +54,7 @@ def test_c49_two_threads_with_one_id_settle_and_are_cancelled_apart(host: Stage)
     host.done()
 
 
-def test_two_that_ask_under_one_id_are_both_answered(host: Stage) -> None:
+def test_two_askers_with_one_id_are_both_answered(host: Stage) -> None:
     answer = calls(("reply_to_peer", {"message": "To you alone."}))
     host.agent("ada", answer, "To the other.", auto_continue=False).agent("bob", "Heard.").agent(
         "cy", "Heard."
@@ -81,7 +81,7 @@ EVENTS_WITH_HALVES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("event", EVENTS_WITH_HALVES, ids=lambda event: list(event)[-1])
-def test_half_a_character_in_an_event_is_a_sentence(host: Stage, event: Any) -> None:
+def test_half_a_character_in_an_event_is_refused_in_one_sentence(host: Stage, event: Any) -> None:
     host.agent("ada")
     with pytest.raises(SessionError) as refused:
         host.send("ada", event)
@@ -89,7 +89,7 @@ def test_half_a_character_in_an_event_is_a_sentence(host: Stage, event: Any) -> 
     assert host.list() == []
 
 
-def test_half_a_character_in_a_thread_is_a_sentence(host: Stage) -> None:
+def test_half_a_character_in_a_thread_is_refused_in_one_sentence(host: Stage) -> None:
     host.agent("main")
     with pytest.raises(SessionError) as refused:
         host.send(HALF, {"kind": "kick"})
@@ -113,7 +113,7 @@ def test_half_a_character_in_a_thread_is_a_sentence(host: Stage) -> None:
         (lambda client: client.cancel(HALF), f"The id {TOLD}"),
     ],
 )
-def test_half_a_character_is_a_sentence_wherever_it_is_given(
+def test_half_a_character_anywhere_is_refused_in_one_sentence(
     call: Any, sentence: str, tmp_path: Path
 ) -> None:
     with closing(SessionClient(f"sqlite:///{tmp_path / 'events.db'}", AGENTS)) as client:
@@ -127,7 +127,9 @@ NUL, LONG = "contains a NUL, which Postgres cannot store.", "is longer than 1,00
 
 
 @pytest.mark.parametrize(("name", "why"), [("ada:\0", NUL), ("ada:" + "é" * 499, LONG)], ids=["nul", "long"])
-def test_a_name_that_postgres_cannot_hold_is_a_sentence(host: Stage, name: str, why: str) -> None:
+def test_a_name_that_postgres_cannot_hold_is_refused_in_one_sentence(
+    host: Stage, name: str, why: str
+) -> None:
     host.agent("ada")
     calls: dict[str, Any] = {
         "thread's id": lambda: host.send(name, {"kind": "kick"}),
@@ -141,7 +143,7 @@ def test_a_name_that_postgres_cannot_hold_is_a_sentence(host: Stage, name: str, 
     assert host.list() == []
 
 
-def test_the_longest_names_are_held(postgres: str) -> None:
+def test_the_longest_names_are_stored(postgres: str) -> None:
     """Random letters, which an index cannot compress."""
     thread, key = (
         "".join(Random(seed).choices("0123456789abcdefghijklmnopqrstuvwxyz", k=995)) for seed in "ab"

@@ -34,6 +34,6 @@ def test_a_broken_connection_is_restored_and_takes_its_locks_again(postgres: str
     with closing(Locks(postgres)) as here, closing(Locks(postgres)) as there, here.hold_thread("x"):
         with psycopg.connect(postgres, autocommit=True) as admin:
             admin.execute("SELECT pg_terminate_backend(%s)", [here.connection.info.backend_pid])  # type: ignore[union-attr]
-        assert here.acquire(lock_number("other")) is True  # over a new connection
+        assert here.acquire(lock_number("other")) is True  # on a new connection
         assert there.acquire(lock_number("wakeloop thread x")) is False
         here.release(lock_number("other"))

@@ -18,7 +18,7 @@ CLOSE = calls(("todo_update", {"id": 1, "status": "done"}))
 
 
 def results_in(host: Stage) -> list[str]:
-    """The results of `look` in the last request, each by what it begins with."""
+    """Return the results of `look` in the last request, each by its beginning."""
     begun = [text.partition(": ")[0] for text in host.read("ada")]
     return [word for word in begun if word == "cleared" or word.endswith(".md")]
 

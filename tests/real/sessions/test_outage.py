@@ -39,7 +39,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def throw_out(url: str) -> None:
-    """End every connection to the database but this one."""
+    """End every connection to the database except this one."""
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -76,7 +76,7 @@ def test_c51_a_tool_whose_connections_are_cut_has_its_effect_once(postgres: str)
     model = ScriptedModel([*(calls(("work", {"n": n})) for n in range(4)), says("all done")])
     with hosted(postgres, model, work) as host:
         host.send("main", {"kind": "human", "text": "go"})
-        until(lambda: reached[-1:] == [3])  # nothing of ours is asked while all are thrown out
+        until(lambda: reached[-1:] == [3])  # nothing of ours is asked while all are disconnected
         assert patiently(lambda: host.wait("main", timeout=60))
         status = patiently(lambda: host.status("main"))
         assert (status.state, status.reason, status.error, status.queued) == ("dormant", "answered", None, 0)
@@ -103,7 +103,7 @@ def counted(host: DbosHost) -> Iterator[list[str]]:
 
 
 @pytest.mark.slow
-def test_a_pool_of_cut_connections_costs_no_try(postgres: str) -> None:
+def test_a_pool_of_cut_connections_costs_no_attempt(postgres: str) -> None:
     model = ScriptedModel([says("here I am")])
     with hosted(postgres, model) as host, ExitStack() as stack:
         pool = host.agents["main"].checkpointer.conn  # type: ignore[union-attr]
@@ -119,7 +119,7 @@ def test_a_pool_of_cut_connections_costs_no_try(postgres: str) -> None:
     model.assert_done()
 
 
-async def test_an_asynchronous_pool_of_cut_connections_costs_no_try(postgres: str) -> None:
+async def test_an_asynchronous_pool_of_cut_connections_costs_no_attempt(postgres: str) -> None:
     model = ScriptedModel([says("here I am")])
     options: Any = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     pool: Any = AsyncConnectionPool(postgres, min_size=1, max_size=20, kwargs=options, open=False)
@@ -158,7 +158,7 @@ def test_a_timer_that_fires_while_the_database_is_away_fires_afterwards(
     with hosted(postgres, model) as host:
         key = host.schedule("main", "0 0 29 2 *", "tick")
         host.mailbox.set_due(key, datetime(2024, 2, 29, tzinfo=UTC))
-        host.catch_up()  # what a start does
+        host.catch_up()  # as a start does
         until(lambda: host.status("main").reason == "answered" if host.list() else False)
         assert datetime.fromisoformat(str(host.schedules()[0].due)) > datetime.now(UTC)
     assert tries == [key] * 3
@@ -166,7 +166,7 @@ def test_a_timer_that_fires_while_the_database_is_away_fires_afterwards(
 
 
 @pytest.mark.slow
-def test_what_fails_for_ever_is_given_up_with_its_words(postgres: str) -> None:
+def test_what_always_fails_is_given_up_with_its_words(postgres: str) -> None:
     tries: list[int] = []
 
     def away(_: Any) -> Any:
@@ -187,10 +187,10 @@ def test_what_fails_for_ever_is_given_up_with_its_words(postgres: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_c82_c83_each_statement_meets_an_error_and_the_operation_ends_as_without_it(
+def test_c82_c83_any_failing_statement_leaves_the_operations_result_unchanged(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The compact form of `benchmarks/outages.py`: each statement meets one class, each has its turn."""
+    """The short form of `benchmarks/outages.py`: each statement meets one class, in turn."""
     monkeypatch.setattr("wakeloop.platform.outages.PAUSES", (0.001,))
     monkeypatch.setattr("dbos._sys_db.time.sleep", lambda _: None)  # it waits for a locked SQLite by itself
     url = (
@@ -202,7 +202,7 @@ def test_c82_c83_each_statement_meets_an_error_and_the_operation_ends_as_without
 
 
 @pytest.mark.slow
-def test_c83_a_connection_that_is_cut_while_a_question_is_stored_costs_nothing(
+def test_c83_a_connection_cut_while_a_question_is_stored_costs_nothing(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server itself ends the connection (`pg_terminate_backend`), in the middle of the insert."""
@@ -234,7 +234,7 @@ def test_c83_a_connection_that_is_cut_while_a_question_is_stored_costs_nothing(
 
 
 @pytest.mark.parametrize("door", ["sync", "async"])
-async def test_c82_a_store_that_is_away_loses_no_words(door: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_c82_an_unavailable_store_loses_no_words(door: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wakeloop.platform.outages.PAUSES", (0.001,))
     away = [
         psycopg.errors.DiskFull("INSERT"),
@@ -302,7 +302,7 @@ def test_c83_a_database_that_stays_away_is_one_sentence_without_sql(
 def test_c82_a_call_that_ended_on_a_full_disk_is_stored_later_and_not_run_again(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The saver of a host fails for longer than a run is tried again."""
+    """The saver of a host fails for longer than a run is retried."""
     monkeypatch.setattr("wakeloop.platform.outages.PAUSES", (0.001,))
     ran, failing = list[str](), list[Exception]()
 

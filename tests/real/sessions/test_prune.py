@@ -28,7 +28,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def states(client: SessionClient) -> list[str]:
-    """The statuses of the engine's records."""
+    """Return the statuses of the engine's records."""
     return sorted(str(record.status) for record in client.client.list_workflows())
 
 
@@ -41,7 +41,7 @@ def test_ended_turns_are_deleted_by_age_and_a_repeat_is_still_dropped(url: str, 
         until(lambda: states(host) == ["DELAYED", "SUCCESS", "SUCCESS", "SUCCESS"])
         assert host.prune() == 0  # they are not an hour old
         assert host.prune(NOW) == 3
-        assert states(host) == ["DELAYED"]  # what is to come stays
+        assert states(host) == ["DELAYED"]  # future ones stay
         assert host.prune(NOW) == 0
         host.send("main:0", {"kind": "human", "id": "e0", "text": "go"})
         until(lambda: states(host) == ["DELAYED", "SUCCESS"])
@@ -49,7 +49,7 @@ def test_ended_turns_are_deleted_by_age_and_a_repeat_is_still_dropped(url: str, 
     model.assert_done()
 
 
-def test_records_are_deleted_from_another_process_than_the_hosts(url: str, saver: SqliteSaver) -> None:
+def test_records_can_be_deleted_from_another_process_than_the_hosts(url: str, saver: SqliteSaver) -> None:
     agent = create_todo_agent(ScriptedModel([says("one")]), checkpointer=saver)
     with DbosHost(url, {"main": agent}, polling=0.05) as host, closing(SessionClient(url)) as client:
         host.send("main", {"kind": "human", "text": "go"})
@@ -59,7 +59,7 @@ def test_records_are_deleted_from_another_process_than_the_hosts(url: str, saver
 
 
 @pytest.mark.parametrize("keep", [NOW, None])
-def test_a_host_deletes_what_is_older_than_it_keeps(
+def test_a_host_deletes_records_older_than_its_limit(
     keep: timedelta | None, tmp_path: Path, saver: SqliteSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 0.02)
@@ -78,7 +78,7 @@ def test_a_host_deletes_what_is_older_than_it_keeps(
         assert host.wait("main", timeout=30)
         if keep is None:
             until(lambda: states(host) == ["SUCCESS"])
-            time.sleep(0.5)  # many looks
+            time.sleep(0.5)  # many checks
             assert (looks, states(host)) == ([], ["SUCCESS"])
         else:
             until(lambda: states(host) == [])

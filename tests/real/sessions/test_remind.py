@@ -25,7 +25,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wakeloop.sessions.dbos.watchdog.REMIND_CHECKS", 2)
 
 
-def test_what_waits_is_rung_for_once_and_not_before_the_second_look(tmp_path: Path) -> None:
+def test_a_run_is_requested_once_for_waiting_events_and_not_before_the_second_look(tmp_path: Path) -> None:
     host = DbosHost(f"sqlite:///{tmp_path / 'sessions.db'}", {"main": None})  # type: ignore[dict-item]
     rung: list[tuple[str, str]] = []
     host.request_run = lambda thread, key: rung.append((thread, key))  # type: ignore[method-assign]
@@ -35,7 +35,7 @@ def test_what_waits_is_rung_for_once_and_not_before_the_second_look(tmp_path: Pa
     host.mailbox.add_event("main:2", {"kind": "kick", "id": "b"})
     host.mailbox.add_event("main:1", {"kind": "kick", "id": "c"})
     host.watchdog.request_overdue_runs()
-    assert rung == []  # what is newest in a thread counts: it rings for all before it
+    assert rung == []  # the newest event of a thread counts: its run takes all before it
     host.watchdog.request_overdue_runs()
     assert sorted(rung) == [("main:1", "c/again"), ("main:2", "b/again")]
     host.cancel("c")
@@ -60,7 +60,7 @@ def test_an_answer_without_a_wakeup_is_found_after_a_held_event(
             assert host.wait("main", timeout=30)
             host.send("main", {"kind": "cron", "id": "held", "text": "It is nine."})
             again: Any = {"workflow_id_prefix": "held/again", "status": "SUCCESS"}
-            until(lambda: host.client.list_workflows(**again))  # it was reminded of, in vain
+            until(lambda: host.client.list_workflows(**again))  # it was reminded of, without effect
             host.mailbox.add_event("main", {"kind": "human", "id": "answer", "text": "Blue."})
             assert host.wait("main", timeout=30)
     model.assert_done()
@@ -73,7 +73,7 @@ def test_a_schedule_whose_timer_was_lost_is_found(tmp_path: Path) -> None:
         with DbosHost(f"sqlite:///{tmp_path / 'sessions.db'}", {"main": agent}, polling=0.05) as host:
             host.mailbox.add_schedule(
                 "nine", "main", "0 9 1 1 *", "It is nine.", utc_now()
-            )  # it is due next in January
+            )  # its next time is in January
             until(host.list)
             assert host.wait("main", timeout=30)
             assert host.status("main").reason == "answered"

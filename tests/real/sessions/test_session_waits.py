@@ -20,7 +20,7 @@ def close(key: int) -> Any:
     return calls(("todo_update", {"id": key, "status": "done"}))
 
 
-def test_c68_a_session_whose_subagent_works_waits_for_it_and_answers(host: Stage) -> None:
+def test_c68_a_session_with_a_working_subagent_waits_for_it_and_answers(host: Stage) -> None:
     host.agent("ada", spawn_and_plan("find it"), "Soon.", "Soon.", close(1), "Here it is.")
     host.agent("worker", "Found it.")
     host.send("ada", {"kind": "human", "text": "Find it."})
@@ -49,7 +49,7 @@ def test_c58_a_question_in_words_waits_for_the_person(host: Stage) -> None:
     host.done()
 
 
-def test_a_question_of_a_peer_is_the_reply_that_it_owes(host: Stage) -> None:
+def test_a_peers_question_is_the_reply_that_it_owes(host: Stage) -> None:
     asked = calls(("talk_to_agent", {"agent": "bob", "message": "Tidy up."}))
     told = calls(("send_message", {"agent": "bob", "message": "Yes."}))
     host.agent("ada", asked, "I wait.", told, "Told.")
@@ -61,8 +61,8 @@ def test_a_question_of_a_peer_is_the_reply_that_it_owes(host: Stage) -> None:
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_a_subagent_waits_for_its_parent_only_if_that_has_not_ended(host: Stage, ended: bool) -> None:
-    """Whoever has ended may still read the question, and move the subagent with a message."""
+def test_a_subagent_waits_for_its_parent_only_if_the_parent_has_not_ended(host: Stage, ended: bool) -> None:
+    """A parent that has ended may still read the question, and move the subagent with a message."""
     spawn = calls(("spawn_subagent", {"task": "Tidy up.", "agent": "worker"}))
     planned = [spawn_and_plan("Tidy up."), "Soon.", "Soon.", close(1), "Read."]
     host.agent("ada", *([spawn, "Started.", "Read."] if ended else planned))

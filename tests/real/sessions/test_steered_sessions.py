@@ -105,7 +105,7 @@ def test_a_question_and_a_hold_keep_it(database: tuple[str, Any]) -> None:
     assert words(graph) == ["Measure.", "In feet.", "Go on."]
 
 
-def test_a_run_that_fails_is_not_tried_for_ever(database: tuple[str, Any]) -> None:
+def test_a_failing_run_is_not_retried_forever(database: tuple[str, Any]) -> None:
     url, saver = database
     graph = agent_on(saver, TimeoutError, "Better.")
     with DbosHost(url, {"main": graph}, polling=0.05) as host:

@@ -97,7 +97,7 @@ def test_a_person_is_asked_and_answers(host: Stage) -> None:
     host.done()
 
 
-def test_what_comes_in_during_a_question_is_held_until_the_answer(host: Stage) -> None:
+def test_events_during_a_question_are_held_until_the_answer(host: Stage) -> None:
     host.agent("ada", calls(("ask_user", {"question": "?"})), "Thanks.", "Tick heard.")
     host.say("ada", "go")
     host.send("ada", {"kind": "cron", "id": "c", "text": "tick"})
@@ -132,7 +132,7 @@ def test_one_asks_the_other_answers(host: Stage) -> None:
     host.agent("bob", reply("42"), "I have told ada.")
     host.send("ada", {"kind": "human", "text": "Ask bob."})
     host.turn("ada")
-    assert host.ending("ada") == ("waiting", "waiting", "peer")  # an item is open: it is not woken
+    assert host.ending("ada") == ("waiting", "waiting", "peer")  # an item is open, but it is not woken
     assert host.status("ada").wakes == 0
     host.settle()
     assert host.last("bob", 0) == "[peer_message from ada] What is 6 x 7?"
@@ -164,7 +164,7 @@ def test_a_message_wakes_and_waits_for_nothing(host: Stage) -> None:
 
 
 @pytest.mark.parametrize("batch", [True, False])
-def test_the_oldest_owed_reply_first_also_two_in_one_round(batch: bool) -> None:
+def test_the_oldest_owed_reply_comes_first_even_of_two_in_one_round(batch: bool) -> None:
     host = MemoryHost(batch=batch)
     host.agent("ada", ask("bob", "a?"), "wait", "got").agent("eve", ask("bob", "e?"), "wait", "got")
     both = calls(("reply_to_peer", {"message": "to ada"}), ("reply_to_peer", {"message": "to eve"}))
@@ -206,7 +206,7 @@ def test_an_owed_reply_is_nudged_from_the_budget_and_the_last_text_is_delivered(
         ([""] * 3, {"reply_retries": 2}, "[no text]", "empty_reply"),
     ],
 )
-def test_a_peer_gets_the_last_text_at_any_end(
+def test_a_peer_gets_the_last_text_at_any_ending(
     replies: Any, change: Any, text: str, reason: str, host: Stage
 ) -> None:
     host.agent("ada", ask("bob", "?"), "Asked.", "Heard.").agent("bob", *replies, **change)
@@ -228,7 +228,7 @@ def test_the_peer_gets_the_exception_and_the_thread_stays_usable(host: Stage) ->
     host.done()
 
 
-def test_nothing_is_outstanding_while_it_waits_and_an_answer_has_one_id(host: Stage) -> None:
+def test_during_a_wait_nothing_is_outstanding_and_an_answer_has_one_id(host: Stage) -> None:
     host.agent("ada", ask("bob", "?"), "Asked.", "Heard.").agent("eve", reply("e"), "told")
     host.agent("bob", ask("eve", "?"), "I ask eve.", reply("so it is"), "Told.")
     host.send("ada", {"kind": "human", "text": "go"})
@@ -242,7 +242,7 @@ def test_nothing_is_outstanding_while_it_waits_and_an_answer_has_one_id(host: St
     assert [answer.thread for answer in first] == ["ada"]
     host.settle()
     (answer,) = first
-    assert answer.event["id"] in host.accepted  # reply_to_peer sent under the same id
+    assert answer.event["id"] in host.accepted  # reply_to_peer sent it under the same id
     assert host.sent("peer_reply", "ada") == ["so it is"]
     host.done()
 
@@ -319,10 +319,12 @@ def test_two_that_ask_each_other_at_the_same_moment_are_both_answered(memory: Me
 
 
 @pytest.mark.parametrize("size", [3, 4])
-def test_a_circle_that_closes_at_one_moment_is_opened_as_two_are(memory: MemoryHost, size: int) -> None:
+def test_a_cycle_that_closes_at_one_moment_is_resolved_like_that_of_two(
+    memory: MemoryHost, size: int
+) -> None:
     memory.batch = False  # each has begun its turn before the other's question comes, so none can be refused
     names = ("ada", "bob", "eve", "joe")[:size]
-    last = names[0]  # to come to rest, so that it sees the circle whole; to the others an answer comes
+    last = names[0]  # the last to come to rest, so it sees the whole cycle; the others get an answer
     for name, other in zip(names, (*names[1:], names[0]), strict=True):
         then = ["Heard."] if name == last else [reply(f"by {name}"), "Told."]
         memory.agent(name, ask(other, "?"), "Asked.", f"Later, says {name}.", *then)
@@ -337,7 +339,7 @@ def test_a_circle_that_closes_at_one_moment_is_opened_as_two_are(memory: MemoryH
     memory.done()
 
 
-def test_who_waits_in_no_circle_is_not_answered_early(memory: MemoryHost) -> None:
+def test_an_asker_outside_a_cycle_is_not_answered_early(memory: MemoryHost) -> None:
     """Ada owes eve an answer and waits for bob, who waits for a person."""
     memory.batch = False
     memory.agent("ada", ask("bob", "?"), "Asked.", "Later.", reply("It is blue."), "Told.")
@@ -371,7 +373,7 @@ def started(request: Any) -> list[str]:
 
 
 def wait_all(request: Any) -> Any:
-    """Wait for all subagents that were started."""
+    """Wait for all started subagents."""
     return calls(("wait_for", {"handles": started(request)}))
 
 
@@ -379,7 +381,7 @@ FAILED = "No answer: the turn failed. RuntimeError: no disk"
 
 
 def parent(host: Any, *replies: Any, **change: Any) -> Any:
-    """A session with an open item that starts three subagents and waits."""
+    """Add a session with an open item that starts three subagents and waits."""
     host.agent("main", write("report"), spawn("a", "b", "c"), wait_all, "I wait.", *replies, **change)
     return host.agent("worker", *[work] * 3)
 
@@ -450,7 +452,7 @@ def test_a_subagents_step_limit_ends_in_a_result(host: Stage) -> None:
     host.done()
 
 
-def test_no_more_children_at_once_than_allowed_also_in_one_round(host: Stage) -> None:
+def test_no_more_simultaneous_children_than_allowed_even_in_one_round(host: Stage) -> None:
     host.agent(
         "main", spawn("a", "b", "c"), "Started.", spawn("c"), "Again.", limits=SubagentLimits(children=2)
     )
@@ -477,7 +479,7 @@ def test_a_subagent_of_a_subagent_of_a_subagent_is_too_deep(host: Stage) -> None
     host.done()
 
 
-def test_waiting_for_a_finished_subagent_is_no_error(host: Stage) -> None:
+def test_waiting_for_a_finished_subagent_is_not_an_error(host: Stage) -> None:
     host.agent("main", spawn("a"), "Started.", wait_all, "Nothing to do.").agent("worker", work)
     host.say("main", "go")
     handle = host.turns[1]
@@ -553,7 +555,7 @@ def test_a_reply_to_somebody_who_is_gone_stops_nobody(host: Stage) -> None:
 # -- kicks and timers ------------------------------------------------------------------------------------
 
 
-def test_a_kick_on_a_settled_session_asks_nobody(host: Stage) -> None:
+def test_a_kick_on_a_settled_session_requests_nothing(host: Stage) -> None:
     host.agent("ada", "Hello.").say("ada", "hi")
     host.send("ada", {"kind": "kick"})
     host.settle()
@@ -650,7 +652,7 @@ def test_c13_lifetime_of_the_budget_over_the_host(host: Stage) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["parley", "loki", "checklist", "write_todos"])
-def test_no_name_is_one_of_a_dialects(dialect: str) -> None:
+def test_no_tool_is_named_like_a_dialects(dialect: str) -> None:
     assert not set(TOOL_NAMES) & set(get_dialect(dialect).tool_names)
 
 
@@ -663,7 +665,7 @@ def test_tools_are_chosen_by_name_and_know_whom_they_may_address(host: Stage) ->
         session_tools(host, ["shout"])
 
 
-def test_a_host_may_be_made_after_its_agents() -> None:
+def test_a_host_may_be_created_after_its_agents() -> None:
     later: list[MemoryHost] = []
     (tool,) = session_tools(lambda: later[0], ["send_message"])
     host = MemoryHost().agent("bob", "Fine.")
@@ -674,7 +676,7 @@ def test_a_host_may_be_made_after_its_agents() -> None:
     host.done()
 
 
-def test_a_call_that_is_run_again_sends_the_same_event(memory: MemoryHost) -> None:
+def test_a_call_that_runs_again_sends_the_same_event(memory: MemoryHost) -> None:
     memory.agent("ada", ask("bob", "?"), "Asked.", "Asked.").agent("bob")
     memory.send("ada", {"kind": "human", "text": "go"})
     memory.turn("ada")
@@ -694,7 +696,7 @@ def test_nothing_of_the_host_is_in_the_state(host: Stage) -> None:
     assert "Host" not in repr(host.values("ada"))
 
 
-def test_a_run_that_broke_off_goes_on_before_new_events(memory: MemoryHost) -> None:
+def test_an_interrupted_run_continues_before_new_events(memory: MemoryHost) -> None:
     memory.agent("ada", ConnectionError("dead"), "Hello.", "Yes.")
     graph, config = memory.graph("ada"), {"configurable": {"thread_id": "ada"}}
     with pytest.raises(ConnectionError):

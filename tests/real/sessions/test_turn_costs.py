@@ -1,4 +1,4 @@
-"""What a turn of a session takes from the database, and how many runs events queue: exact counts."""
+"""The database queries of a session's turn, and how many runs events queue: exact counts."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def say(key: str) -> Any:
 
 
 def runs(client: SessionClient) -> dict[str, int]:
-    """The records of runs, by status."""
+    """Return the records of runs, by status."""
     return dict(Counter(str(record.status) for record in client.client.list_workflows(queue_name=RUN_QUEUE)))
 
 
 def in_run() -> bool:
-    """Tell whether this is the thread of a run."""
+    """Return whether this is the thread of a run."""
     return threading.current_thread().name.startswith("dbos-executor")
 
 
@@ -54,7 +54,7 @@ class CountingSaver(SqliteSaver):
 
 
 @pytest.mark.slow
-def test_a_turn_asks_the_database_for_each_thing_once(url: str, saver: SqliteSaver) -> None:
+def test_a_turn_queries_the_database_for_each_thing_once(url: str, saver: SqliteSaver) -> None:
     counting, statements = CountingSaver(saver.conn), list[str]()
     agent = create_todo_agent(ScriptedModel([says("one"), says("two")]), checkpointer=counting)
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
@@ -71,12 +71,12 @@ def test_a_turn_asks_the_database_for_each_thing_once(url: str, saver: SqliteSav
             host.send("main", say(key))
             until(lambda done=key: runs(host) == {"SUCCESS": 1 if done == "first" else 2})
             assert statements == [
-                "SELECT wakeloop_events.id,",  # what waits
+                "SELECT wakeloop_events.id,",  # the waiting events
                 "SELECT wakeloop_sessions.asked",  # which questions it may answer
                 "UPDATE wakeloop_events",  # it is taken
                 "UPDATE wakeloop_events",  # it is settled, with
                 "INSERT wakeloop_sessions",  # the session's error
-                "SELECT wakeloop_events.id,",  # what came meanwhile
+                "SELECT wakeloop_events.id,",  # events that came meanwhile
             ]
             # to plan the run, and after it; two are the graph's own
             assert counting.reads == 4
@@ -86,14 +86,14 @@ def test_a_turn_asks_the_database_for_each_thing_once(url: str, saver: SqliteSav
 def test_many_events_at_once_queue_one_run(url: str, saver: SqliteSaver) -> None:
     agent = create_todo_agent(ScriptedModel([says("fine")]), checkpointer=saver)
     with DbosHost(url, {"main": agent}):
-        pass  # it has made the engine's tables
+        pass  # it has created the engine's tables
     with closing(SessionClient(url, {"main": agent})) as client:
         for number in range(EVENTS):
             client.send("main", say(f"e{number}"))
         assert runs(client) == {"ENQUEUED": 1}
-        client.send("main", say("e0"))  # a repeat asks for the run of its event, which is queued
+        client.send("main", say("e0"))  # a repeat requests the run of its event, which is queued
         assert runs(client) == {"ENQUEUED": 1}
-        client.send("main:2", say("other"))  # nothing is spared for another thread
+        client.send("main:2", say("other"))  # another thread gets its own run
         assert runs(client) == {"ENQUEUED": 2}
         assert client.cancel("other")
     with DbosHost(url, {"main": agent}, polling=0.05) as host:
@@ -131,7 +131,7 @@ def test_an_event_during_a_run_queues_the_next_run_and_the_others_share_it(
 
 
 @pytest.mark.parametrize(("polling", "timers"), [(0.05, 1.0), (3.0, 3.0)])
-def test_the_queue_of_timers_is_polled_once_a_second_at_most(
+def test_the_queue_of_timers_is_polled_at_most_once_a_second(
     polling: float, timers: float, tmp_path: Path
 ) -> None:
     with DbosHost(f"sqlite:///{tmp_path / 'sessions.db'}", {}, polling=polling):

@@ -19,7 +19,7 @@ class Missing:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Missing())
 """
-# DBOS imports psycopg, which it depends on, on SQLite too: so it may, and nothing of ours
+# DBOS itself imports psycopg even on SQLite, so it may, but nothing of ours
 DBOS_ALONE = """
 import builtins
 real = builtins.__import__

@@ -22,7 +22,7 @@ from wakeloop.testing import ScriptedModel, calls, says
 
 
 class Killed(GraphBubbleUp):
-    """A simulated SIGKILL. Whatever else a tool or a model raises becomes a result or a failure."""
+    """A simulated SIGKILL. Anything else that a tool or a model raises becomes a result or a failure."""
 
 
 class Frail(Mailbox):
@@ -107,7 +107,7 @@ def test_a_turn_that_died_is_run_again_and_repeats_nothing(point: str, tmp_path:
             ThreadRunner(mailbox, host).run_waiting(agent, "main", RunControl())
     assert Frail.point is None  # it died there
     history = [*agent.get_state_history({"configurable": {"thread_id": "main"}})]
-    assert [(one.metadata or {})["source"] for one in history].count("input") == 1  # it was put in once
+    assert [(one.metadata or {})["source"] for one in history].count("input") == 1  # it became input once
     values = history[0].values
     assert [m.type for m in values["messages"]] == ["human", "ai", "tool", "ai"]
     assert worked == ["it"]

@@ -22,7 +22,7 @@ def run(root, command, **options):
 
 
 def gone(pid):
-    """Tell whether a process has ended (a zombie has)."""
+    """Return whether a process has ended (a zombie has)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except FileNotFoundError:
@@ -45,12 +45,12 @@ def test_the_tool_is_named_and_described(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["", "  \n", "echo a\0b"])
-def test_no_command_is_refused(tmp_path, command):
+def test_an_empty_command_is_refused(tmp_path, command):
     with pytest.raises(ToolException, match=r"^command must not be empty\.$"):
         run(tmp_path, command)
 
 
-def test_a_missing_root_is_a_sentence(tmp_path):
+def test_a_missing_root_is_reported_in_one_sentence(tmp_path):
     with pytest.raises(ToolException, match=r"^The command could not be started: .*\.$"):
         run(tmp_path / "missing", "true")
 
@@ -80,7 +80,7 @@ def test_a_command_that_closes_its_output_is_still_bounded(tmp_path):
     )
 
 
-def test_what_it_leaves_behind_is_ended_and_not_waited_for(tmp_path):
+def test_its_background_processes_are_ended_and_not_waited_for(tmp_path):
     started = time.monotonic()
     assert run(tmp_path, "sleep 60 & echo $! > child; echo done") == "[exit code 0]\ndone\n"
     assert run(tmp_path, "yes & echo done", limit=100).startswith("[exit code 0]\n")
@@ -192,7 +192,7 @@ def asking(root):
 PUT = [*((answer, True) for answer in YES), *((answer, False) for answer in NO if answer not in (None, {}))]
 
 
-@pytest.mark.parametrize(("answer", "ran"), PUT)  # LangGraph takes neither None nor {} for an answer
+@pytest.mark.parametrize(("answer", "ran"), PUT)  # LangGraph accepts neither None nor {} as an answer
 def test_a_command_runs_only_after_a_yes(tmp_path, answer, ran):
     graph, config = asking(tmp_path), {"configurable": {"thread_id": "1"}}
     parked = graph.invoke({"command": "touch ran"}, config)
@@ -209,7 +209,7 @@ def test_a_command_runs_only_after_a_yes(tmp_path, answer, ran):
     assert result.startswith("[exit code 0]" if ran else "The user rejected this command; it was not run.")
 
 
-def test_no_process_is_left_when_the_wait_is_broken_off(tmp_path, monkeypatch):
+def test_no_process_is_left_when_the_wait_is_interrupted(tmp_path, monkeypatch):
     def broken(*_):
         until((tmp_path / "child").exists)
         raise KeyboardInterrupt
@@ -221,7 +221,7 @@ def test_no_process_is_left_when_the_wait_is_broken_off(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["child"]
 
 
-def test_a_decision_that_cannot_be_taken_is_asked_for_again(tmp_path):
+def test_an_invalid_decision_is_asked_for_again(tmp_path):
     graph, config = asking(tmp_path), {"configurable": {"thread_id": "1"}}
     graph.invoke({"command": "touch ran"}, config)
     edit = {"type": "edit", "edited_action": {"name": "run_shell", "args": {"command": "rm -r ."}}}

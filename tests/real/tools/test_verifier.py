@@ -41,7 +41,7 @@ def test_the_item_is_in_the_environment_and_nowhere_else(content: str, tmp_path:
 
 
 @pytest.mark.parametrize("content", ["a\0b", "\ud800", "x" * 300_000])
-def test_what_no_environment_holds(content: str, tmp_path: Path) -> None:
+def test_values_that_no_environment_can_hold(content: str, tmp_path: Path) -> None:
     assert command_verifier("true", tmp_path)({**TODO, "content": content}, {}) is None
 
 
@@ -57,7 +57,7 @@ def test_it_has_a_time_limit_and_its_group_is_ended(tmp_path: Path) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_stopping_it_is_no_verdict(tmp_path: Path) -> None:
+def test_stopping_it_is_not_a_verdict(tmp_path: Path) -> None:
     stop = Event()
     Timer(0.2, stop.set).start()
     with pytest.raises(KeyboardInterrupt):
