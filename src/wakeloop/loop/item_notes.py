@@ -1,13 +1,13 @@
 """What became of items: given up, verified, looked at again."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import AnyMessage
 
 from wakeloop.loop.case import Case
 from wakeloop.loop.gates import find_stop
-from wakeloop.loop.ledger import GivenUp, Ledger
+from wakeloop.loop.ledger import GivenUp, Ledger, Look
 from wakeloop.loop.progress import find_last_round
 from wakeloop.loop.replies import find_external_calls
 from wakeloop.loop.ruling import Ruling
@@ -31,7 +31,7 @@ def note_work(messages: Sequence[AnyMessage], notes: Ledger) -> None:
     """
     if "nag" not in notes:
         return
-    made = _count_successes(messages, notes.get("todo_calls", ()), notes.get("faults", {}))
+    made = count_successes(messages, notes)
     completed = notes.pop("completed", [])
     available = notes.get("unclaimed", 0) + made
     if not completed:
@@ -59,14 +59,11 @@ def _completed_ids(todos: Sequence[Todo]) -> list[int | str]:
     return [todo["id"] for todo in todos if todo["status"] == "completed"]
 
 
-def _count_successes(
-    messages: Sequence[AnyMessage], todo_calls: Collection[str], faults: Collection[str]
-) -> int:
-    made = 0
-    for call, result in find_last_round(reversed(messages)):
-        if call["id"] not in todo_calls and call["id"] not in faults and result.status != "error":
-            made += 1
-    return made
+def count_successes(messages: Sequence[AnyMessage], notes: Ledger) -> int:
+    """Count the successful calls outside the todo tools in the last round."""
+    others = {*notes.get("todo_calls", ()), *notes.get("faults", ())}
+    made = find_last_round(reversed(messages))
+    return sum(call["id"] not in others and result.status != "error" for call, result in made)
 
 
 MOST_CHECKED = 20  # items a round: a verifier may run a test suite for each
@@ -82,14 +79,6 @@ def may_check_round(notes: Ledger, settings: LoopSettings, todos: Sequence[Todo]
     runs = [call for call in find_external_calls(notes, reply.tool_calls) if "fault" not in call]
     adds_items = bool(notes.get("todo_calls"))
     return bool(runs) and (adds_items or bool(open_items(todos)))
-
-
-def has_external_success(messages: Sequence[AnyMessage], todo_calls: Collection[str]) -> bool:
-    """Tell whether a call outside the todo tools succeeded in the last round."""
-    for call, result in find_last_round(reversed(messages)):
-        if call["id"] not in todo_calls and result.status != "error":
-            return True
-    return False
 
 
 def choose_items(notes: Ledger, todos: Sequence[Todo]) -> list[Todo]:
@@ -112,25 +101,6 @@ def choose_items(notes: Ledger, todos: Sequence[Todo]) -> list[Todo]:
     return [*running, *rest[:room]][:MOST_CHECKED]
 
 
-def note_accepted(notes: Ledger, before: Board, outcomes: Sequence[Outcome], *, called: bool) -> None:
-    """Note the items that a verdict has just completed, unless they had their second look.
-
-    `called`: calls outside the todo tools run in the same round, so they may end after the verdict.
-    """
-    looks = dict(notes.get("looks", {}))
-    board = before
-    for outcome in outcomes:
-        for key in outcome.touched:
-            old, new = board.find(key), outcome.board.find(key)
-            was_completed = old is not None and old["status"] == "completed"
-            is_new = new is not None and new["status"] == "completed" and not was_completed
-            if is_new and looks.get(str(key)) != "had":
-                looks[str(key)] = "due" if called else "fresh"
-        board = outcome.board
-    if looks:
-        notes["looks"] = looks
-
-
 def find_due(notes: Ledger, todos: Sequence[Todo]) -> list[Todo]:
     """Return the completed items that the verifier looks at once more."""
     looks = notes.get("looks", {})
@@ -145,10 +115,13 @@ def precedes_end(case: Case, ruling: Ruling) -> bool:
     return has_steps and find_stop(case) in ("settled", "answered")
 
 
-def note_writes(notes: Ledger, before: Board, outcomes: Sequence[Outcome], *, verified: bool) -> None:
+def note_writes(
+    notes: Ledger, before: Board, outcomes: Sequence[Outcome], *, verified: bool, called: bool = False
+) -> None:
     """Note what a round's calls came to. `verified`: items were completed only with a verifier's consent.
 
-    An ordinary activation has one note of this, that a write was accepted.
+    `called`: calls outside the todo tools run in the same round, so they may end after a verdict. An ordinary
+    activation has one note of this, that a write was accepted.
     """
     board = before
     for outcome in outcomes:
@@ -158,7 +131,7 @@ def note_writes(notes: Ledger, before: Board, outcomes: Sequence[Outcome], *, ve
             notes["wrote"] = True
         _note_given_up(notes, board, outcome)
         if verified:
-            _note_passed(notes, board, outcome)
+            _note_verified(notes, board, outcome, called=called)
         board = outcome.board
 
 
@@ -187,30 +160,34 @@ def _note_given_up(notes: Ledger, before: Board, outcome: Outcome) -> None:
 
 def _find_refused(board: Board) -> list[str]:
     """Return the ids of the items that the verifier has refused, and that are neither done nor given up."""
-    found: list[str] = []
-    for key in board.refusals:
-        todo = board.find(key)
-        if todo is not None and todo["status"] not in ("completed", "cancelled"):
-            found.append(key)
-    return found
+    found = map(board.find, board.refusals)
+    return [str(todo["id"]) for todo in found if todo and todo["status"] not in ("completed", "cancelled")]
 
 
-def _note_passed(notes: Ledger, before: Board, outcome: Outcome) -> None:
-    """Note the items that are completed with the verifier's consent, and forget those that no longer are."""
-    passed: list[int | str] = []
-    for key in notes.get("passed", ()):
-        todo = outcome.board.find(key)
-        if todo is not None and todo["status"] == "completed":
-            passed.append(key)
+def _note_verified(notes: Ledger, before: Board, outcome: Outcome, *, called: bool) -> None:
+    """Note the items that are completed with the verifier's consent, and forget those that no longer are.
+
+    Those that a verdict has just completed are due for a second look, unless they had it.
+    """
+    accepted = []
     for key in outcome.touched:
-        old, new = before.find(key), outcome.board.find(key)
-        was_completed = old is not None and old["status"] == "completed"
-        if new is not None and new["status"] == "completed" and not was_completed:
-            passed.append(new["id"])
-    if passed:
-        notes["passed"] = list(dict.fromkeys(passed))
-    else:
-        notes.pop("passed", None)
+        if _is_completed(outcome.board, key) and not _is_completed(before, key):
+            accepted.append(key)
+    passed = [key for key in notes.pop("passed", []) if _is_completed(outcome.board, key)]
+    if passed or accepted:
+        notes["passed"] = list(dict.fromkeys([*passed, *accepted]))
+    looks = notes.get("looks", {})
+    new: dict[str, Look] = {}
+    for key in map(str, accepted):
+        if looks.get(key) != "had":
+            new[key] = "due" if called else "fresh"
+    if new:
+        notes["looks"] = {**looks, **new}
+
+
+def _is_completed(board: Board, key: int | str) -> bool:
+    todo = board.find(key)
+    return todo is not None and todo["status"] == "completed"
 
 
 def has_given_up(notes: Ledger, todos: Sequence[Todo]) -> bool:

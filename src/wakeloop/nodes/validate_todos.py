@@ -11,8 +11,7 @@ from wakeloop.dialects.base import Dialect
 from wakeloop.loop.before_request import Notices
 from wakeloop.loop.item_notes import (
     choose_items,
-    has_external_success,
-    note_accepted,
+    count_successes,
     note_completed,
     note_writes,
 )
@@ -54,23 +53,27 @@ from wakeloop.todos.operations import (
 )
 
 
-@dataclass(frozen=True)
-class PlayedRound:
-    """A round's todo calls, all that its reply made, the list before them, and their superstep.
+@dataclass
+class Round:
+    """A round of todo calls while it is answered.
 
-    `notes` are those of the reply. The `others`, calls next to the todo calls, waited for the plan: they run
-    now, or are answered. `unseen` is what the model has not seen of the list. `by_hand` says that somebody
+    `ledger` are the notes of the reply, on which is written. `made` are all calls of the reply, `calls` those
+    to the todo tools, `before` is the list before them, `step` their superstep. `by_hand` says that somebody
     else had written the list.
     """
 
-    notes: Ledger
-    calls: list[Any]
+    ledger: Ledger
+    settings: LoopSettings
     made: Sequence[ToolCall]
+    calls: list[Any]
     before: Board
-    others: list[Any]
     step: int
-    unseen: dict[str, Any] | None
     by_hand: bool
+
+    @property
+    def has_others(self) -> bool:
+        """Whether the reply made other calls, too."""
+        return len(self.made) > len(self.calls)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,12 +114,14 @@ class ValidateTodos(ToolAnsweringNode):
             return self.check_open_items(state)
         return self.play_round(state, notes, calls, made, step)
 
+    # -- items that are put to the verifier after a round ------------------------------------------------
+
     def check_open_items(self, state: TodoState) -> Generator[Question, str | None, dict[str, Any]]:
         """Put open items to the verifier, and complete those that it finds done; the others stay silent."""
         ledger = copy_ledger(state)
         ledger.pop("check", None)
         ledger.pop("held", None)  # they have run
-        if not has_external_success(state["messages"], ledger.get("todo_calls", ())):
+        if not count_successes(state["messages"], ledger):
             return {"todo_ledger": ledger}
         written = adopt_list(state["todos"], ledger)
         before = board = Board(todos=state["todos"] if written is None else written)
@@ -139,63 +144,59 @@ class ValidateTodos(ToolAnsweringNode):
         """Store items that the verifier found done, and say so at the end of the last result."""
         after = outcomes[-1].board
         note_writes(ledger, before, outcomes, verified=True)
-        note_accepted(ledger, before, outcomes, called=False)
         ledger["writes"] = ledger.get("writes", 0) + 1
-        lines = []
-        for outcome in outcomes:
-            done = after.find(outcome.touched[0])
-            assert done is not None  # noqa: S101 - it was stored above
-            lines.append(self.dialect.render_verified(done))
+        done = [after.find(outcome.touched[0]) for outcome in outcomes]
+        text = "\n".join(self.dialect.render_verified(todo) for todo in done if todo is not None)
         last = find_last(ToolMessage, state["messages"])
         assert last is not None  # noqa: S101 - a call has just succeeded
-        for event in self.verifier.make_events(outcomes, after):
-            stream_event(event)
-        changed = diff_lists(before.todos, after.todos)
-        stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
-        said = append_to_result(last, Notices(changes="\n".join(lines)).compose())
+        changed = self.stream_changes(before, after, outcomes, always=True)
+        said = append_to_result(last, Notices(changes=text).compose())
         note_own_write(ledger, before.todos, after.todos)
         said = with_list_stamp(said, stamp_items(after.todos))
         return {"messages": [said], "todos": {**changed, "own": True}, "todo_ledger": ledger}
+
+    def stream_changes(
+        self, before: Board, after: Board, outcomes: Sequence[Outcome], *, always: bool
+    ) -> Changes:
+        """Stream the verifier's answers and the new list, and return what has changed in it."""
+        for event in self.verifier.make_events(outcomes, after):
+            stream_event(event)
+        changed = diff_lists(before.todos, after.todos)
+        if changed or always:
+            stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
+        return changed
+
+    # -- the todo calls of a round -----------------------------------------------------------------------
 
     def play_round(
         self, state: TodoState, notes: Ledger, calls: list[Any], made: Sequence[ToolCall], step: int
     ) -> Generator[Question, str | None, dict[str, Any]]:
         """Play the round; return the update, or the notes to store before a plan is shown."""
-        ledger: Ledger = {**notes}
-        todos, written = state["todos"], adopt_list(state["todos"], ledger)
-        board = Board(
+        taken: Ledger = {**notes}
+        todos, written = state["todos"], adopt_list(state["todos"], taken)
+        before = Board(
             todos=todos if written is None else written,
             goal=str(state["todo_goal"]),
-            next_id=ledger.get("next_id", 1),
-            refusals=ledger.get("refusals", {}),
+            next_id=taken.get("next_id", 1),
+            refusals=taken.get("refusals", {}),
         )
         if written is None:
-            note_unnoticed(ledger, state["messages"], todos)
-        settings = settings_in_force(self.settings, ledger)
-        rules = Rules(
-            settings.max_items,
-            settings.in_progress,
-            one_write=self.dialect.replaces,
-            repeats=settings.repeats,
-        )
-        operations = [self.read_operation(call, board, ledger) for call in calls]
+            note_unnoticed(taken, state["messages"], todos)
+        if "unseen" in taken:  # nothing else of a list that somebody wrote is noted: the round is a new one
+            notes["unseen"] = taken["unseen"]
+        settings = settings_in_force(self.settings, notes)
+        round_ = Round(notes, settings, made, calls, before, step, written is not None)
+        rules = Rules(settings.max_items, settings.in_progress, self.dialect.replaces, settings.repeats)
+        operations = [self.read_operation(call, round_) for call in calls]
         verified = self.verifier.verify is not None
-        judged = yield from play_reviewed_round(board, operations, rules, {**notes}, verified=verified)
+        judged = yield from play_reviewed_round(before, operations, rules, notes, verified=verified)
         if not isinstance(judged, ReviewedRound):
-            if "unseen" in ledger:
-                judged["unseen"] = ledger["unseen"]
             return {"todo_ledger": judged}
-        waiting: list[Any] = []
-        if "plan" in ledger:
-            waiting = find_unanswered(find_external_calls(ledger, made), state["messages"])
-        played = PlayedRound(
-            notes, calls, made, board, waiting, step, ledger.get("unseen"), written is not None
-        )
-        return self.write_outcomes(state, played, judged)
+        return self.write_outcomes(state, round_, judged)
 
-    def read_operation(self, call: Any, board: Board, ledger: Ledger) -> Operation | str:
+    def read_operation(self, call: Any, round_: Round) -> Operation | str:
         """Turn a call into an operation, or into the sentence that refuses it."""
-        why = ledger.get("faults", {}).get(call["id"])
+        why = round_.ledger.get("faults", {}).get(call["id"])
         if call["name"] not in self.dialect.tool_names:  # a build with another dialect wrote it
             return unknown_tool_error(call["name"], self.dialect.tool_names)
         if why is None:
@@ -204,93 +205,73 @@ class ValidateTodos(ToolAnsweringNode):
             except OperationRefused as refusal:
                 why = str(refusal)
             else:
-                why = self.dialect.refusal(operation, board)
-                if why is None and "unseen" in ledger and isinstance(operation, Replace | Reset):
-                    why = self.refuse_outdated(ledger)
+                why = self.dialect.refusal(operation, round_.before)
+                if why is None and "unseen" in round_.ledger and isinstance(operation, Replace | Reset):
+                    why = self.fill_prompt("outdated_list", round_)
                 if why is None:
                     return operation
         return Replace((), why) if self.dialect.replaces and call["name"] in self.dialect.writes else why
 
-    def refuse_outdated(self, ledger: Ledger) -> str:
-        """Return why a whole list is refused: it answers a request made before others changed the list."""
-        settings = settings_in_force(self.settings, ledger)
-        return fill_prompt("outdated_list", self.dialect.prompt_folder, settings.prompts)
+    def fill_prompt(self, name: str, round_: Round, **blanks: object) -> str:
+        """Return one of the package's prompts under the settings of a round."""
+        return fill_prompt(name, self.dialect.prompt_folder, round_.settings.prompts, **blanks)
 
-    def write_outcomes(self, state: TodoState, played: PlayedRound, judged: ReviewedRound) -> dict[str, Any]:
+    def write_outcomes(self, state: TodoState, round_: Round, judged: ReviewedRound) -> dict[str, Any]:
         """Turn the outcomes into tool results, the list's changes, counters and events."""
-        before = played.before
-        ledger: Ledger = {**played.notes}
-        if played.unseen is not None:
-            ledger["unseen"] = played.unseen
-        settings, after = settings_in_force(self.settings, ledger), judged.board
+        ledger, settings = round_.ledger, round_.settings
+        before, after = round_.before, judged.board
         ledger["next_id"] = after.next_id
         ledger.pop("refusals", None)
         if after.refusals:
             ledger["refusals"] = prune_refusals(after)
-        outcomes = self.mark_rejected(judged, settings)
-        self.note_outcomes(ledger, before, outcomes, played.made)
-        if settings.audit != "off" and self.verifier.verify is None:  # a verifier sees what it accepts
+        outcomes = self.mark_rejected(round_, judged)
+        verified = self.verifier.verify is not None
+        runs = verified and any("fault" not in call for call in find_external_calls(ledger, round_.made))
+        note_writes(ledger, before, outcomes, verified=verified, called=runs)
+        if settings.audit != "off" and not verified:  # a verifier sees what it accepts
             note_completed(ledger, before.todos, after.todos)
-        results = self.render_results(played, outcomes, ledger)
-        self.update_unseen(ledger, before, judged, outcomes, results)
+        results = self.render_results(round_, outcomes)
+        self.update_unseen(round_, judged, outcomes, results)
         if results and settings.max_idle_rounds:
             # Idle rounds are counted from the messages alone; this notes how far the list had come before.
             results[0].artifact = reach_unless_grown(before.todos, after.todos)
         if "plan" in ledger:
-            results += self.apply_plan_ruling(ledger, judged, results, played.others, settings)
-        for event in self.verifier.make_events(outcomes, after):
-            stream_event(event)
-        update: dict[str, Any] = self.write_list(state, played, ledger, after, results)
-        update["messages"] = results
+            results += self.apply_plan_ruling(state, round_, judged, results)
+        changed = self.stream_changes(before, after, outcomes, always=round_.by_hand)
+        update: dict[str, Any] = {"messages": results}
+        if changed or round_.by_hand:
+            update["todos"] = written = self.write_list(round_, after, changed)
+            results[-1] = with_list_stamp(results[-1], stamp_after(state["todos"], written, after.todos))
         if ledger != state.get("todo_ledger"):  # most rounds leave it alone, which saves a row
             update["todo_ledger"] = ledger
         if after.goal != before.goal:
             update["todo_goal"] = after.goal
         return update
 
-    def write_list(
-        self, state: TodoState, played: PlayedRound, ledger: Ledger, after: Board, results: list[ToolMessage]
-    ) -> dict[str, Any]:
-        """Return the list's changes as an update, stream them, and stamp the last result with the list."""
-        changed = diff_lists(played.before.todos, after.todos)
-        if not (changed or played.by_hand):
-            return {}
-        written: Changes = write_all(after.todos) if played.by_hand else {**changed, "own": True}
-        if len(played.made) > len(played.calls):  # other calls of the reply may write the list, too
-            if "plan" in ledger:  # and they run later
-                ledger["base"] = [*played.before.todos]  # type: ignore[list-item]
-            else:
-                written["step"] = played.step
-        results[-1] = with_list_stamp(results[-1], stamp_after(state["todos"], written, after.todos))
-        stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})
-        return {"todos": written}
-
-    def note_outcomes(
-        self, ledger: Ledger, before: Board, outcomes: Sequence[Outcome], calls: Sequence[Any]
-    ) -> None:
-        """Note what the model's writes came to: accepted, given up, verified."""
-        verified = self.verifier.verify is not None
-        note_writes(ledger, before, outcomes, verified=verified)
-        if verified:
-            runs = [call for call in find_external_calls(ledger, calls) if "fault" not in call]
-            note_accepted(ledger, before, outcomes, called=bool(runs))
+    def write_list(self, round_: Round, after: Board, changed: Changes) -> Changes:
+        """Return the list's changes as they are written; other calls of the reply may write the list, too."""
+        written: Changes = write_all(after.todos) if round_.by_hand else {**changed, "own": True}
+        if round_.has_others and "plan" in round_.ledger:  # and they run later
+            round_.ledger["base"] = [*round_.before.todos]  # type: ignore[list-item]
+        elif round_.has_others:
+            written["step"] = round_.step
+        return written
 
     def update_unseen(
         self,
-        ledger: Ledger,
-        before: Board,
+        round_: Round,
         judged: ReviewedRound,
         outcomes: Sequence[Outcome],
         results: Sequence[ToolMessage],
     ) -> None:
         """Note what the model knows of others' changes after the round; show the list if one was refused."""
+        ledger, after = round_.ledger, judged.board
         if "unseen" not in ledger:
             return
-        why, after = self.refuse_outdated(ledger), judged.board
+        why = self.fill_prompt("outdated_list", round_)
         outdated = [result for result, outcome in zip(results, outcomes, strict=True) if outcome.error == why]
         if outdated:
-            settings = settings_in_force(self.settings, ledger)
-            listing = render_whole_list(self.dialect, settings, after.todos, after.goal)
+            listing = render_whole_list(self.dialect, round_.settings, after.todos, after.goal)
             last = outdated[-1]
             last.content = f"{last.content}\n\n{listing}"
             ledger |= {"outdated": True, "shown": last.id or ""}
@@ -298,16 +279,22 @@ class ValidateTodos(ToolAnsweringNode):
         if outdated or any(o.error is None and isinstance(o.operation, knows_all) for o in outcomes):
             ledger.pop("unseen", None)
         else:
-            note_own_write(ledger, before.todos, after.todos)
+            note_own_write(ledger, round_.before.todos, after.todos)
 
-    def render_results(
-        self, played: PlayedRound, outcomes: Sequence[Outcome], ledger: Ledger
-    ) -> list[ToolMessage]:
+    def render_results(self, round_: Round, outcomes: Sequence[Outcome]) -> list[ToolMessage]:
         """Return one result per call, and note which message shows the list now."""
-        others = len(played.made) > len(played.calls)
+        ledger, others = round_.ledger, round_.has_others
         results: list[ToolMessage] = []
-        for call, outcome in zip(played.calls, outcomes, strict=True):
-            result = self.render_result(call, replace(outcome, has_other_calls=others), ledger)
+        for call, outcome in zip(round_.calls, outcomes, strict=True):
+            status = "error"
+            if (fault := ledger.get("faults", {}).get(call["id"])) is not None:
+                text = fault
+            elif outcome.error is not None:
+                text = self.dialect.render_error(outcome.error)
+            else:
+                text = self.dialect.render_result(replace(outcome, has_other_calls=others))
+                status = "success" if isinstance(outcome.operation, Show) or outcome.wrote else "error"
+            result = tool_result(call, text, status)
             results.append(result)
             if outcome.wrote:
                 ledger["todo_guard_suppressed"] = False  # the model works with its list again
@@ -315,57 +302,43 @@ class ValidateTodos(ToolAnsweringNode):
                 ledger["shown"] = result.id or ""
         return results
 
-    def mark_rejected(self, judged: ReviewedRound, settings: LoopSettings) -> Sequence[Outcome]:
+    def mark_rejected(self, round_: Round, judged: ReviewedRound) -> Sequence[Outcome]:
         """Return the outcomes; those that the person rejected say so, in the person's words."""
         if judged.ruling is None or not judged.rejected:
             return judged.outcomes
-        folder, words = self.dialect.prompt_folder, judged.ruling.words
-        why = fill_prompt("plan_rejected", folder, settings.prompts, words=words)
+        why = self.fill_prompt("plan_rejected", round_, words=judged.ruling.words)
         outcomes = list(judged.outcomes)
         for place in judged.rejected:
             outcomes[place] = replace(outcomes[place], error=why)
         return outcomes
 
     def apply_plan_ruling(
-        self,
-        ledger: Ledger,
-        judged: ReviewedRound,
-        results: Sequence[ToolMessage],
-        others: Sequence[Any],
-        settings: LoopSettings,
+        self, state: TodoState, round_: Round, judged: ReviewedRound, results: Sequence[ToolMessage]
     ) -> list[ToolMessage]:
-        """Note what a person decided about the plan, show an edit once, and answer the other calls."""
-        ruling = judged.ruling
+        """Note what a person decided about the plan, show an edit once, and answer the other calls.
+
+        The calls that waited for the plan run now, or are answered.
+        """
+        ledger, ruling = round_.ledger, judged.ruling
+        waiting = find_unanswered(find_external_calls(ledger, round_.made), state["messages"])
         ledger["plan"] = kind = "stands" if ruling is None else ruling.kind
         ledger.pop("verdicts", None)
         if ruling is not None and kind != "rejected":
             ledger["planned"] = True
         if kind == "stands":
-            ledger["held"] = list(others)
+            ledger["held"] = list(waiting)
             return []
         if kind == "edited":
             # An edit counts as a list from outside, so an input that sends back an older one is recognized.
             ledger["writes"] = ledger.get("writes", 0) + 1
-            listing = self.dialect.render_list(judged.board.todos, judged.board.goal, settings)
-            edited = fill_prompt("plan_edited", self.dialect.prompt_folder, settings.prompts, list=listing)
+            listing = self.dialect.render_list(judged.board.todos, judged.board.goal, round_.settings)
             last = results[-1]
-            last.content = f"{last.content}\n\n{edited}"
+            last.content = f"{last.content}\n\n{self.fill_prompt('plan_edited', round_, list=listing)}"
             ledger["shown"] = last.id or ""
             ledger.pop("unseen", None)
-        why = fill_prompt(f"held_{kind}", self.dialect.prompt_folder, settings.prompts)
-        ledger["faults"] = {**ledger.get("faults", {}), **{call["id"]: why for call in others}}
-        return [error_result(call, call.get("fault") or why) for call in others]
-
-    def render_result(self, call: Any, outcome: Outcome, ledger: Ledger) -> ToolMessage:
-        """Render one call's result; that of a refused call is an error."""
-        if call["id"] in ledger.get("faults", {}):
-            text, status = ledger["faults"][call["id"]], "error"
-        elif outcome.error is not None:
-            text, status = self.dialect.render_error(outcome.error), "error"
-        else:
-            text = self.dialect.render_result(outcome)
-            status = "success" if isinstance(outcome.operation, Show) or outcome.wrote else "error"
-        return tool_result(call, text, status)
+        why = self.fill_prompt(f"held_{kind}", round_)
+        ledger["faults"] = {**ledger.get("faults", {}), **{call["id"]: why for call in waiting}}
+        return [error_result(call, call.get("fault") or why) for call in waiting]
 
 
 def find_todo_calls(notes: Ledger, state: TodoState, made: Sequence[ToolCall]) -> list[ToolCall]:
