@@ -171,7 +171,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c31": (
         "nodes/run_tools.py",
-        "if _is_async_only(tool):",
+        'if getattr(tool, "coroutine", None) is not None and getattr(tool, "func", True) is None:',
         "if False:",
     ),
     "c32": (

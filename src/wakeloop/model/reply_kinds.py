@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 from wakeloop.loop.replies import ReplyKind
 from wakeloop.model.finish_reasons import promises_call
 from wakeloop.model.printed_calls import PrintedCall, find_printed_calls
-from wakeloop.prompts import BLANKS, FILLERS, RESULTS, fill_prompt
+from wakeloop.prompts import FILLERS, RESULTS, fill_prompt, find_blanks
 from wakeloop.text.characters import is_blank
 from wakeloop.text.marks import AUTOMATIC, text_of
 from wakeloop.text.thoughts import FENCE, strip_end_marks, strip_thoughts
@@ -118,9 +118,9 @@ def is_faked(text: str, tools: Collection[str], prompts: Mapping[str, str]) -> b
 
 def _is_result(text: str, name: str, prompts: Mapping[str, str]) -> bool:
     """Tell whether a text is what a prompt says, whatever fills its blanks."""
-    if not BLANKS[name]:
+    if not find_blanks(name):
         return text == fill_prompt(name, "", prompts)
-    form = fill_prompt(name, "", {}, **dict.fromkeys(BLANKS[name], "\0"))
+    form = fill_prompt(name, "", {}, **dict.fromkeys(find_blanks(name), "\0"))
     before, _, after = form.partition("\0")
     text = text.removeprefix("Error: ")
     return text.startswith(before) and text.endswith(after)

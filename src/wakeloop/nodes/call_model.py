@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from langchain_core.messages import AIMessage, SystemMessage
+from langchain_core.messages import SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from wakeloop.dialects.base import Dialect
 from wakeloop.errors import HookError
 from wakeloop.loop.item_notes import may_check_round
-from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.silences import note_free_call, note_steps
 from wakeloop.loop.turn import find_written_reply
 from wakeloop.model.bindings import BoundModel, ModelBindings, ainvoke_model, invoke_model
@@ -71,11 +70,9 @@ class CallModel(RedactingNode):
 
     def __call__(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the reply as an update; what the model raises reaches the caller."""
-        exchange = Exchange(state, self.context)
-        if (update := exchange.end_without_request()) is not None:
+        exchange, update = self.begin(state, config)
+        if update is not None:
             return update
-        if reply := find_written_reply(exchange.ledger, exchange.messages, self.dialect.tool_names):
-            return self.store_written_reply(exchange, reply, config)
         if (read := exchange.plan_read()) is not None:
             exchange.entries = read_store(read)
         if self.hook is not None:
@@ -86,19 +83,18 @@ class CallModel(RedactingNode):
                 given = self.hook.invoke(seen, listening)
             exchange.request.apply_hook_result(given, self.channels)
         while True:
-            way = self.choose_binding(exchange)
-            heard = self.watch_reply(exchange, way, config)
+            way, heard = self.prepare_request(exchange, config)
             raw = invoke_model(way, exchange.wire, heard)
             if not exchange.takes_refusal(heard):
-                return self.store_reply(exchange, raw, way, heard, config)
+                return self.note_update(
+                    exchange, exchange.build_update(raw, heard, may_call=way.may_call), config
+                )
 
     async def acall(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         """Return the same; the model and the hook are awaited."""
-        exchange = Exchange(state, self.context)
-        if (update := exchange.end_without_request()) is not None:
+        exchange, update = self.begin(state, config)
+        if update is not None:
             return update
-        if reply := find_written_reply(exchange.ledger, exchange.messages, self.dialect.tool_names):
-            return self.store_written_reply(exchange, reply, config)
         if (read := exchange.plan_read()) is not None:
             exchange.entries = await aread_store(read)
         if self.hook is not None:
@@ -107,42 +103,41 @@ class CallModel(RedactingNode):
                 given = await self.hook.ainvoke(seen, listening)
             exchange.request.apply_hook_result(given, self.channels)
         while True:
-            way = self.choose_binding(exchange)
-            heard = self.watch_reply(exchange, way, config)
+            way, heard = self.prepare_request(exchange, config)
             raw = await ainvoke_model(way, exchange.wire, heard)
             if not exchange.takes_refusal(heard):
-                return self.store_reply(exchange, raw, way, heard, config)
+                return self.note_update(
+                    exchange, exchange.build_update(raw, heard, may_call=way.may_call), config
+                )
 
-    def choose_binding(self, exchange: Exchange) -> BoundModel:
-        """Return how the model is asked: with which tools, and whether it may call them."""
-        return self.bindings.choose(
-            exchange.asking, exchange.wire, todo_tools=exchange.active, force=exchange.asks_for_call
-        )
+    def begin(self, state: Any, config: RunnableConfig) -> tuple[Exchange, dict[str, Any] | None]:
+        """Begin an exchange. Return it, with its update if nothing is requested.
 
-    def watch_reply(self, exchange: Exchange, way: BoundModel, config: RunnableConfig) -> ReplyWatcher:
-        """Return the watcher of the reply."""
-        return watch_request(
+        That is so where the run ends, and where somebody wrote a reply in the model's place.
+        """
+        exchange = Exchange(state, self.context)
+        update = exchange.end_without_request()
+        if update is None and (
+            reply := find_written_reply(exchange.ledger, exchange.messages, self.dialect.tool_names)
+        ):
+            nobody_heard = ReplyWatcher(config, streaming=False)
+            update = self.note_update(exchange, exchange.take_written_reply(reply, nobody_heard), config)
+        return exchange, update
+
+    def prepare_request(self, exchange: Exchange, config: RunnableConfig) -> tuple[BoundModel, ReplyWatcher]:
+        """Return how the model is asked, with which tools and whether it may call them, and who listens."""
+        asking, force = exchange.asking, exchange.asks_for_call
+        way = self.bindings.choose(asking, exchange.wire, todo_tools=exchange.active, force=force)
+        watcher = watch_request(
             config,
             self.bindings.bare,
             exchange.settings,
-            exchange.asking,
-            formats=exchange.asking == "format",
+            asking,
+            formats=asking == "format",
             forced=way.unforced is not None,
             waits=exchange.may_wait and has_checkpointer(config),
         )
-
-    def store_written_reply(
-        self, exchange: Exchange, reply: AIMessage, config: RunnableConfig
-    ) -> dict[str, Any]:
-        """Return the update for a reply that somebody wrote in the model's place."""
-        nobody_heard = ReplyWatcher(config, streaming=False)
-        return self.note_update(exchange, exchange.take_written_reply(reply, nobody_heard), config)
-
-    def store_reply(
-        self, exchange: Exchange, raw: Any, way: BoundModel, heard: ReplyWatcher, config: RunnableConfig
-    ) -> dict[str, Any]:
-        """Return the update for the model's reply."""
-        return self.note_update(exchange, exchange.build_update(raw, heard, may_call=way.may_call), config)
+        return way, watcher
 
     def note_update(
         self, exchange: Exchange, update: dict[str, Any], config: RunnableConfig
@@ -151,18 +146,15 @@ class CallModel(RedactingNode):
         ledger = update["todo_ledger"]
         note_steps(ledger, read_step(config) + exchange.state["remaining_steps"])
         if "nag" in ledger:
-            self.note_round(exchange, ledger, update["messages"][-1])
+            reply: Any = update["messages"][-1]
+            if self.verifies and may_check_round(ledger, exchange.settings, exchange.todos, reply):
+                ledger["check"] = True
+            if self.reviews.by_tool and (found := self.reviews.find_reviews(reply.tool_calls, ledger)):
+                ledger["reviews"] = found
+                note_free_call(ledger)
         # No tools follow, so the guard is next. It needs this checkpoint to recognize its own run.
         elif here := find_current_checkpoint(config):
             ledger["asked_at"] = list(here)
         if exchange.state.get("todo_decided"):  # of an earlier round
             update["todo_decided"] = None
         return update
-
-    def note_round(self, exchange: Exchange, ledger: Ledger, reply: Any) -> None:
-        """Note which calls of a reply a person decides, and whether open items are judged after them."""
-        if self.verifies and may_check_round(ledger, exchange.settings, exchange.todos, reply):
-            ledger["check"] = True
-        if self.reviews.by_tool and (found := self.reviews.find_reviews(reply.tool_calls, ledger)):
-            ledger["reviews"] = found
-            note_free_call(ledger)

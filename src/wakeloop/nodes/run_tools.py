@@ -110,7 +110,7 @@ class RunTools(TimedNode):
     def call_tool(self, call: dict[str, Any], config: RunnableConfig) -> Any:
         """Call the tool; whatever it raises is its result."""
         tool = self.tools[call["name"]]
-        if _is_async_only(tool):
+        if getattr(tool, "coroutine", None) is not None and getattr(tool, "func", True) is None:
             raise ToolError(
                 f"The tool {tool.name!r} is asynchronous only: run this agent with ainvoke or astream."
             )
@@ -162,10 +162,6 @@ class RunTools(TimedNode):
             return call.get("fault")
         known = {*self.tools, *self.todo_tools} - {call["name"]}
         return call.get("fault") or unknown_tool_error(call["name"], known)
-
-
-def _is_async_only(tool: BaseTool) -> bool:
-    return getattr(tool, "coroutine", None) is not None and getattr(tool, "func", True) is None
 
 
 def _build_update(call: dict[str, Any], result: Any, step: int) -> Any:

@@ -60,14 +60,16 @@ class Wake(Node):
             dialect, few, todos, state["todo_goal"], owed, insists=insists, doubt=doubt
         )
         missing = "" if doubt else render_missing(self.dialect, settings, ledger, insists=insists)
-        if missing:
-            reasons.insert(0, "goal")
-        earlier = self.name_unsaid_items(state, ledger, settings) if doubt == "topic" else ""
+        earlier = ""
+        if (
+            doubt == "topic" and ledger.get("uncalled") == "unsaid"
+        ):  # they did not follow the person's message
+            earlier = name_old_items(self.dialect, settings, state["todos"], state["todo_goal"])
         changes = render_reopened(self.dialect, settings, ledger)
         message = build_message(Notices(changes, earlier, missing=missing, nudge=text), doubt, todos)
         budget = settings.max_wake_cycles + count_earned_wakes(ledger, settings)
         counts = {"cycle": cycle, "budget": budget, "open": left}
-        emit_event({"type": "wake", **counts, "reasons": reasons}, ledger)
+        emit_event({"type": "wake", **counts, "reasons": ["goal", *reasons] if missing else reasons}, ledger)
         after = begin_wake(ledger, cycle, todos)
         after |= {"injected": [message.id or ""], "todo_finalization_correction": None}
         note_wake(after, settings, insists=insists)
@@ -76,8 +78,8 @@ class Wake(Node):
             after["shown"] = message.id or ""
         if settings.stop_on_repeat:
             after["last_wake"] = fingerprint_reply(state["messages"], todos)
-        closed = close_round(state["messages"], self.dialect, settings)
-        update: dict[str, Any] = {"messages": [*closed, message], "todo_ledger": after}
+        messages = [*close_round(state["messages"], self.dialect, settings), message]
+        update: dict[str, Any] = {"messages": messages, "todo_ledger": after}
         if written is not None:
             update["todos"] = write_all(written)
         return update
@@ -90,12 +92,6 @@ class Wake(Node):
             return self.dialect, settings
         visible = find_visible(state["messages"], ledger, "rounds")
         return shorten_nudge(self.dialect, settings, visible, todos)
-
-    def name_unsaid_items(self, state: TodoState, ledger: Ledger, settings: LoopSettings) -> str:
-        """Return the words that name the items from before, unless they followed the person's message."""
-        if ledger.get("uncalled") != "unsaid":
-            return ""
-        return name_old_items(self.dialect, settings, state["todos"], state["todo_goal"])
 
 
 def build_message(notices: Notices, doubt: str | None, todos: Sequence[Todo]) -> HumanMessage:
