@@ -79,10 +79,14 @@ def build_todo_graph(
     argument_values.check_callable("done_when", done_when, "state")
     argument_values.check_callable("pre_model_hook", pre_model_hook, "state")
     argument_values.check_name(name)
+    hook = pre_model_hook
+    if hook is not None and not isinstance(hook, Runnable):
+        hook = RunnableLambda(wall_off_exit(hook))
     schemas = _build_schemas(
         state_schema or TodoState, context_schema or build_context_form(base), dialect.tool_names
     )
-    chat = _resolve_model(model)
+    check_model(model)
+    chat = create_model(model) if isinstance(model, str) else model
     check_price(base, model_name_of(chat))
     reviews = ToolReviews.parse(
         interrupt_on, runnable, unapprovable_tools(provided, dialect), base.prompts, interrupt_mode
@@ -91,12 +95,7 @@ def build_todo_graph(
     bindings = ModelBindings.create(chat, [*runnable.values(), *provided], dialect, base, response_format)
     nodes: dict[str, Node] = {
         "activate": Activate(
-            dialect,
-            base,
-            judges,
-            bindings.full is not None,
-            reviews=bool(reviews.by_tool),
-            model=bindings.name,
+            dialect, base, judges, bindings.full is not None, bool(reviews.by_tool), model=bindings.name
         ),
         "call_model": CallModel(
             dialect,
@@ -104,7 +103,7 @@ def build_todo_graph(
             bindings,
             tools=runnable,
             prompt=argument_values.make_system_message(system_prompt),
-            hook=_as_runnable(pre_model_hook),
+            hook=hook,
             channels=frozenset(get_type_hints(state_schema or TodoState)),
             speaker=None if name == DEFAULT_NAME else name,
             reviews=reviews,
@@ -183,33 +182,11 @@ def create_todo_agent(
     >>> agent.invoke({"messages": [("user", "Please sweep.")]})["todo_session"]["wakes"]
     1
     """
+    arguments: Any = {key: value for key, value in locals().items() if key not in ("checkpointer", "store")}
     argument_values.check_checkpointer(checkpointer)
     argument_values.check_store(store)
-    graph = build_todo_graph(
-        model,
-        tools=tools,
-        system_prompt=system_prompt,
-        settings=settings,
-        verify=verify,
-        done_when=done_when,
-        response_format=response_format,
-        state_schema=state_schema,
-        context_schema=context_schema,
-        pre_model_hook=pre_model_hook,
-        interrupt_on=interrupt_on,
-        interrupt_mode=interrupt_mode,
-        name=name,
-    )
+    graph = build_todo_graph(**arguments)
     return graph.compile(checkpointer=checkpointer, store=store, name=name)
-
-
-def _resolve_model(model: str | BaseChatModel) -> BaseChatModel:
-    check_model(model)
-    return create_model(model) if isinstance(model, str) else model
-
-
-def _as_runnable(hook: Runnable[Any, Any] | Callable[..., Any] | None) -> Runnable[Any, Any] | None:
-    return hook if hook is None or isinstance(hook, Runnable) else RunnableLambda(wall_off_exit(hook))
 
 
 def _build_schemas(state: Any, context: type[Any], todo_tools: Collection[str]) -> Schemas:

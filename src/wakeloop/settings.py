@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from wakeloop.errors import SettingsError
-from wakeloop.platform.model_profile import PROVIDERS, measured_settings
+from wakeloop.platform.model_profile import measured_settings
 from wakeloop.prompts import check_prompt
 from wakeloop.text.notebook_settings import NotebookSettings
 from wakeloop.text.wording import suggest
@@ -148,15 +148,6 @@ class LoopSettings(NotebookSettings, BaseModel):
             check_prompt(name, text)
         return prompts
 
-    @field_validator("prices")
-    @classmethod
-    def _check_prices(cls, prices: dict[str, Price]) -> dict[str, Price]:
-        for name in prices:
-            provider, colon, bare = name.partition(":")
-            if colon and provider in {"openai", *PROVIDERS}:  # prices are found by a model's own name
-                raise SettingsError(f"Setting 'prices' names models without their provider: write {bare!r}.")
-        return prices
-
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with some settings changed. They are validated, which pydantic's own method skips.
 
@@ -219,14 +210,11 @@ ALIASES = MappingProxyType({"max_auto_continues": "max_wake_cycles"})  # loki's 
 # Words from other frameworks. Their nearest names by spelling would mislead: max_steps looks like max_items.
 _OTHER_WORDS: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(
-            ("max_iterations", "max_iters", "max_steps", "max_turns", "max_loops"), "max_requests"
-        ),
-        **dict.fromkeys(("max_calls", "max_llm_calls", "max_model_calls", "max_rounds"), "max_requests"),
-        **dict.fromkeys(("recursion_limit", "request_limit", "run_limit", "step_limit"), "max_requests"),
-        **dict.fromkeys(("max_wake", "max_wakes"), "max_wake_cycles"),
-        **dict.fromkeys(("max_time", "max_execution_time", "timeout"), "max_seconds"),
-        **dict.fromkeys(("max_budget", "max_budget_usd", "max_cost_usd"), "max_cost"),
+        "max_iterations max_iters max_steps max_turns max_loops max_calls max_llm_calls": "max_requests",
+        "max_model_calls max_rounds recursion_limit request_limit run_limit step_limit": "max_requests",
+        "max_wake max_wakes": "max_wake_cycles",
+        "max_time max_execution_time timeout": "max_seconds",
+        "max_budget max_budget_usd max_cost_usd": "max_cost",
         "max_retries": "reply_retries",
     }
 )
@@ -260,7 +248,9 @@ def translate_word(name: str) -> str | None:
     ('max_tokens', 'max_requests')
     """
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).replace("-", "_").lower()
-    return plain if plain in LoopSettings.model_fields else _OTHER_WORDS.get(plain)
+    if plain in LoopSettings.model_fields:
+        return plain
+    return next((setting for words, setting in _OTHER_WORDS.items() if plain in words.split()), None)
 
 
 def advise_api_key(name: str) -> str | None:
@@ -288,8 +278,8 @@ def _format_error(error: Any) -> str:
     if error["type"] == "missing":
         return f"Setting {where!r} is missing. Example of prices: {PRICES_EXAMPLE}."
     if path[:1] == ["prices"] and error["type"] in ("dict_type", "model_type", "model_attributes_type"):
-        example = f"Example of prices: {PRICES_EXAMPLE}."
-        return f"Setting {where!r} must be a mapping, got {error['input']!r}. {example}"
+        must = f"must be a mapping, got {error['input']!r}. Example of prices: {PRICES_EXAMPLE}"
+        return f"Setting {where!r} {must}."
     if path and path[0] in NUMERIC_SETTINGS and "parsing" in error["type"]:
         return f"Setting {where!r} must be a number, got {error['input']!r}."
     expected = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")

@@ -32,11 +32,15 @@ class Usage(NamedTuple):
 def find_price(model: str, prices: Mapping[str, Price]) -> Price | None:
     """Return the price under the longest key that begins a model's name, else the default one, else None.
 
+    A key may name the provider, too: `openai:gpt-5` is found by `gpt-5`.
     Without any `prices` it is the model's public price, if that is known here.
     """
     if not prices:
         return find_public_price(model)
-    keys = [key for key in prices if key != DEFAULT_KEY and model.startswith(key)]
+    keys = []
+    for key in prices:
+        if key != DEFAULT_KEY and model.startswith((key, key.partition(":")[2] or key)):
+            keys.append(key)
     return prices[max(keys, key=len)] if keys else prices.get(DEFAULT_KEY)
 
 

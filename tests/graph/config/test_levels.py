@@ -301,10 +301,6 @@ CHEAP, DEAR = {"input": 1.0, "cached": None, "output": 2.0}, {"input": 3.0, "cac
             "Setting 'prices.m.output' must be greater than or equal to 0, got -2.",
         ),
         ("{m: {input: 1, output: no}}", "Setting 'prices.m.output' must be a valid number, got False."),
-        (
-            "{'openai:m': {input: 1, output: 2}}",
-            "Setting 'prices' names models without their provider: write 'm'.",
-        ),
     ],
 )
 def test_an_invalid_price_is_one_sentence(table: str, why: str, folder: Path) -> None:

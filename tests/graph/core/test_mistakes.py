@@ -222,10 +222,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (settings(api_key="x"), "'api_key'. API keys come from the environment, such as OPENAI_API_KEY."),
     (settings(max_requests=3.5), "Setting 'max_requests' must be a valid integer, got 3.5."),
-    (
-        settings(prices={"openai:gpt-5": {"input": 1, "output": 2}}),
-        "Setting 'prices' names models without their provider: write 'gpt-5'.",
-    ),
     (build(settings={"dialect": "parly"}), "Unknown dialect 'parly'. Did you mean 'parley'?"),
     (lambda: PRESET("lokki"), "Unknown preset 'lokki'. Did you mean 'loki'?"),
     (lambda: PRESET(None), "A preset's name must be a string such as 'loki', got None."),
