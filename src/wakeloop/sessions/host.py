@@ -16,6 +16,7 @@ from wakeloop.loop.silences import SUBAGENTS_WAIT
 from wakeloop.platform.database_errors import format_without_sql
 from wakeloop.text.characters import find_lone_surrogate, shorten, to_one_line
 from wakeloop.text.secrets import redact_text
+from wakeloop.thread.inputs import read_waits
 from wakeloop.thread.thread_status import read_session
 
 DEFAULT_AGENT = "main"
@@ -300,13 +301,11 @@ def find_agent(thread_id: str, agents: Mapping[str, object]) -> str:
 def awaited_threads(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the threads that a session waits for, according to its values."""
     threads: list[str] = []
-    for wait in values.get("waiting_on") or ():
-        if isinstance(wait, Mapping) and wait.get("id") == SUBAGENTS_WAIT:  # for the first of all that work
+    for wait in read_waits(values):
+        if wait.get("id") == SUBAGENTS_WAIT:  # for the first of all that work
             threads += [str(one["id"]) for one in values.get("todo_subagents") or ()]
-        elif isinstance(wait, Mapping):
-            thread = wait.get("id" if wait.get("on") == "subagent" else "from")
-            if thread:
-                threads.append(str(thread))
+        elif thread := wait.get("id" if wait.get("on") == "subagent" else "from"):
+            threads.append(str(thread))
     return tuple(threads)
 
 

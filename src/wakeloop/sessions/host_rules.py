@@ -20,6 +20,7 @@ from wakeloop.sessions.host import SessionHost, awaited_threads, derive_id
 from wakeloop.sessions.questions import EarlyEvents, answer_fault, find_answered_question, open_questions
 from wakeloop.stream import Session
 from wakeloop.text.characters import shorten, storable_text
+from wakeloop.thread.inputs import read_waits
 from wakeloop.thread.outside import aend_run, build_dropped_question, end_run, find_hold
 from wakeloop.thread.thread_status import LAST_NODE, answer_of, is_unfinished, read_session
 from wakeloop.todos.items import MAX_REFUSAL_LENGTH
@@ -204,8 +205,7 @@ def gives_word_back(values: Mapping[str, Any]) -> bool:
         >>> gives_word_back({"waiting_on": [{"id": "question", "on": "peer", "from": "bob"}]})
         True
     """
-    waits = values.get("waiting_on") or ()
-    return any(isinstance(wait, Mapping) and wait.get("id") == QUESTION_WAIT for wait in waits)
+    return any(wait.get("id") == QUESTION_WAIT for wait in read_waits(values))
 
 
 def make_answer(owed: Mapping[str, Any], thread_id: str, text: str) -> OutgoingEvent:

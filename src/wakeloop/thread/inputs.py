@@ -104,6 +104,12 @@ def merge_settings(channel: Mapping[str, Any], context: Any) -> dict[str, Any]:
     return {**channel, **given}
 
 
+def read_waits(values: Any) -> tuple[Mapping[str, Any], ...]:
+    """Return what a thread waits for. An entry that is a string is its own id."""
+    waits = (values or {}).get("waiting_on") or ()
+    return tuple(wait if isinstance(wait, Mapping) else {"id": wait} for wait in waits)
+
+
 @dataclass(frozen=True)
 class ThreadInput:
     """An input, and what the thread was waiting for when it came."""
@@ -111,7 +117,7 @@ class ThreadInput:
     new_input: bool
     events: tuple[WakeEvent, ...]
     has_ledger: bool
-    waiting_on: tuple[Any, ...] = ()
+    waiting_on: tuple[Mapping[str, Any], ...] = ()
     ends_in_words: bool = True  # the last message is a user's, and not the middle of a run that broke off
     from_others: bool = False  # a framework or a chat UI put in all that is new
     is_unanswered: bool = False  # the last run ended before the model answered what the history ends with
@@ -130,7 +136,7 @@ class ThreadInput:
             new_input=bool(messages) and messages[-1].id != old.get("tail"),
             events=tuple(fresh.values()),
             has_ledger=bool(old),
-            waiting_on=tuple(state.get("waiting_on") or ()),
+            waiting_on=read_waits(state),
             ends_in_words=bool(messages) and messages[-1].type in ("human", "system"),
             from_others=_came_from_others(messages),
             is_unanswered=_ended_early(state),
@@ -201,14 +207,14 @@ class ThreadInput:
     def answers(self, wait: Any) -> bool:
         """Tell whether somebody who speaks in this input ends a wait."""
         answered = {e.get("correlation_id") for e in self.events if e.get("kind") in ANSWER_KINDS}
-        key, on = _read_id(wait), read_wait_kind(wait)
+        key, on = wait.get("id"), read_wait_kind(wait)
         by_person = self.is_spoken and (on in ANSWERED_BY_PERSON or key == HOLD_WAIT)
         by_voice = OPEN_WAITS.get((str(key), on), NOBODY) & self.voices
         return key in answered or by_person or bool(by_voice)
 
     def ends(self, wait: Any) -> bool:
         """Tell whether a wait ends with this input though nobody has answered (rule 29)."""
-        if self.leaves_question and _read_id(wait) == QUESTION_WAIT:
+        if self.leaves_question and wait.get("id") == QUESTION_WAIT:
             return True
         match read_wait_kind(wait):
             case "condition":  # the goal is asked whether it still holds
@@ -268,24 +274,20 @@ class ThreadInput:
     @property
     def is_held(self) -> bool:
         """Whether the thread is on hold and stays so, because no person has spoken."""
-        entries = [wait for wait in self.waiting_on if isinstance(wait, Mapping)]
-        return any(wait.get("id") == HOLD_WAIT for wait in entries) and not self.is_spoken
+        return any(wait.get("id") == HOLD_WAIT for wait in self.waiting_on) and not self.is_spoken
 
     @property
     def leaves_question(self) -> bool:
         """Whether a kick says that nobody will answer the question that the thread waits with."""
         kicks = [e.get("correlation_id") for e in self.events if e.get("kind") == "kick"]
-        waits = [wait.get("id") for wait in self.waiting_on if isinstance(wait, Mapping)]
-        return QUESTION_WAIT in kicks and QUESTION_WAIT in waits
+        return QUESTION_WAIT in kicks and QUESTION_WAIT in [wait.get("id") for wait in self.waiting_on]
 
     @property
     def answers_person_wait(self) -> bool:
         """Whether a person's words in this input are the answer to a question or an approval."""
-        for wait in self.waiting_on:
-            asks = read_wait_kind(wait) in ("human", "approval") or _read_id(wait) == QUESTION_WAIT
-            if asks and self.is_spoken:
-                return True
-        return False
+        kinds = [read_wait_kind(wait) for wait in self.waiting_on]
+        asks = "human" in kinds or "approval" in kinds
+        return self.is_spoken and (asks or any(wait.get("id") == QUESTION_WAIT for wait in self.waiting_on))
 
     @property
     def is_waiting(self) -> bool:
@@ -295,11 +297,8 @@ class ThreadInput:
     @property
     def finished_subagents(self) -> list[str]:
         """The ids of the subagents whose results came in."""
-        finished: list[str] = []
-        for event in self.events:
-            if event.get("kind") == "subagent_done" and "correlation_id" in event:
-                finished.append(event["correlation_id"])
-        return finished
+        done = [event for event in self.events if event.get("kind") == "subagent_done"]
+        return [event["correlation_id"] for event in done if "correlation_id" in event]
 
     @property
     def owed_replies(self) -> list[dict[str, Any]]:
@@ -314,7 +313,7 @@ class ThreadInput:
             seen = [*ledger.get("events", ()), *(e["id"] for e in self.events if e.get("id"))]
             ledger["events"] = seen[-REMEMBERED_EVENTS:]
         if self.ended_waits:
-            update["waiting_on"] = {"drop": [_read_id(wait) for wait in self.ended_waits]}
+            update["waiting_on"] = {"drop": [wait.get("id") for wait in self.ended_waits]}
         if self.owed_replies:
             update["owed_replies"] = self.owed_replies
         if self.finished_subagents and state.get("todo_subagents"):
@@ -358,10 +357,6 @@ class ThreadInput:
             key = HIDDEN + _make_event_id(self.other_events[0])
             written.append(HumanMessage(text, id=key, additional_kwargs=marked))
         return written
-
-
-def _read_id(wait: Any) -> Any:
-    return wait.get("id") if isinstance(wait, Mapping) else wait
 
 
 def _came_from_others(messages: Sequence[BaseMessage]) -> bool:

@@ -16,6 +16,7 @@ from wakeloop.loop.turn import choose_state, drop_run_notes
 from wakeloop.loop.waits import WAIT_KEYS, describe_waiting
 from wakeloop.stream import EndReason
 from wakeloop.thread.edits import EditTarget, refuse_unfinished
+from wakeloop.thread.inputs import read_waits
 from wakeloop.thread.thread_status import find_resting_node, is_unfinished, read_session
 from wakeloop.todos.items import count_items
 
@@ -165,10 +166,7 @@ def release_thread(graph: Graph, config: RunnableConfig) -> bool:
 
 def find_hold(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return the entry of `waiting_on` that holds a thread, or None."""
-    for entry in (values or {}).get("waiting_on") or ():
-        if isinstance(entry, Mapping) and entry.get("id") == HOLD_WAIT:
-            return entry
-    return None
+    return next((wait for wait in read_waits(values) if wait.get("id") == HOLD_WAIT), None)
 
 
 def build_hold(before: StateSnapshot) -> dict[str, Any]:
@@ -182,7 +180,7 @@ def build_hold(before: StateSnapshot) -> dict[str, Any]:
 def build_release(before: StateSnapshot, entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the update that releases a thread: its session is as it was before the hold."""
     session: dict[str, Any] = {key: value for key, value in read_session(before).items() if key != "on"}
-    rest = [one for one in before.values["waiting_on"] if one is not entry]
+    rest = [wait for wait in read_waits(before.values) if wait is not entry]
     reason = entry.get("reason")
     if rest:
         session |= {**describe_waiting(rest), "state": "waiting", "reason": "waiting"}

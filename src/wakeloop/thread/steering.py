@@ -30,7 +30,7 @@ from wakeloop.text.characters import is_blank, shorten, storable_text
 from wakeloop.text.marks import make_assistant_message
 from wakeloop.thread.concurrent_runs import NESTED
 from wakeloop.thread.edits import ListEdits
-from wakeloop.thread.inputs import ThreadInput
+from wakeloop.thread.inputs import ThreadInput, read_waits
 from wakeloop.todos.changes import make_todos_event, write_all
 from wakeloop.todos.items import Todo
 
@@ -305,7 +305,7 @@ def build_steered_messages(
 
 def find_ended_waits(waiting_on: Sequence[Any] | None) -> dict[str, Any]:
     """Return the update that ends the waits that a person's words answer."""
-    waits = tuple(waiting_on or ())
+    waits = read_waits({"waiting_on": waiting_on})
     said = ThreadInput(new_input=True, events=(), has_ledger=True, waiting_on=waits)
-    ended = [wait.get("id") if isinstance(wait, Mapping) else wait for wait in waits if said.answers(wait)]
+    ended = [wait.get("id") for wait in waits if said.answers(wait)]
     return {"waiting_on": {"drop": ended}} if ended else {}
