@@ -416,7 +416,7 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c84": (
         "tools/folder.py",
-        "if self.is_protected(real):",
+        "if any(folded.is_relative_to(str(path).casefold()) for path in self.protected):",
         "if False:",
     ),
     "c85": (

@@ -75,10 +75,7 @@ class NextInput:
 
 
 def choose_next_input(
-    snapshot: StateSnapshot,
-    events: Sequence[WakeEvent],
-    early: EarlyEvents | None = None,
-    now: float = 0.0,
+    snapshot: StateSnapshot, events: Sequence[WakeEvent], early: EarlyEvents | None = None, now: float = 0.0
 ) -> NextInput:
     """Decide what to run a thread with next, given the events that wait for it in order of arrival.
 

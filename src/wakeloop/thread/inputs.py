@@ -209,7 +209,8 @@ class ThreadInput:
         answered = {e.get("correlation_id") for e in self.events if e.get("kind") in ANSWER_KINDS}
         key, on = wait.get("id"), read_wait_kind(wait)
         by_person = self.is_spoken and (on in ANSWERED_BY_PERSON or key == HOLD_WAIT)
-        by_voice = OPEN_WAITS.get((str(key), on), NOBODY) & self.voices
+        voices = {*self.kinds, "human"} if self.is_spoken else {*self.kinds}
+        by_voice = OPEN_WAITS.get((str(key), on), NOBODY) & voices
         return key in answered or by_person or bool(by_voice)
 
     def ends(self, wait: Any) -> bool:
@@ -260,11 +261,6 @@ class ThreadInput:
         """Whether the thread still waits for a limit after this input: only a person is worth a request."""
         left = [wait for wait in self.waiting_on if wait not in self.ended_waits]
         return "limit" in map(read_wait_kind, left) and not self.is_spoken
-
-    @computed_once
-    def voices(self) -> frozenset[str]:
-        """The kinds of its events, and `human` if a person has spoken."""
-        return frozenset((*self.kinds, "human") if self.is_spoken else self.kinds)
 
     @property
     def is_spoken(self) -> bool:

@@ -40,9 +40,7 @@ def ask_person(request: Mapping[str, Any], read: Callable[[Decision], T]) -> T:
 
 
 def ask_until_accepted(
-    shown: Mapping[str, Any],
-    read: Callable[[object], T],
-    schema: dict[str, Any] | None = None,
+    shown: Mapping[str, Any], read: Callable[[object], T], schema: dict[str, Any] | None = None
 ) -> T:
     """Interrupt the run with the value `shown` until `read` accepts an answer."""
     value = shown
@@ -89,12 +87,7 @@ class ReviewedRound:
 
 
 def play_reviewed_round(
-    board: Board,
-    operations: Sequence[Operation | str],
-    rules: Rules,
-    notes: Ledger,
-    *,
-    verified: bool,
+    board: Board, operations: Sequence[Operation | str], rules: Rules, notes: Ledger, *, verified: bool
 ) -> Generator[Question, str | None, ReviewedRound | Ledger]:
     """Play a round, and ask the person to approve its plan if that is required.
 

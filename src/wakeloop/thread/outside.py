@@ -140,7 +140,11 @@ def hold_thread(graph: Graph, config: RunnableConfig) -> bool:
     refuse_unfinished(before, then="hold it")
     if find_hold(before.values) is not None:
         return False
-    graph.update_state(config, build_hold(before), as_node=find_resting_node(graph))
+    session = {key: value for key, value in read_session(before).items() if key != "until"}
+    entry = {"id": HOLD_WAIT, "on": "hold", "reason": session["reason"]}  # why the last run had ended
+    held = {**session, "state": "waiting", "reason": "waiting", "on": "hold"}
+    update = {"waiting_on": [entry], "todo_session": held}
+    graph.update_state(config, update, as_node=find_resting_node(graph))
     return True
 
 
@@ -167,14 +171,6 @@ def release_thread(graph: Graph, config: RunnableConfig) -> bool:
 def find_hold(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return the entry of `waiting_on` that holds a thread, or None."""
     return next((wait for wait in read_waits(values) if wait.get("id") == HOLD_WAIT), None)
-
-
-def build_hold(before: StateSnapshot) -> dict[str, Any]:
-    """Return the update that holds a thread; its entry keeps why the last run had ended."""
-    session = {key: value for key, value in read_session(before).items() if key != "until"}
-    entry = {"id": HOLD_WAIT, "on": "hold", "reason": session["reason"]}
-    held = {**session, "state": "waiting", "reason": "waiting", "on": "hold"}
-    return {"waiting_on": [entry], "todo_session": held}
 
 
 def build_release(before: StateSnapshot, entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -79,7 +79,9 @@ def plan_repairs(
     waiting = [m if m.id in injected else make_sendable(remove_mark(m)) for m in tail]
     appended = list(arrived)
     closing = close_open_calls(head, todo_tools, fill_prompt, old.get("plan", ""), standing)
-    answers_nobody = not (appended or waiting) and _ends_in_results(head, closing)
+    # every call is answered, and only a line would close the history
+    ends_in_results = bool(head) and isinstance(head[-1], ToolMessage) and len(closing) == 1
+    answers_nobody = ends_in_results and not (appended or waiting)
     if answers_nobody and not _ends_with_own_message(state, old):
         # Another agent handed over after its tools had answered. Its history is in order as it is.
         closing = []
@@ -87,12 +89,7 @@ def plan_repairs(
         appended = [opener]
     from_outside = head[_find_first_outside(state, old) :]
     unmarked = [clean for message in from_outside if (clean := remove_mark(message)) is not message]
-    return Repairs(
-        closing=closing,
-        waiting=waiting,
-        appended=appended,
-        unmarked=unmarked,
-    )
+    return Repairs(closing=closing, waiting=waiting, appended=appended, unmarked=unmarked)
 
 
 def close_open_calls(
@@ -131,11 +128,6 @@ def close_open_calls(
     if results or (head and isinstance(head[-1], ToolMessage)):
         results.append(make_assistant_message("repair", fill_prompt("run_interrupted")))
     return results
-
-
-def _ends_in_results(head: Sequence[AnyMessage], closing: Sequence[BaseMessage]) -> bool:
-    """Tell whether a history ends in tool results with every call answered: only a line would close it."""
-    return bool(head) and isinstance(head[-1], ToolMessage) and len(closing) == 1
 
 
 def _ends_with_own_message(state: TodoState, old: Ledger) -> bool:

@@ -41,10 +41,7 @@ BLOCKING_WAITS = frozenset(("hold", "approval"))  # what a thread waits for with
 
 
 def steer(
-    store: BaseStore,
-    thread_id: str,
-    message: str | None = None,
-    edits: Mapping[str, Any] | None = None,
+    store: BaseStore, thread_id: str, message: str | None = None, edits: Mapping[str, Any] | None = None
 ) -> str:
     """Send a person's words, or edits of the list, to a run under way; return the id of the entry.
 
@@ -75,10 +72,7 @@ def steer(
 
 
 async def asteer(
-    store: BaseStore,
-    thread_id: str,
-    message: str | None = None,
-    edits: Mapping[str, Any] | None = None,
+    store: BaseStore, thread_id: str, message: str | None = None, edits: Mapping[str, Any] | None = None
 ) -> str:
     """Do the same as `steer`, for asynchronous stores.
 
@@ -230,8 +224,10 @@ def plan_read(ledger: Ledger, *, wanted: bool) -> StoreRead | None:
     """
     runtime = get_runtime()
     store, info = runtime.store, runtime.execution_info
-    if store is None or info is None or not info.thread_id or _runs_in_tool(info.checkpoint_ns):
+    if store is None or info is None or not info.thread_id:
         return None
+    if any(part.startswith(TOOL_NODES) for part in info.checkpoint_ns.split(NESTED)[:-1]):
+        return None  # the agent is a tool of another one, whose thread it inherits: the words are not for it
     taken = ledger.pop("steered", [])
     if wanted:
         ledger["looked"] = True
@@ -245,11 +241,6 @@ def query_store(read: StoreRead | None) -> Generator[StoreRead, Any, list[Entry]
     if read is None:
         return []
     return (yield read)  # type: ignore[no-any-return]
-
-
-def _runs_in_tool(namespace: str) -> bool:
-    """Tell whether the agent is a tool of another one, whose thread it inherits: the words are not for it."""
-    return any(part.startswith(TOOL_NODES) for part in namespace.split(NESTED)[:-1])
 
 
 def is_steering_blocked(waiting_on: Sequence[Any] | None) -> bool:

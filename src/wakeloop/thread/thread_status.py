@@ -76,11 +76,11 @@ def read_thread(given: object) -> ThreadView:
             _read_values(given.value), parked=bool(asked), waiting_on=find_interrupt_kind(asked)
         )
     if isinstance(given, StateSnapshot):
-        return _read_tasks(given.values, given.tasks, given.interrupts)
+        return _read_tasks(given.values, given.tasks)
     if not isinstance(given, Mapping):
         raise make_input_error(given)
     if isinstance(given.get("tasks"), list | tuple) and "values" in given:
-        return _read_sdk_state(given)
+        return _read_tasks(given["values"], given["tasks"])
     if "values" in given and "status" in given:
         return _read_sdk_thread(given)
     from wakeloop.state import TodoState
@@ -94,15 +94,6 @@ def read_thread(given: object) -> ThreadView:
         is_agent=_has_list(given),
         waiting_on=find_interrupt_kind(asked),
     )
-
-
-def _read_sdk_state(state: Mapping[str, Any]) -> ThreadView:
-    """Read what the SDK's `threads.get_state` returns; older servers list interrupts only under the tasks."""
-    asked = list(state.get("interrupts") or ())
-    if not asked:
-        for task in state["tasks"]:
-            asked += _get_field(task, "interrupts") or ()
-    return _read_tasks(state["values"], state["tasks"], asked)
 
 
 def _read_sdk_thread(thread: Mapping[str, Any]) -> ThreadView:
@@ -122,8 +113,11 @@ def _read_sdk_thread(thread: Mapping[str, Any]) -> ThreadView:
     )
 
 
-def _read_tasks(values: Any, tasks: Any, asked: Any) -> ThreadView:
+def _read_tasks(values: Any, tasks: Any) -> ThreadView:
     """Read a thread with tasks. In a parent's, go down to the agent whose run is not over."""
+    asked: list[Any] = []
+    for task in tasks or ():
+        asked += _get_field(task, "interrupts") or ()
     values, parked, on = _read_values(values), bool(asked), find_interrupt_kind(asked)
     failure = find_failure([_get_field(task, "error") for task in tasks or ()])
     if "todo_ledger" not in values:

@@ -185,7 +185,8 @@ class ConfinedFolder:
             raise ToolException(f"{quote_path(path)} belongs to version control, where nothing is written.")
         if real == self.root:
             raise ToolException(f"{quote_path(path)} is a folder, not a file; give the name of a file.")
-        if self.is_protected(real):
+        folded = Path(str(real).casefold())  # case does not count, as on some disks
+        if any(folded.is_relative_to(str(path).casefold()) for path in self.protected):
             raise ToolException(
                 f"{quote_path(path)} is code or configuration of the next start, so it is not written; "
                 "ask the person to change it."
@@ -199,11 +200,6 @@ class ConfinedFolder:
                     raise ToolException(f"{quote_path(path)} is read-only; it stays as it is.")
             self.replace(real.name, data, parent, before)
         return before is not None
-
-    def is_protected(self, real: Path) -> bool:
-        """Tell whether a resolved path may not be written; case does not count, as on some disks."""
-        folded = Path(str(real).casefold())
-        return any(folded.is_relative_to(str(path).casefold()) for path in self.protected)
 
     def replace(self, name: str, data: bytes, parent: int, before: os.stat_result | None) -> None:
         """Write a temporary file, then rename it: readers see the old or the new content, never a part."""

@@ -26,12 +26,7 @@ REVIEW = Review(("approve", "reject"), "Run this command?")
 
 
 def shell_tool(
-    root: str | Path,
-    *,
-    ask: bool = True,
-    timeout: float = 60,
-    limit: int = 20_000,
-    stop: Event | None = None,
+    root: str | Path, *, ask: bool = True, timeout: float = 60, limit: int = 20_000, stop: Event | None = None
 ) -> BaseTool:
     """Return the tool `run_shell`, which runs command lines with `/bin/sh` in a folder.
 
