@@ -14,8 +14,8 @@ from shlex import quote
 from typing import Any
 
 from wakeloop.cli.agent_spec import strip_credentials
-from wakeloop.cli.failures import FAILED, SETTLED, CommandError
-from wakeloop.cli.streams import read_line
+from wakeloop.cli.failures import SETTLED, CommandError
+from wakeloop.cli.streams import read_line, write_atomically
 from wakeloop.config.levels import config_folder, read_global_levels
 from wakeloop.display.terminal_output import write_text
 from wakeloop.errors import SettingsError
@@ -38,17 +38,7 @@ SERVERS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000} 
 CONNECT_TIMEOUT = 0.7  # seconds that a server may stay silent
 TOTAL_TIMEOUT = 2.0  # seconds for the whole answer
 MAX_LISTED = 20  # models of a server shown in one line
-TOOL_CALLING_FAMILIES = (
-    "gpt-oss",
-    "gpt-",
-    "claude",
-    "gemini",
-    "qwen",
-    "llama",
-    "mistral",
-    "deepseek",
-    "gemma",
-)
+TOOL_CALLING_FAMILIES = ("gpt-", "claude", "gemini", "qwen", "llama", "mistral", "deepseek", "gemma")
 NON_CHAT_MODEL = re.compile(
     r"embed|rerank|whisper|tts|speech|audio|image|dall-e|moderation|guard|vision-only"
 )
@@ -59,18 +49,13 @@ MAX_BYTES = 1_000_000
 class ModelServer:
     """A server that listed its models: on this machine, or at the user's address.
 
-    Its `url` has no credentials; with `secret`, the address has some, so it stays in the environment.
+    Its `url` has no credentials. With `secret`, the address has some, so it stays in the environment.
     """
 
     name: str
     url: str
     models: Sequence[str]
     secret: bool = False
-
-    @property
-    def summary(self) -> str:
-        """The server in one line."""
-        return f"{self.name} at {self.url}: {format_models(self.models)}"
 
 
 @dataclass(frozen=True)
@@ -114,7 +99,7 @@ def discover_models(say: Callable[[str], None] = lambda _: None) -> ModelSources
         for url, server in zip(names, answers, strict=True):
             if server is not None:
                 servers.append(server)
-                say(f"server: {server.summary}")
+                say(f"server: {server.name} at {server.url}: {format_models(server.models)}")
             elif url in own:
                 silent.append((strip_credentials(url), own[url]))
                 say(f"server: none at {strip_credentials(url)} ({own[url]}) that lists its models")
@@ -138,12 +123,10 @@ def read_own_addresses() -> Iterator[tuple[str, str]]:
 def rank_model(model: str) -> int:
     """Rank a model for a menu: known tool callers first, models that cannot chat last."""
     name = model.rpartition("/")[2].lower()
+    known = [rank for rank, family in enumerate(TOOL_CALLING_FAMILIES) if name.startswith(family)]
     if NON_CHAT_MODEL.search(name):
         return len(TOOL_CALLING_FAMILIES) + 1
-    for rank, family in enumerate(TOOL_CALLING_FAMILIES):
-        if name.startswith(family):
-            return rank
-    return len(TOOL_CALLING_FAMILIES)
+    return known[0] if known else len(TOOL_CALLING_FAMILIES)
 
 
 def format_models(models: Sequence[str]) -> str:
@@ -187,12 +170,11 @@ def parse_model_list(answer: Any) -> list[str] | None:
     if not isinstance(answer, dict):
         return None
     rows = answer.get("data")
-    # Ollama without models answers {"object": "list", "data": null}.
-    if rows is None and answer.get("object") != "list":
+    if rows is None and answer.get("object") == "list":  # as Ollama answers that has no models
+        rows = []
+    if not isinstance(rows, list):
         return None
-    if not isinstance(rows, list | None):
-        return None
-    names = [row.get("id") for row in rows or () if isinstance(row, dict)]
+    names = [row.get("id") for row in rows if isinstance(row, dict)]
     return [name for name in names if isinstance(name, str) and name.isprintable() and name.strip()]
 
 
@@ -206,33 +188,29 @@ MAX_MENU = 12  # models of servers shown in the menu
 def run_init() -> int:
     """Show what was found; at a terminal, ask which model to use and write the configuration."""
     file, sources = config_folder() / "config.yaml", discover_models(print_lines)
-    person = sys.stdin.isatty() and sys.stdout.isatty()
-    if not (person and sources.choices):
-        print_lines(*suggest_next_steps(sources, file, person=person))
-        return FAILED if person else SETTLED
-    if file.exists() and not confirm(f"{quote_path(file)} exists. Overwrite it?"):
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and sources.choices):
+        print_lines(*suggest_next_steps(sources, file))
+    elif file.exists() and not ask_line(f"{quote_path(file)} exists. Overwrite it? [y/N] ").startswith("y"):
         print_lines(f"{quote_path(file)} was left unchanged. Try: wakeloop doctor")
-        return SETTLED
-    if (values := choose_model(sources)) is None:
-        print_lines("Nothing was written.")
-        return SETTLED
-    write_config(file, values)
-    print_lines(
-        f"Wrote {quote_path(file)}: {', '.join(values.values())}",
-        'Try: wakeloop run "Say what is in this folder"',
-    )
+    else:
+        values = choose_model(sources)
+        write_config(file, values)
+        print_lines(
+            f"Wrote {quote_path(file)}: {', '.join(values.values())}",
+            'Try: wakeloop run "Say what is in this folder"',
+        )
     return SETTLED
 
 
-def suggest_next_steps(sources: ModelSources, file: Path, *, person: bool) -> Iterator[str]:
-    """Yield the commands to type next; a `person` at a terminal has just tried to create the file."""
-    how = "" if person else "; run wakeloop init at a terminal to create it"
+def suggest_next_steps(sources: ModelSources, file: Path) -> Iterator[str]:
+    """Yield the commands to type next."""
     try:
         read_global_levels(file.parent)
     except SettingsError as error:  # no run would start
         yield from (f"config: {error}", "To start: correct that, and try again.")
         return
-    yield f"config: {quote_path(file)}" + ("" if file.exists() else f" (not found{how})")
+    there = "" if file.exists() else " (not found; run wakeloop init at a terminal to create it)"
+    yield f"config: {quote_path(file)}{there}"
     if sources.choices:
         _, values = sources.choices[0]
         model = values["model"]
@@ -241,23 +219,17 @@ def suggest_next_steps(sources: ModelSources, file: Path, *, person: bool) -> It
         address = f" --base-url {values['base_url']}" if "base_url" in values else ""
         yield f'To start: wakeloop run "Say what is in this folder" --model {quote(model)}{address}'
     elif sources.silent:
-        [(there, source), *_] = sources.silent
-        yield f"To start: start the server at {there} or correct {source}, and try again."
+        [(address, source), *_] = sources.silent
+        yield f"To start: start the server at {address} or correct {source}, and try again."
     else:
         address = "set OPENAI_BASE_URL to a server's address"
         yield f"To start: set OPENAI_API_KEY, start a server such as Ollama, or {address}, and try again."
     yield from ("Without a model: wakeloop demo", "All commands: wakeloop --help")
 
 
-def choose_model(sources: ModelSources) -> dict[str, str] | None:
-    """Ask which model to use (or whether to use the only one) and its name; None if the user says no."""
-    if len(sources.choices) > 1:
-        values = dict(pick_from_menu(sources)[1])
-    else:
-        [(label, only)] = sources.choices
-        if not only["model"].endswith(":") and not confirm(f"Use {label}?", default="y"):
-            return None
-        values = dict(only)
+def choose_model(sources: ModelSources) -> dict[str, str]:
+    """Ask which model to use, and for its name where only the provider is known."""
+    values = dict(pick_from_menu(sources))
     if values["model"].endswith(":"):
         default = DEFAULT_MODELS.get(values["model"], "")
         hint = f" [Enter for {default}]" if default else ""
@@ -268,31 +240,24 @@ def choose_model(sources: ModelSources) -> dict[str, str] | None:
     return values
 
 
-def pick_from_menu(sources: ModelSources) -> tuple[str, Mapping[str, str]]:
+def pick_from_menu(sources: ModelSources) -> Mapping[str, str]:
     """Ask which model to use, by number or by name; a name may be one that the menu leaves out."""
     served = [choice for choice in sources.choices if not choice[1]["model"].endswith(":")]
     shown = [*served[:MAX_MENU], *sources.choices[len(served) :]]
-    by_name: dict[str, tuple[str, Mapping[str, str]]] = {}
-    for choice in reversed(sources.choices):  # if two share a name, the first one counts
-        by_name |= dict.fromkeys(accepted_names(*choice), choice)
+    by_name: dict[str, Mapping[str, str]] = {}
+    for _, values in reversed(served):  # if two share a name, the first one counts
+        by_name |= dict.fromkeys((values["model"], values["model"].partition(":")[2]), values)
     for number, (label, _) in enumerate(shown, 1):
         print_lines(f"  {number} {label}")
-    more = len(served) - MAX_MENU
-    if more > 0:
-        print_lines(f"  … and {more} more: type a name")
-    options = f"1-{len(shown)}{' or a name' if more > 0 else ''}, Enter for 1"
+    if len(served) > MAX_MENU:
+        print_lines(f"  … and {len(served) - MAX_MENU} more: type a name")
     while True:
-        typed = ask_line(f"Which one? [{options}] ") or "1"
+        typed = ask_line(f"Which one? [1-{len(shown)} or a name, Enter for 1] ") or "1"
         if typed.isdecimal() and 1 <= int(typed) <= len(shown):
-            return shown[int(typed) - 1]
+            return shown[int(typed) - 1][1]
         if typed in by_name:
             return by_name[typed]
         print_lines(f"{typed!r} is not one of them.")
-
-
-def accepted_names(label: str, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what a user may type for a choice: its label, its full name, or the model's name alone."""
-    return label, values["model"], values["model"].partition(":")[2]
 
 
 def ask_line(question: str) -> str:
@@ -304,21 +269,13 @@ def ask_line(question: str) -> str:
     return typed.strip()
 
 
-def confirm(question: str, default: str = "n") -> bool:
-    """Ask for a yes or no; Enter means the default, and any other answer means no."""
-    shown = "[Y/n]" if default == "y" else "[y/N]"
-    return (ask_line(f"{question} {shown} ") or default).lower().startswith("y")
-
-
 def write_config(file: Path, values: Mapping[str, str]) -> None:
     """Write the configuration file atomically."""
-    text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in values.items())
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise CommandError(f"Cannot create the folder {str(file.parent)!r}: {error.strerror}.") from None
-    from wakeloop.cli.streams import write_atomically
-
+    text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in values.items())
     write_atomically(text, file, force=True)
 
 

@@ -194,11 +194,7 @@ class StopRequest:
 
 
 def run_graph(
-    agent: Graph,
-    given: Any,
-    config: RunnableConfig,
-    control: RunControl,
-    arriving: RunQueue,
+    agent: Graph, given: Any, config: RunnableConfig, control: RunControl, arriving: RunQueue
 ) -> None:
     """Run the graph and put its stream into the queue.
 

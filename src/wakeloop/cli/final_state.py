@@ -5,6 +5,8 @@ import math
 import shlex
 import signal
 from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wakeloop.cli.agent_spec import AgentSpec
@@ -23,7 +25,6 @@ from wakeloop.display.formatting import (
     wants_approval,
 )
 from wakeloop.display.screen import Line
-from wakeloop.errors import SettingsError
 from wakeloop.loop.gates import LIMITS, choose_exit_code
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.waits import ENDED_BY_KICK
@@ -177,64 +178,29 @@ def format_raise_hint(
     spec: AgentSpec | None,
     own: Mapping[str, Any],
     thread: str,
-    database: DatabaseFile,
+    database: DatabaseFile | None,
 ) -> str | None:
-    """Return the command that raises the budget which ended the last run; None if no budget did."""
-    name, limit = find_spent_budget(session, spec, own)
-    if name is None or spec is None:
-        return None
-    goes_on = session["open"] or session["state"] == "idle"  # idle with nothing open: a goal is not met
-    message = [] if goes_on else ["your message"]  # a settled list needs a new request
-    if spec.agent:
-        command = resume_command(thread, database, *message, "--agent", spec.agent)
-        return f"To raise the budget: change {name} in the agent's file, then {command}"
-    if limit is None:
-        return None
-    command = resume_command(thread, database, *message, LIMIT_OPTIONS[name], format_limit(2 * limit))
-    return f"To raise the budget: {command}"
+    """Return the command that raises the budget which ended the last run; None if no budget did.
 
-
-def format_set_hint(session: Mapping[str, Any], spec: AgentSpec, own: Mapping[str, Any]) -> str | None:
-    """Return the same hint for a chat, where the command is `.set`."""
-    name, limit = find_spent_budget(session, spec, own)
-    if name is None or limit is None:
-        return None
-    if spec.agent:
-        return f"To raise the budget: change {name} in the agent's file"
-    return f"To raise the budget: .set {name} {format_limit(2 * limit)}"
-
-
-def describe_budget(
-    session: Mapping[str, Any], spec: AgentSpec, own: Mapping[str, Any], typed: Mapping[str, Any]
-) -> str | None:
-    """Say how much this run has of the budget that ended the last one; None if no budget did."""
-    name, limit = find_spent_budget(session, spec, own)
-    if name is None:
-        return None
-    has = "no limit" if limit is None else format_limit(limit)
-    hint = ""
-    if limit is not None and name not in typed and not spec.agent:
-        hint = f"; {LIMIT_OPTIONS[name]} {format_limit(2 * limit)} raises it"
-    return f"The last run used up its {name}. This run has {has}{hint}."
-
-
-def find_spent_budget(
-    session: Mapping[str, Any], spec: AgentSpec | None, own: Mapping[str, Any]
-) -> tuple[str | None, Any]:
-    """Return the setting whose budget ended the last run, and its value now, with the thread's own values."""
+    `own` are the thread's own values. Without a database it is a chat, whose command is `.set`.
+    """
     name = LIMITS.get(str(session.get("reason")))
     if name is None or spec is None:
-        return name, None
-    try:
-        base = settings_from_spec(spec)
-        return name, getattr(apply_overrides(base, check_overrides(base, own)), name)
-    except SettingsError:  # stored by a newer release
-        return name, None
-
-
-def format_limit(limit: float) -> str:
-    """Format a budget the way a user would type it."""
-    return f"{limit:.12f}".rstrip("0").rstrip(".")
+        return None
+    command = partial(resume_command, thread, database or DatabaseFile(Path()))
+    if not session["open"] and session["state"] != "idle":  # a settled list needs a new request
+        command = partial(command, "your message")
+    if spec.agent:
+        how = f"change {name} in the agent's file, then {command('--agent', spec.agent)}"
+        return f"To raise the budget: {how}"
+    base = settings_from_spec(spec)
+    limit = getattr(apply_overrides(base, check_overrides(base, own)), name)
+    if limit is None:
+        return None
+    twice = f"{2 * limit:.12f}".rstrip("0").rstrip(".")  # as a user would type it
+    if database is None:
+        return f"To raise the budget: .set {name} {twice}"
+    return f"To raise the budget: {command(LIMIT_OPTIONS[name], twice)}"
 
 
 def merge_typed_settings(typed: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

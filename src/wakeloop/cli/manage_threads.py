@@ -211,13 +211,11 @@ def parse_id_and_text(words: Sequence[str]) -> dict[str, str]:
     return {words[0]: " ".join(words[1:])}
 
 
+MANY_ITEMS = (TodoAction.DONE, TodoAction.START, TodoAction.CANCEL, TodoAction.REOPEN, TodoAction.REMOVE)
 ACTION_ARGUMENTS: dict[TodoAction, tuple[str, int, Callable[[Sequence[str]], Any]]] = {
     TodoAction.ADD: ("the text of each item", 1, list),
     TodoAction.BLOCK: ("an id and a reason", 2, parse_id_and_text),
     TodoAction.EDIT: ("an id and the new text", 2, parse_id_and_text),
-    **dict.fromkeys(
-        (TodoAction.DONE, TodoAction.START, TodoAction.CANCEL, TodoAction.REOPEN, TodoAction.REMOVE),
-        ("the id of an item, or several", 1, list),
-    ),
+    **dict.fromkeys(MANY_ITEMS, ("the id of an item, or several", 1, list)),
 }
 """What each action needs, the least number of words, and how they become its argument."""

@@ -5,11 +5,10 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wakeloop.cli.failures import usage_error
 from wakeloop.text.addresses import is_http_url
@@ -17,19 +16,23 @@ from wakeloop.text.characters import quote_path
 from wakeloop.text.wording import suggest
 
 DEFAULT_FILE = ".mcp.json"  # where other tools look in the working folder
-Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
-STRING, OBJECT = (Text, "a string"), (dict[str, Text], "an object of strings")
-KEYS: Mapping[str, tuple[Any, str]] = {  # the type of each value, and its name
-    **dict.fromkeys(("type", "command", "cwd", "url"), STRING),
-    "args": (list[Text], "a list of strings"),
-    **dict.fromkeys(("env", "headers"), OBJECT),
-    "disabled": (bool, "true or false"),
-}
-SERVER_FIELDS = ("command", "cwd", "url", "args", "env", "headers")  # of an McpServer
-COMMAND_KEYS, ADDRESS_KEYS = ("args", "env", "cwd"), ("headers",)
-HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp")
 PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 VARIABLE = re.compile(r"([A-Za-z_]\w*)(?::-(.*))?", re.DOTALL)
+
+
+class ServerEntry(BaseModel):
+    """A server as the file has it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
+
+    type: Literal["stdio", "http", "streamable-http", "streamable_http", "streamableHttp"] = "stdio"
+    command: str = ""
+    args: list[str] = Field(default_factory=list)
+    cwd: str = ""
+    env: dict[str, str] = Field(default_factory=dict)
+    url: str = ""
+    headers: dict[str, str] = Field(default_factory=dict)
+    disabled: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,12 +55,12 @@ def read_servers(path: Path) -> list[McpServer]:
     if not isinstance(servers, dict):
         shape = '{"mcpServers": {"NAME": {"command": "…", "args": []}}}'
         raise usage_error(f"{quote_path(path)} must contain servers, as in {shape}.")
-    for name, given in servers.items():  # before any variable is looked up
-        check_server(given, f"{quote_path(path)}: the server {name!r}")
     found = []
     for name, given in servers.items():
-        if not given.get("disabled"):
-            found.append(expand_server(name, given, f"{quote_path(path)}: the server {name!r}"))
+        which = f"{quote_path(path)}: the server {name!r}"
+        entry = check_server(given, which)
+        if not entry.disabled:
+            found.append(expand_server(name, entry, which))
     return found
 
 
@@ -65,7 +68,7 @@ def read_json_file(path: Path) -> dict[str, Any]:
     """Read a JSON object from a file, which may start with a byte order mark."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-        given = json.loads(text, object_pairs_hook=partial(refuse_duplicate_keys, path))
+        given = json.loads(text)
     except UnicodeDecodeError:
         raise usage_error(f"{quote_path(path)} is not UTF-8 text.") from None
     except (OSError, RecursionError) as error:
@@ -80,42 +83,25 @@ def read_json_file(path: Path) -> dict[str, Any]:
     return given
 
 
-def refuse_duplicate_keys(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object from its pairs. Raises `CommandError` for a key that occurs twice."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise usage_error(f"{quote_path(path)} has the key {key!r} twice.")
-        found[key] = value
-    return found
-
-
-def check_server(given: Any, which: str) -> None:
+def check_server(given: Any, which: str) -> ServerEntry:
     """Check one server's keys and their values."""
-    if not isinstance(given, dict):
-        raise usage_error(f"{which} must be an object.")
-    for key, value in given.items():
-        if key not in KEYS:
-            raise usage_error(f"{which} has an unknown key {key!r}. {suggest(key, KEYS)}")
-        kind, expected = KEYS[key]
-        try:
-            TypeAdapter(kind).validate_python(value, strict=True)
-        except ValidationError:
-            raise usage_error(f"{which}: {key} must be {expected}.") from None
-    kind = given.get("type", "http" if "url" in given else "stdio")
-    if kind not in ("stdio", *HTTP_TYPES):
-        raise usage_error(f"{which}: type must be stdio or http, got {kind!r}.")
-    needed, forbidden = "url", ["command", *COMMAND_KEYS]
-    if kind == "stdio":
-        needed, forbidden = "command", ["url", *ADDRESS_KEYS]
-    if not given.get(needed):
-        raise usage_error(f"{which} needs a {needed}, since its type is {kind}.")
-    for key in forbidden:
-        if key in given:
-            raise usage_error(f"{which} has a {needed}, so it cannot have {key!r}.")
+    try:
+        entry = ServerEntry.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        key = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            raise usage_error(
+                f"{which} has an unknown key {key!r}. {suggest(key, ServerEntry.model_fields)}"
+            ) from None
+        why = first["msg"].replace("Input should be", "must be")
+        raise usage_error(f"{which}: {key or 'it'} {why}.") from None
+    if bool(entry.command) == bool(entry.url):
+        raise usage_error(f"{which} needs a command or a url, and not both.")
+    return entry
 
 
-def expand_server(name: str, given: Mapping[str, Any], which: str) -> McpServer:
+def expand_server(name: str, entry: ServerEntry, which: str) -> McpServer:
     """Fill in the variables `${NAME}` and `${NAME:-default}` of one server."""
     used: dict[str, str] = {}
 
@@ -126,8 +112,7 @@ def expand_server(name: str, given: Mapping[str, Any], which: str) -> McpServer:
             return {key: expand(part) for key, part in value.items()}
         return tuple(map(expand, value))
 
-    expanded = expand({key: given[key] for key in SERVER_FIELDS if key in given})
-    server = McpServer(name, **expanded)
+    server = McpServer(name, **expand(entry.model_dump(exclude={"type", "disabled"})))
     if server.url and not is_http_url(server.url):
         raise usage_error(f"{which}: url must be an address such as https://HOST/PATH.")
     from wakeloop.model.redaction import collect_secrets  # imports LangChain

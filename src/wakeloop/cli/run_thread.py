@@ -22,7 +22,6 @@ from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
 from wakeloop.cli.failures import FAILED, SETTLED, error_exit_code, format_error, is_model_error, usage_error
 from wakeloop.cli.final_state import (
     closing_lines,
-    describe_budget,
     exit_code,
     final_state,
     format_raise_hint,
@@ -47,7 +46,6 @@ from wakeloop.loop.gates import DONE
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.waits import ends_by_kick
-from wakeloop.settings import resolve_aliases
 from wakeloop.thread.edits import Graph
 from wakeloop.thread.outside import find_hold, release_thread
 from wakeloop.thread.thread_status import has_only_talked, is_unfinished, read_session
@@ -116,7 +114,6 @@ def run_locked(run: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: Ext
             release_thread(agent, run.config)
         before = agent.get_state(run.config)
         refuse_to_drop_question(run, before)
-        refuse_ignored_options(run, before)
         new = store.find(run.thread) is None
         store.remember(run.thread, run.spec, run.request)
         view = choose_view(run, before)
@@ -202,16 +199,6 @@ def refuse_to_drop_question(run: RunSpec, before: StateSnapshot) -> None:
         )
 
 
-def refuse_ignored_options(run: RunSpec, before: StateSnapshot) -> None:
-    """Refuse options that an unfinished run would ignore, because the thread overrides them."""
-    continues = is_unfinished(before) and (run.message is None or (run.resumes and before.interrupts))
-    own = resolve_aliases(before.values.get("todo_settings") or {})
-    if continues and (ignored := [key for key in run.typed_settings if key in own]):
-        raise usage_error(
-            f"The unfinished run keeps this thread's own {', '.join(ignored)}. Leave the option out."
-        )
-
-
 def opening_lines(run: RunSpec, before: StateSnapshot) -> list[Line]:
     """Return the first lines of a run: the thread, the notes, and what happens to unfinished work."""
     which = "Continuing thread" if before.values else "Thread"
@@ -223,18 +210,8 @@ def opening_lines(run: RunSpec, before: StateSnapshot) -> list[Line]:
     notes += unused_mcp_notes(run.spec)
     if run.spec.switched_on:
         notes.append(AUTO_CONTINUE_NOTE)
-    if run.resumes:
-        overrides = before.values.get("todo_settings") or {}
-        overrides = merge_typed_settings(run.typed_settings, overrides) or overrides
-        if budget := describe_budget(read_session(before), run.spec, overrides, run.typed_settings):
-            notes.append(budget)
-    if run.message is not None and is_unfinished(before):
-        if not before.interrupts:
-            notes.append("The last run did not finish. Your message starts a new one; nothing is repeated.")
-        elif not run.resumes:
-            notes.append(
-                "The thread was waiting for an answer. Your message replaces it; nothing is repeated."
-            )
+    if run.message is not None and is_unfinished(before) and not (run.resumes and before.interrupts):
+        notes.append("The last run did not finish. Your message starts a new one; nothing is repeated.")
     return [Line("note", note) for note in notes]
 
 
@@ -266,12 +243,7 @@ def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside
             view.say(Line("good", compare_with_plain_loop(Path(run.spec.root), session, requests)))
         view.say(page)
     code = exit_code(read_session(snapshot), outcome.stopped)
-    lost = None
-    if not run.database.path.exists():  # the open file still took every step
-        lost = f"The database {str(run.database.path)!r} was removed during the run: nothing is stored."
-        view.say(Line("error", lost))
-        code = FAILED if outcome.stopped is None else code
-    print_result(run, snapshot, view, lost)
+    print_result(run, snapshot, view, None)
     if page is not None and read_session(snapshot)["reason"] in DONE:
         if why := explain_missing_report(snapshot.values.get("messages") or ()):
             reason = clean_line(why.removeprefix("Error: "))

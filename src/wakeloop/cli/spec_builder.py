@@ -6,12 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wakeloop.cli.agent_spec import (
-    AgentSpec,
-    is_openai,
-    resolve_folder,
-    strip_credentials,
-)
+from wakeloop.cli.agent_spec import AgentSpec, is_openai, resolve_folder, strip_credentials
 from wakeloop.cli.failures import usage_error
 from wakeloop.config.levels import (
     Level,
@@ -241,12 +236,9 @@ def keep_only_prices(levels: Iterable[Level]) -> list[Level]:
 
 
 def levels_from_spec(spec: AgentSpec) -> list[Level]:
-    """Return the levels that a spec was built from; a spec without any is one base level."""
-    if spec.levels:
-        kept = [Level(**level) for level in spec.levels]
-        return [replace(level, values=restore_credentials(level.values)) for level in kept]
-    given = {key: getattr(spec, key) for key in (*OPTIONS, "settings") if getattr(spec, key)}
-    return apply_options([], given)
+    """Return the levels that a spec was built from."""
+    kept = [Level(**level) for level in spec.levels]
+    return [replace(level, values=restore_credentials(level.values)) for level in kept]
 
 
 def restore_credentials(values: Mapping[str, Any]) -> Mapping[str, Any]:

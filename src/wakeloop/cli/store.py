@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from errno import EACCES
 from functools import partial
 from hashlib import blake2s
 from pathlib import Path
@@ -15,7 +14,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from wakeloop.cli.agent_spec import AgentSpec
-from wakeloop.cli.failures import FAILED, USAGE, CommandError, format_disk_full, is_disk_full, usage_error
+from wakeloop.cli.failures import FAILED, USAGE, CommandError, format_disk_full, is_disk_full
 from wakeloop.loop.inbox import name_thread
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.platform.database_errors import classify_outage, describe_database_error
@@ -39,18 +38,10 @@ UPSERT_RECORD = """INSERT INTO wakeloop_threads VALUES (?, ?, ?)
               ON CONFLICT (thread_id) DO UPDATE SET spec = excluded.spec"""
 STEERING_TABLE = "store"  # of LangGraph's store; it is there once a run had one
 SELECT_ENTRIES = f"SELECT key FROM {STEERING_TABLE} WHERE prefix = ?"  # noqa: S608 - a constant
-COLUMNS = {
-    "checkpoints": {
-        "thread_id",
-        "checkpoint_ns",
-        "checkpoint_id",
-        "parent_checkpoint_id",
-        "type",
-        "checkpoint",
-        "metadata",
-    },
-    "writes": {"thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", "channel", "type", "value"},
-    TABLE: {"thread_id", "spec", "request"},
+COLUMNS = {  # of our tables
+    "checkpoints": "thread_id checkpoint_ns checkpoint_id parent_checkpoint_id type checkpoint metadata",
+    "writes": "thread_id checkpoint_ns checkpoint_id task_id idx channel type value",
+    TABLE: "thread_id spec request",
 }
 
 
@@ -320,7 +311,7 @@ def open_to_read(database: DatabaseFile) -> Iterator[Store]:
     with translate_errors(database), closing(connect_to_read(database)) as connection:
         tables = check_tables(database, connection)
         for missing in COLUMNS.keys() - tables:  # such as ours, in the file of another LangGraph program
-            connection.execute(f"CREATE TEMP TABLE {missing} ({', '.join(COLUMNS[missing])})")
+            connection.execute(f"CREATE TEMP TABLE {missing} ({', '.join(COLUMNS[missing].split())})")
         yield Store(database, connection)
 
 
@@ -329,11 +320,6 @@ def open_to_write(database: DatabaseFile) -> Iterator[Store]:
     """Open the database to write; create it if needed, readable only by its owner."""
     if not database_exists(database):
         create_database(database)
-    elif not os.access(database.path.parent, os.W_OK):  # SQLite would not say why
-        raise CommandError(
-            f"The database {str(database.path)!r} cannot be changed: its folder is read-only. "
-            "Name another file with --db."
-        )
     with translate_errors(database), closing(connect(database, "rw")) as connection:
         check_tables(database, connection)
         connection.execute("PRAGMA journal_mode = WAL")
@@ -350,17 +336,14 @@ def open_to_write(database: DatabaseFile) -> Iterator[Store]:
 
 
 def database_exists(database: DatabaseFile) -> bool:
-    """Whether the database exists. Raises `CommandError` if it is not a readable file."""
+    """Whether the database exists. Raises `CommandError` if it is not a file: opening a pipe would wait."""
     try:
-        if database.path.is_dir():
-            raise database.refuse("is a folder, not a file")
-        if database.path.exists() and not database.path.is_file():  # opening a pipe would wait forever
-            raise database.refuse("is a device or a pipe, not a file")
-        if database.path.exists() and not os.access(database.path, os.R_OK):  # SQLite would not say why
-            raise PermissionError(EACCES, os.strerror(EACCES))
-        return database.path.exists()
+        exists = database.path.exists()
+        if exists and not database.path.is_file():
+            raise database.refuse("is not a file")
     except (OSError, ValueError) as error:
         raise database.refuse(f"cannot be opened ({getattr(error, 'strerror', None) or error})") from None
+    return exists
 
 
 def create_database(database: DatabaseFile) -> None:
@@ -368,10 +351,6 @@ def create_database(database: DatabaseFile) -> None:
     try:
         if not database.named:
             database.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not database.path.parent.is_dir():
-            raise usage_error(
-                f"The folder {str(database.path.parent)!r} of the database does not exist. Create it first."
-            )
         os.close(os.open(database.path, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
         raise CommandError(
@@ -417,12 +396,6 @@ def check_tables(database: DatabaseFile, connection: sqlite3.Connection) -> set[
     ours = names & set(COLUMNS)
     if names and not ours:
         raise database.refuse("belongs to another program")
-    for name in ours:
-        if not COLUMNS[name] <= column_names(connection, name):
-            raise CommandError(
-                f"The database {str(database.path)!r} was written by another version ({name}). "
-                "Name a new file with --db."
-            )
     return ours
 
 
@@ -435,11 +408,6 @@ def table_names(connection: sqlite3.Connection) -> set[str]:
 def name_entries(thread: str) -> str:
     """Return the name under which LangGraph's store keeps the entries of a thread."""
     return ".".join(name_thread(thread))
-
-
-def column_names(connection: sqlite3.Connection, table: str) -> set[str]:
-    """Return the column names of a table."""
-    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
 @contextmanager

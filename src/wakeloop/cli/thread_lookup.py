@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.store import DatabaseFile, Store, ThreadRecord, open_to_read
@@ -31,19 +31,14 @@ def require_thread(store: Store, thread: str | None, hint: str = "") -> ThreadRe
         if threads := store.threads():
             return threads[0]
         raise usage_error(f"No threads {where} yet; start one with wakeloop run.")
-    if known := store.find(thread) or find_by_prefix(store, thread):
-        return known
+    known = [record.id for record in store.threads()]
+    found = store.find(thread) or store.find(match_prefix(thread, known, "threads") or "")
+    if found is not None:
+        return found
     name = repr(thread) if is_visible(thread) else ascii(thread)
     if " " in thread:
         hint = " A message comes after the thread's id."
     raise usage_error(f"Unknown thread {name} {where}; list them with wakeloop threads.{hint}")
-
-
-def find_by_prefix(store: Store, prefix: str) -> ThreadRecord | None:
-    """Return the only thread whose id starts like this. Raises `CommandError` if there are several."""
-    known = {record.id: record for record in store.threads()}
-    found = match_prefix(prefix, known, "threads")
-    return None if found is None else known[found]
 
 
 def match_prefix(prefix: str, names: Iterable[str], what: str) -> str | None:
@@ -57,13 +52,12 @@ def match_prefix(prefix: str, names: Iterable[str], what: str) -> str | None:
     return found[0] if found else None
 
 
-def resolve_id(typed: str, names: Iterable[str], what: str) -> str:
+def resolve_id(typed: str, names: Collection[str], what: str) -> str:
     """Return the id of an existing or new thread or session.
 
     Only ids that wakeloop made may be abbreviated. Any other may be the id of a new one: a message to
     `user:1` must not reach `user:10`.
     """
-    names = list(names)
     if typed in names:
         return typed
     if may_be_abbreviated(typed) and (found := match_prefix(typed, names, what)):
@@ -87,13 +81,8 @@ def resolve_thread_option(database: DatabaseFile, thread: str | None) -> tuple[s
 
 def find_or_new(store: Store, thread: str) -> tuple[str, ThreadRecord | None]:
     """Return the full id and the thread, or None if the id is a new one."""
-    known = store.find(thread)
-    if known is None and may_be_abbreviated(thread):
-        known = find_by_prefix(store, thread)
-    if known is not None:
-        return known.id, known
-    check_thread_id(thread)
-    return thread, None
+    name = resolve_id(thread, [record.id for record in store.threads()], "threads")
+    return name, store.find(name)
 
 
 def check_thread_id(thread: str) -> None:

@@ -1,7 +1,9 @@
 """Configuration files and environment variables, as read."""
 
+import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -10,10 +12,9 @@ from typing import Any
 import yaml
 
 from wakeloop.errors import SettingsError
-from wakeloop.errors import SettingsError as WrongSetting
 from wakeloop.settings import ALIASES, LoopSettings, advise_api_key, translate_word
 from wakeloop.text.characters import quote_path
-from wakeloop.text.wording import nearest, suggest
+from wakeloop.text.wording import suggest
 
 FENCE = "---"
 
@@ -97,55 +98,38 @@ def _parse_document(path: Path, text: str, first: int) -> Document:
 
 
 PREFIX = "WAKELOOP_"
-OTHER_VARIABLES = ("DB", "CONFIG", "PROFILE")  # not settings
+OTHER_VARIABLES = ("WAKELOOP_DB", "WAKELOOP_CONFIG", "WAKELOOP_PROFILE")  # not settings
 
 
 def read_environment(other_keys: Iterable[str]) -> dict[str, Any]:
     """Return the settings, aliases and `other_keys` that the environment sets; values are not checked.
 
-    Raises `SettingsError` for an unknown variable and for a value that cannot be parsed.
+    A value is text, JSON where it is a mapping or a list, or null. Raises `SettingsError` for an unknown
+    variable.
     """
-    fields: dict[str, Any] = {}
-    for name, info in LoopSettings.model_fields.items():
-        fields[name] = (info.annotation, None)
-    for alias, name in ALIASES.items():
-        fields[alias] = fields[name]
-    fields |= dict.fromkeys(other_keys, (str | None, None))
-    if not _find_variables(sorted([*map(str.upper, fields), *OTHER_VARIABLES])):
-        return {}
-    from pydantic import create_model  # slow to import, so only if a variable is set
-    from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
-
-    class Named(BaseSettings):
-        model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, env_parse_none_str="null")
-
-    model = create_model("Variables", __base__=Named, **fields)
-    try:
-        return EnvSettingsSource(model)()
-    except SettingsError as error:
-        for name in fields:  # the message quotes the field, always one with a structured value
-            if f'"{name}"' in str(error):
-                raise WrongSetting(f"The variable {PREFIX}{name.upper()} must be JSON.") from None
-        raise WrongSetting(f"The environment cannot be parsed: {error}.") from None
-    except RecursionError:
-        raise WrongSetting(f"A variable {PREFIX}… is nested too deeply.") from None
-
-
-def _find_variables(known: Sequence[str]) -> bool:
-    """Whether the environment has any setting. Raises `SettingsError` for an unknown variable."""
-    found = False
-    for variable in os.environ:
-        if not variable.startswith(PREFIX):
+    known = {PREFIX + key.upper(): key for key in (*LoopSettings.model_fields, *ALIASES, *other_keys)}
+    found: dict[str, Any] = {}
+    for variable, text in os.environ.items():
+        if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
             continue
-        name = variable.removeprefix(PREFIX)
-        if name not in known:
+        if variable not in known:
+            name = variable.removeprefix(PREFIX)
             word = translate_word(name)
-            near = word.upper() if word else nearest(name, known)
-            meant = PREFIX + near if near else None
-            hint = advise_api_key(name) or suggest(name, known, meant)
-            raise WrongSetting(f"Unknown variable {variable}. {hint}")
-        found = found or name not in OTHER_VARIABLES
+            meant = PREFIX + word.upper() if word else None
+            hint = advise_api_key(name) or suggest(variable, known, meant)
+            raise SettingsError(f"Unknown variable {variable}. {hint}")
+        if text:
+            found[known[variable]] = _parse_variable(text)
     return found
+
+
+def _parse_variable(text: str) -> Any:
+    if text == "null":
+        return None
+    if text.startswith(("{", "[")):
+        with suppress(ValueError, RecursionError):
+            return json.loads(text)
+    return text
 
 
 # -- keys of loki that are not settings here, and what to use --------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wakeloop.cli.chat.dot_commands import DOT_COMMANDS, describe_value, remove_value, set_value
-from wakeloop.cli.chat.input import Names, complete
+from wakeloop.cli.chat.input import complete
 from wakeloop.cli.chat.parsing import (
     COMMANDS,
     Command,
@@ -193,7 +193,12 @@ def test_set_over_loki() -> None:
 
 # -- completion ------------------------------------------------------------------------------------------
 
-THERE = Names(roles=["coder", "clerk"], agents=["ant"], threads=["t-1", "mine"], ids=["1", "12", "2"])
+THERE = {
+    "roles": ["coder", "clerk"],
+    "agents": ["ant"],
+    "threads": ["t-1", "mine"],
+    "items": ["1", "12", "2"],
+}
 
 
 @pytest.mark.parametrize(

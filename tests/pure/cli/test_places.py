@@ -14,5 +14,5 @@ def test_a_pipe_or_a_device_is_refused_without_waiting_for_it(opened: type, tmp_
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (pipe, Path(os.devnull)):
-        with pytest.raises(CommandError, match="a device or a pipe"), opened(DatabaseFile(path, named=True)):
+        with pytest.raises(CommandError, match="is not a file"), opened(DatabaseFile(path, named=True)):
             pass

@@ -203,13 +203,6 @@ def test_a_thread_keeps_its_levels_and_options_are_added(folder: Path) -> None:
     assert build_spec(kept, parse_options(role="none")).system == ""
 
 
-def test_a_recipe_without_levels_is_all_base(folder: Path) -> None:
-    old = AgentSpec(model="m", preset="lesson", settings={"nag_after": 1}, root="/", system="Be brief.")
-    new = build_spec(old, parse_options(settings=["nag_every=2"]))
-    assert (new.model, new.preset, new.system) == ("m", "lesson", "Be brief.")
-    assert new.settings == {"nag_after": 1, "nag_every": 2, "max_requests": 500}
-
-
 @pytest.mark.parametrize(
     ("config", "given", "on", "switched"),
     [

@@ -222,7 +222,7 @@ def test_it_asks_and_writes_what_was_chosen(
     assert out.splitlines()[2:5] == [
         "  1 loopback:1b (Ollama)",
         "  2 openai, using OPENAI_API_KEY",
-        "Which one? [1-2, Enter for 1] '3' is not one of them.",
+        "Which one? [1-2 or a name, Enter for 1] '3' is not one of them.",
     ]
     # nothing after an address: terminals make a link of it and would include a full stop
     rows = (
@@ -252,7 +252,7 @@ TAKEN = [
     ("13", "groq:mine"),
     ("odd-192", "openai:odd-192"),
     ("openai:whisper-1", "openai:whisper-1"),
-    ("vendor/Qwen3-8B (Ollama)", "openai:vendor/Qwen3-8B"),
+    ("vendor/Qwen3-8B", "openai:vendor/Qwen3-8B"),
 ]
 
 
@@ -283,15 +283,12 @@ def test_an_input_that_ends_writes_nothing(here: Path, monkeypatch: pytest.Monke
     assert not here.exists()
 
 
-def test_a_single_model_is_taken_or_left(
+def test_a_single_model_is_taken_by_enter(
     here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert begun(monkeypatch) == 1
-    assert "run wakeloop init" not in capsys.readouterr().out  # which has just been done
-    server = served(monkeypatch, serve)
-    assert begun(monkeypatch, "n") == 0
-    assert capsys.readouterr().out.endswith("Use loopback:1b (Ollama)? [Y/n] Nothing was written.\n")
+    assert begun(monkeypatch) == 0
     assert not here.exists()
+    server = served(monkeypatch, serve)
     assert begun(monkeypatch, "") == 0
     assert here.read_text() == f'model: "openai:loopback:1b"\nbase_url: "{server.url}"\n'
 
@@ -583,7 +580,7 @@ def test_the_doctor_reports_a_database_and_continues(
 ) -> None:
     served(monkeypatch, serve, CALLED)
     code, out, err = wakeloop("doctor", "--db", str(tmp_path))
-    told = f"threads: The database {str(tmp_path)!r} is a folder, not a file. Name another file with --db."
+    told = f"threads: The database {str(tmp_path)!r} is not a file. Name another file with --db."
     assert (code, out.splitlines()[2], out.splitlines()[-1], err) == (2, told, GOOD[2], "")
 
 

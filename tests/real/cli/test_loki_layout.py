@@ -128,14 +128,6 @@ def test_exit_and_info_of_an_agent(folder: Path, talk_with: Any) -> None:
     assert does(talk, ".info role")[0].startswith("role: none; available: none in ")
 
 
-@pytest.mark.parametrize("line", [".model gpt", ".empty session", ".continue", ".macro x"])
-def test_a_command_of_lokis_is_answered_with_our_equivalent(line: str) -> None:
-    with pytest.raises(CommandError, match=r"Unknown command \.\w+\. ") as told:
-        parse_entry(line)
-    for nothing in ("Did you mean", "See .help"):
-        assert nothing not in str(told.value)
-
-
 @pytest.mark.parametrize("rest", ["session", "rag"])
 def test_lokis_other_ways_to_exit_are_answered_with_ours(rest: str) -> None:
     with pytest.raises(CommandError, match=rf"got '{rest}'.+\.session THREAD to switch"):

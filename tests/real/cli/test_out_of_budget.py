@@ -132,49 +132,44 @@ def test_a_list_is_edited_whatever_its_run_may_cost(ended: Callable[..., str]) -
 
 
 PLAN = Reply(calls=[("todo_update", {"id": 1, "status": "done"})])
-ITS = "The last run used up its max_requests. "
 
 
 @pytest.mark.slow
 @pytest.mark.loopback
 @pytest.mark.parametrize(
-    ("own", "typed", "said", "base", "kept"),
+    ("own", "typed", "base", "kept"),
     [
-        (None, [], "This run has 20; --max-requests 40 raises it.", 20, {}),
-        (None, ["--max-requests", "40"], "This run has 40.", 40, {}),
-        (None, ["--set", "max_requests=40"], "This run has 40.", 40, {}),
-        (None, ["--max-requests", "null"], "This run has no limit.", None, {}),
+        (None, [], 20, {}),
+        (None, ["--max-requests", "40"], 40, {}),
+        (None, ["--set", "max_requests=40"], 40, {}),
+        (None, ["--max-requests", "null"], None, {}),
         (
             {"max_requests": 7, "nag_after": 1},
             ["--max-requests", "40"],
-            "This run has 40.",
             40,
             {"max_requests": 40, "nag_after": 1},
         ),
         (
             {"max_requests": 7},
             [],
-            "This run has 7; --max-requests 14 raises it.",
             20,
             {"max_requests": 7},
         ),
     ],
 )
-def test_resume_says_what_the_thread_has_and_a_raised_option_is_kept(
+def test_a_raised_option_stays(
     ended: Callable[..., str],
     does: Callable[..., tuple[int, str, str]],
     serve: Callable[..., Server],
     own: Any,
     typed: list[str],
-    said: str,
     base: int | None,
     kept: dict[str, Any],
 ) -> None:
     server = serve(PLAN, Reply("Bye."))
     ended("request_budget", max_requests="20", own=own, url=server.url)
-    code, out, err = does("resume", "mine", *typed)
+    code, _, err = does("resume", "mine", *typed)
     assert (code, err) == (0, ""), err
-    assert lines(out, ITS) == [ITS + said]
     with open_to_write(DatabaseFile.of(None)) as store:
         known = store.find("mine")
         assert known is not None
@@ -311,19 +306,6 @@ def test_a_settled_list_over_failed_calls_is_not_plain_success(run: Any) -> None
         "1 call failed, 1 item blocked",
     ]
     assert unseconded(ends[1]) == "thread mine: 0 wakes, 4 requests, 60 tokens"
-
-
-@pytest.mark.loopback
-def test_a_resumed_run_is_not_told_the_threads_own_options(
-    ended: Callable[..., str], does: Callable[..., tuple[int, str, str]], serve: Callable[..., Server]
-) -> None:
-    server = serve(Reply(calls=[("run_shell", {"command": "true"})]), Reply("Bye."))
-    ended("stalled", own={"max_requests": 7}, url=server.url, tools="shell")
-    assert does("resume", "mine", "more")[0] == 4
-    refused = does("resume", "mine", "n", "--max-requests", "40")
-    told = "The unfinished run keeps this thread's own max_requests. Leave the option out."
-    assert refused == (2, "", f"wakeloop: {told}\n")
-    assert does("resume", "mine", "n")[0] == 3
 
 
 @pytest.mark.loopback

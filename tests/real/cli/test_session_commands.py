@@ -632,9 +632,9 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (["ps", "--db", "postgresql://root:hidden@[host/x"], ADDRESS),
         (
             ["ps", "--db", "nowhere/threads.db"],
-            "The folder 'nowhere' of the database does not exist. Create it first.",
+            "Cannot create the database",
         ),
-        (["ps", "--db", "."], "The database '.' is a folder, not a file. Name another file with --db."),
+        (["ps", "--db", "."], "The database '.' is not a file. Name another file with --db."),
     ],
 )
 def test_wrong_usage_is_one_sentence(world: World, args: list[str], sentence: str) -> None:

@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 from processes import run_python, wakeloop
 
-from wakeloop.cli.store import DatabaseFile, open_to_write
-
 
 @pytest.fixture
 def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -168,7 +166,7 @@ def test_a_read_only_place(db: Path) -> None:
     db.parent.chmod(0o500)
     try:
         assert wakeloop("threads") == kept
-        assert "cannot be changed: its folder is read-only." in wakeloop("demo", ".")[2]
+        assert "cannot be used: attempt to write a readonly database" in wakeloop("demo", ".")[2]
     finally:
         db.parent.chmod(0o700)
 
@@ -300,13 +298,6 @@ EVERY = [
 ]
 
 
-def another_version(db: Path) -> None:
-    with open_to_write(DatabaseFile(db)) as store:
-        assert store.connection is not None
-        store.connection.execute("ALTER TABLE checkpoints RENAME COLUMN metadata TO more")
-        store.connection.commit()
-
-
 def another_program(db: Path) -> None:
     with closing(sqlite3.connect(db)) as connection:
         connection.execute("CREATE TABLE bookmarks (x)")
@@ -317,11 +308,10 @@ def unreadable(db: Path) -> None:
 
 
 STATES: list[tuple[Callable[[Path], object], int, str]] = [
-    (Path.mkdir, 2, "is a folder, not a file. Name another file with --db."),
-    (os.mkfifo, 2, "is a device or a pipe, not a file. Name another file with --db."),
-    (another_version, 1, "was written by another version (checkpoints). Name a new file with --db."),
+    (Path.mkdir, 2, "is not a file. Name another file with --db."),
+    (os.mkfifo, 2, "is not a file. Name another file with --db."),
     (another_program, 2, "belongs to another program. Name another file with --db."),
-    (unreadable, 2, "cannot be opened (Permission denied). Name another file with --db."),
+    (unreadable, 1, "cannot be used: unable to open database file. Name another file with --db."),
     (
         lambda db: db.write_bytes(b"this is no database " * 100),
         1,
@@ -330,7 +320,7 @@ STATES: list[tuple[Callable[[Path], object], int, str]] = [
 ]
 
 
-KINDS = ("folder", "pipe", "version", "other", "mode", "text")
+KINDS = ("folder", "pipe", "other", "mode", "text")
 
 
 @pytest.mark.slow

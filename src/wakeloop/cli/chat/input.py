@@ -4,12 +4,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from select import select
 from threading import Event, Thread
-from typing import Protocol, TextIO, get_args
+from typing import TextIO, get_args
 
 from platformdirs import user_state_path
 from prompt_toolkit import PromptSession
@@ -26,7 +25,7 @@ from prompt_toolkit.keys import Keys
 
 from wakeloop.cli.chat.parsing import COMMANDS, FENCE, LEAVABLE, TOPICS, is_unclosed
 from wakeloop.cli.launch import BYTE_ORDER_MARK
-from wakeloop.cli.manage_threads import TodoAction
+from wakeloop.cli.manage_threads import MANY_ITEMS, TodoAction
 from wakeloop.cli.questions import discard_typed_input, suppress_echo
 from wakeloop.cli.streams import read_line
 from wakeloop.config.levels import is_thread_setting
@@ -39,70 +38,39 @@ CONTINUATION = "  "  # before each further row of an entry
 # -- tab completion in a chat ----------------------------------------------------------------------------
 
 
-KEYS = sorted(key for key in (*LoopSettings.model_fields, *ALIASES) if is_thread_setting(key))
-
-
-@dataclass(frozen=True)
-class Names:
-    """Names to complete: roles, agents, threads, item ids."""
-
-    roles: Sequence[str] = ()
-    agents: Sequence[str] = ()
-    threads: Sequence[str] = ()
-    ids: Sequence[str] = ()
+Names = Mapping[str, Sequence[str]]  # names to complete: of roles, agents, threads, items
 
 
 def complete(before: str, names: Callable[[], Names]) -> list[str]:
     """Return the completions at the cursor; `before` is the line up to it."""
     if not before.startswith("."):
         return []
-    words = before.split(" ")
-    return sorted(word for word in candidates(words, names) if word.startswith(words[-1]))
+    *words, last = before.split(" ")
+    return sorted(word for word in find_candidates(words, names) if word.startswith(last))
 
 
-def candidates(words: Sequence[str], names: Callable[[], Names]) -> Iterable[str]:
-    """Return all words that fit in the position of the last one."""
-    match words[:-1]:
+def find_candidates(words: Sequence[str], names: Callable[[], Names]) -> Iterable[str]:
+    """Return all words that fit after these."""
+    found: Iterable[str] = ()
+    match words:
         case []:
-            return [f".{name}" for name in COMMANDS]
+            found = [f".{name}" for name in COMMANDS]
         case [".set", key]:
-            return setting_values(key)
-        case [".todo", action, *more] if takes_id(action, len(more)):
-            return names().ids
+            found = list_values(key)
+        case [".todo", TodoAction.BLOCK | TodoAction.EDIT]:
+            found = names()["items"]
+        case [".todo", action, *_] if action in MANY_ITEMS:
+            found = names()["items"]
+        case [".role" | ".agent" as command]:
+            found = (*names()[f"{command[1:]}s"], "none")
+        case [".session"]:
+            found = names()["threads"]
         case [command]:
-            return first_arguments(names()).get(command, ())
-    return []
+            found = FIRST_ARGUMENTS.get(command, ())
+    return found
 
 
-def takes_id(action: str, before: int) -> bool:
-    """Whether an action takes an item id after this many words."""
-    if action in (TodoAction.BLOCK, TodoAction.EDIT):
-        return before == 0
-    return action in (
-        TodoAction.DONE,
-        TodoAction.START,
-        TodoAction.CANCEL,
-        TodoAction.REOPEN,
-        TodoAction.REMOVE,
-    )
-
-
-def first_arguments(names: Names) -> Mapping[str, Iterable[str]]:
-    """Return the first arguments of each command that takes words of a list."""
-    return {
-        ".set": KEYS,
-        ".unset": KEYS,
-        ".clear": ("todo",),
-        ".exit": LEAVABLE,
-        ".info": TOPICS,
-        ".todo": list(TodoAction),
-        ".role": (*names.roles, "none"),
-        ".agent": (*names.agents, "none"),
-        ".session": names.threads,
-    }
-
-
-def setting_values(given: str) -> list[str]:
+def list_values(given: str) -> list[str]:
     """Return the values of a setting that has only a few."""
     field = LoopSettings.model_fields.get(ALIASES.get(given, given))
     if field is None:
@@ -110,6 +78,16 @@ def setting_values(given: str) -> list[str]:
     if field.annotation is bool:
         return ["true", "false", "null"]
     return [*(word for word in get_args(field.annotation) if isinstance(word, str)), "null"]
+
+
+KEYS = sorted(key for key in (*LoopSettings.model_fields, *ALIASES) if is_thread_setting(key))
+FIRST_ARGUMENTS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys((".set", ".unset"), KEYS),
+    ".clear": ("todo",),
+    ".exit": LEAVABLE,
+    ".info": TOPICS,
+    ".todo": list(TodoAction),
+}
 
 
 class ChatCompleter(Completer):
@@ -123,24 +101,6 @@ class ChatCompleter(Completer):
         before = document.text_before_cursor
         last = before.split(" ")[-1]
         return [Completion(word, -len(last)) for word in complete(before, self.names)]
-
-
-class ChatInput(Protocol):
-    """Source of entries."""
-
-    is_person: bool
-
-    def read_entry(self, prompt: str, *, answer: bool = False, toolbar: str = "") -> str:
-        """Return an entry of one or more lines. Raises `EOFError` at the end. `toolbar` is shown below it."""
-
-    def capture_ahead(self, send: Callable[[str], bool]) -> AbstractContextManager[None]:
-        """Give lines typed during a run to `send`, and keep what it does not take for the next entries."""
-
-    def typed_ahead(self) -> str:
-        """Return the text typed ahead so far."""
-
-    def discard_ahead(self) -> bool:
-        """Discard the text typed ahead; return whether there was any."""
 
 
 class TerminalInput:
@@ -221,6 +181,9 @@ class PipeInput:
     def discard_ahead(self) -> bool:
         """Keep all lines: a script was written with their order in mind."""
         return False
+
+
+ChatInput = TerminalInput | PipeInput
 
 
 def interrupt_prompt(error: BaseException) -> bool:

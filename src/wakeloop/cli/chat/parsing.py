@@ -36,16 +36,6 @@ COMMANDS = MappingProxyType(
 BARE_COMMANDS = ("exit", "help")  # commands that also work without a dot
 TOPICS = ("todo", "config", "session", "role", "agent")
 LEAVABLE = ("role", "agent")
-LOKI_COMMANDS = MappingProxyType(  # loki's own commands
-    {
-        **dict.fromkeys(("model", "prompt", "rag", "sources", "starter", "edit", "vault"), (
-            "Choose the model and prompts with a role, an agent or an option of wakeloop chat."
-        )),
-        **dict.fromkeys(("empty", "compress", "save"), "Threads are saved; .session starts another."),
-        **dict.fromkeys(("continue", "regenerate"), "Use .resume to continue."),
-        **dict.fromkeys(("file", "macro", "copy", "delete", "update"), "Write what you want as a message."),
-    }
-)  # fmt: skip
 KEY_HELP = (
     f"Enter sends, Alt-Enter starts a new line, Tab completes; {FENCE} opens and closes several lines.",
     "Ctrl-C stops a run or clears the line, Ctrl-D leaves. Put a space before text that starts with a dot.",
@@ -66,7 +56,7 @@ def parse_entry(typed: str) -> str | Command:
     if found := COMMAND_PATTERN.fullmatch(normalize_command(typed.rstrip())):
         name, rest = found[1].lower(), (found[2] or "").strip()
         if name not in COMMANDS:
-            raise usage_error(f"Unknown command .{name}. {LOKI_COMMANDS.get(name) or suggest_command(name)}")
+            raise usage_error(f"Unknown command .{name}. {suggest_command(name)}")
         if name == "exit" and rest in LEAVABLE:
             return Command(rest, "null")
         if name == "exit" and rest:

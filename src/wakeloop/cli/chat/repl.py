@@ -23,7 +23,7 @@ from wakeloop.cli.failures import (
     is_model_error,
     usage_error,
 )
-from wakeloop.cli.final_state import MOST_ITEMS, exit_code, format_set_hint
+from wakeloop.cli.final_state import MOST_ITEMS, exit_code, format_raise_hint
 from wakeloop.cli.questions import Answering, find_questions, format_question_value
 from wakeloop.cli.run_thread import (
     AUTO_CONTINUE_NOTE,
@@ -83,12 +83,12 @@ def choose_input(talk: Conversation) -> ChatInput:
     folder = config_folder()
 
     def there() -> Names:
-        return Names(
-            roles=list_names(folder, "roles"),
-            agents=list_names(folder, "agents"),
-            threads=[known.id for known in talk.store.threads()],
-            ids=[str(todo["id"]) for todo in talk.snapshot.values.get("todos") or ()],
-        )
+        return {
+            "roles": list_names(folder, "roles"),
+            "agents": list_names(folder, "agents"),
+            "threads": [known.id for known in talk.store.threads()],
+            "items": [str(todo["id"]) for todo in talk.snapshot.values.get("todos") or ()],
+        }
 
     return TerminalInput(there)
 
@@ -143,7 +143,8 @@ class Repl:
             waits = bool(find_questions(snapshot))
             toolbar = format_list_line(snapshot.values.get("todos") or ())
             try:
-                typed = self.source.read_entry(self.prompt(waits=waits), answer=waits, toolbar=toolbar)
+                prompt = "answer> " if waits else f"{self.talk.spec.agent or self.talk.spec.role}> "
+                typed = self.source.read_entry(prompt, answer=waits, toolbar=toolbar)
             except EOFError:
                 return self.finish()
             try:
@@ -157,11 +158,6 @@ class Repl:
             except Exception as error:  # noqa: BLE001 - users get a sentence, whatever it is
                 self.report_error(error)
 
-    def prompt(self, *, waits: bool) -> str:
-        """Return the prompt before the cursor."""
-        spec = self.talk.spec
-        return "answer> " if waits else f"{spec.agent or spec.role}> "
-
     def report_error(self, error: Exception) -> None:
         """Print what went wrong, in a sentence."""
         self.err.say(Line("error", format_error(error)))
@@ -170,28 +166,21 @@ class Repl:
         self.worst_code, self.failed = max(self.worst_code, error_exit_code(error)), True
 
     def finish(self) -> int:
-        """Say how to return, and return the exit code; forget a new thread without a successful run."""
-        talk = self.talk
-        if (
-            self.failed
-            and talk.thread == self.new_thread
-            and forget_unanswered(talk.thread, talk.graph, talk.store)
-        ):
-            return self.final_exit_code()
-        if self.source.is_person and self.talk.snapshot.values:
-            where = ["--db", str(self.talk.database.path)] if self.talk.database.named else []
-            words = ["wakeloop", "chat", "--thread", self.talk.thread, *where]
-            self.say("way", f"To continue: {shlex.join(words)}")
-        return self.final_exit_code()
+        """Say how to return; the exit code is 0 for a person, for a script the worst of what happened.
 
-    def final_exit_code(self) -> int:
-        """Return the exit code: 0 for a person; for a script, the worst of errors and open items."""
+        A new thread without a successful run is forgotten.
+        """
+        talk, snapshot = self.talk, self.talk.snapshot
+        forgets = self.failed and talk.thread == self.new_thread
+        gone = forgets and forget_unanswered(talk.thread, talk.graph, talk.store)
+        if self.source.is_person and snapshot.values and not gone:
+            where = ["--db", str(talk.database.path)] if talk.database.named else []
+            command = shlex.join(["wakeloop", "chat", "--thread", talk.thread, *where])
+            self.say("way", f"To continue: {command}")
         if self.source.is_person:
             return SETTLED
-        if self.worst_code != SETTLED:
-            return self.worst_code
-        snapshot = self.talk.snapshot
-        return exit_code(read_session(snapshot)) if snapshot.values else SETTLED
+        rested = exit_code(read_session(snapshot)) if snapshot.values else SETTLED
+        return self.worst_code if self.worst_code != SETTLED else rested
 
     def handle_entry(self, typed: str) -> bool:
         """Handle an entry; return True if it is the last one."""
@@ -200,7 +189,9 @@ class Repl:
         refuse_non_utf8(typed)
         entry = parsing.parse_entry(typed)
         if isinstance(entry, str):
-            if (meant := self.take_answer(entry)) is None:
+            answering = self.find_answering() if self.source.is_person else None
+            meant = entry if answering is None else answering.take(entry, self.err.say)
+            if meant is None:  # the question is repeated, or its next part is asked
                 self.report_state()
             else:
                 self.run_thread(meant)
@@ -213,11 +204,6 @@ class Repl:
         elif entry.name != "exit":
             self.run_dot_command(entry)
         return entry.name == "exit"
-
-    def take_answer(self, typed: str) -> str | None:
-        """Return the text, or the answer to a question; None repeats it, or asks its next part."""
-        answering = self.find_answering() if self.source.is_person else None
-        return typed if answering is None else answering.take(typed, self.err.say)
 
     def find_answering(self) -> Answering | None:
         """Return the answers so far to the question that waits; None without one."""
@@ -282,7 +268,7 @@ class Repl:
         self.say("note", view.screen.summary)
         if wrong := format_trouble(session, todos):
             self.say("error", wrong)
-        if way := format_set_hint(session, self.talk.spec, snapshot.values.get("todo_settings") or {}):
+        if way := format_raise_hint(session, self.talk.spec, self.talk.overrides, self.talk.thread, None):
             self.say("way", way)
         if find_questions(snapshot):
             self.report_state()

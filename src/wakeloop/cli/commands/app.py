@@ -10,11 +10,7 @@ import typer
 from wakeloop.cli.commands import session_commands as sessions
 from wakeloop.cli.commands import thread_commands as threads
 from wakeloop.cli.commands.bench_commands import bench
-from wakeloop.cli.commands.console import (
-    CommandGroup,
-    print_usage_error,
-    replace_closed_streams,
-)
+from wakeloop.cli.commands.console import CommandGroup, print_usage_error, replace_closed_streams
 from wakeloop.cli.failures import INTERRUPTED, USAGE, format_error
 
 app = typer.Typer(

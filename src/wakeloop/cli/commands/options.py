@@ -52,8 +52,7 @@ Json = Annotated[bool, option("--json", text="Print one JSON object to stdout an
 Force = Annotated[bool, option("--force", text="Overwrite an existing file.")]
 Yes = Annotated[bool, option("--yes", text="Run shell commands and MCP calls without asking.")]
 Trust = Annotated[
-    bool,
-    option("--trust", text="Use changed tools, checks, MCP and configuration files without asking."),
+    bool, option("--trust", text="Use changed tools, checks, MCP and configuration files without asking.")
 ]
 Delay = Annotated[float, option(min=0, text="Seconds per reply of the offline model.")]
 

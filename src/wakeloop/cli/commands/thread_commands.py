@@ -154,8 +154,7 @@ def todo(
     action: Annotated[
         str | None,
         argument(
-            "ACTION",
-            "list, add, done, start, block, cancel, reopen, remove, edit or clear. Default: list.",
+            "ACTION", "list, add, done, start, block, cancel, reopen, remove, edit or clear. Default: list."
         ),
     ] = None,
     words: Annotated[
@@ -188,8 +187,7 @@ def report(
 @command()
 def rm(
     threads: Annotated[
-        list[str],
-        argument("THREAD…", "Thread ids or their beginnings.", autocompletion=complete_thread),
+        list[str], argument("THREAD…", "Thread ids or their beginnings.", autocompletion=complete_thread)
     ],
     database: "DatabaseFile",
 ) -> None:
@@ -258,8 +256,7 @@ def demo(
     database: "DatabaseFile",
     output: "OutputOptions",
     folder: Annotated[
-        Path | None,
-        argument("DIR", "Folder to audit. Default: wakeloop-demo, filled with samples."),
+        Path | None, argument("DIR", "Folder to audit. Default: wakeloop-demo, filled with samples.")
     ] = None,
     delay: Delay = 0.0,
 ) -> int:
