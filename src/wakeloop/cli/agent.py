@@ -25,7 +25,6 @@ from wakeloop.dialects import get_dialect
 from wakeloop.model.chat_models import create_model, create_openai_model
 from wakeloop.platform.traces import stream_event
 from wakeloop.stream import RetriedEvent
-from wakeloop.thread.judges import DoneWhen
 from wakeloop.tools.files import file_tools
 from wakeloop.tools.parking import ask_user
 from wakeloop.tools.shell import command_goal, command_verifier, shell_tool
@@ -74,21 +73,17 @@ def build_agent_graph(
         taken = {tool.name for _, tools in groups for tool in tools}
         groups.append((BUILTIN_TOOLS, [tool for tool in (ask_user,) if tool.name not in taken]))
     tools = merge_tools(groups, get_dialect(settings.dialect).tool_names)
+    goal = None
+    if spec.done_when:
+        goal = command_goal(spec.done_when, spec.root, timeout=spec.done_when_seconds, stop=stop)
     return build_todo_graph(
         model,
         tools,
         spec.system or None,
         settings,
         verify=command_verifier(spec.verify, spec.root, stop=stop) if spec.verify else None,
-        done_when=make_goal(spec, stop),
+        done_when=goal,
     )
-
-
-def make_goal(spec: AgentSpec, stop: Event) -> DoneWhen | None:
-    """Return the check of the goal, if the thread has one."""
-    if not spec.done_when:
-        return None
-    return command_goal(spec.done_when, spec.root, timeout=spec.done_when_seconds, stop=stop)
 
 
 def merge_tools(groups: Sequence[Group], todo_tools: Collection[str]) -> list[BaseTool]:

@@ -6,19 +6,8 @@ from contextlib import suppress
 from errno import EDQUOT, ENAMETOOLONG, ENOENT, ENOSPC
 from typing import Any
 
+from wakeloop import errors
 from wakeloop.display.terminal_output import clean_line
-from wakeloop.errors import (
-    RESUME_HINT,
-    BenchError,
-    ConcurrentRunError,
-    EditError,
-    InputError,
-    ModelSetupError,
-    ReplyError,
-    SettingsError,
-    ToolNameError,
-    WakeloopError,
-)
 from wakeloop.loop.gates import ExitCode
 from wakeloop.platform.database_errors import classify_outage, describe_database_error, is_database_error
 from wakeloop.platform.provider_errors import find_status, is_provider_error
@@ -35,12 +24,12 @@ REFUSALS = {  # by HTTP status: what the server did, and what the user can do
     429: ("is limiting your requests", "Wait a while, or check your quota."),
 }
 USAGE_ERRORS = (
-    SettingsError,
-    ModelSetupError,
-    ToolNameError,
-    EditError,
-    InputError,
-    BenchError,
+    errors.SettingsError,
+    errors.ModelSetupError,
+    errors.ToolNameError,
+    errors.EditError,
+    errors.InputError,
+    errors.BenchError,
     UnicodeError,
 )
 SERVER_ERROR, NOT_FOUND, TOO_MANY_REQUESTS = 500, 404, 429
@@ -73,11 +62,11 @@ def error_exit_code(error: BaseException) -> int:
 
 def format_error(error: BaseException) -> str:
     """Format an exception for the user as one line, without keys and control codes."""
-    if isinstance(error, ConcurrentRunError):
+    if isinstance(error, errors.ConcurrentRunError):
         what = str(error).partition(";")[0]
         text = f"{what}. Let only one program use a thread at a time, then resume it."
-    elif isinstance(error, CommandError | WakeloopError):
-        text = str(error).replace(RESUME_HINT, "try again")
+    elif isinstance(error, CommandError | errors.WakeloopError):
+        text = str(error).replace(errors.RESUME_HINT, "try again")
     elif is_disk_full(error):
         text = format_disk_full("that holds the database")
     elif isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):
@@ -175,7 +164,7 @@ def explain_not_found(error: Any) -> tuple[str, str]:
 def is_model_error(error: BaseException) -> bool:
     """Whether `wakeloop doctor` can help: the model or its server is at fault, and not just busy."""
     busy = find_status(error) == TOO_MANY_REQUESTS
-    return isinstance(error, ReplyError) or (_is_server_error(error) and not busy)
+    return isinstance(error, errors.ReplyError) or (_is_server_error(error) and not busy)
 
 
 def format_server_address(error: Any) -> str:

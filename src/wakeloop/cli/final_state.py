@@ -14,21 +14,11 @@ from wakeloop.cli.failures import FAILED, INTERRUPTED, SETTLED, TERMINATED, WAIT
 from wakeloop.cli.questions import find_questions
 from wakeloop.cli.spec_builder import LIMIT_OPTIONS, settings_from_spec
 from wakeloop.cli.store import DatabaseFile
-from wakeloop.display.formatting import (
-    APPROVAL_HELP,
-    count_failed_calls,
-    format_ending,
-    format_interrupt,
-    format_item,
-    format_progress,
-    format_trouble,
-    wants_approval,
-)
+from wakeloop.display import formatting
 from wakeloop.display.screen import Line
 from wakeloop.loop.gates import LIMITS, choose_exit_code
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.waits import ENDED_BY_KICK
-from wakeloop.settings import resolve_aliases
 from wakeloop.thread.thread_status import answer_of, read_session, session_of
 from wakeloop.todos.items import count_items, is_open
 
@@ -70,27 +60,29 @@ def closing_lines(
     """
     session = read_session(snapshot)
     todos = snapshot.values.get("todos") or []
-    problem = format_trouble(session, todos)
-    progress = format_progress(todos) if todos else ""
+    problem = formatting.format_trouble(session, todos)
+    progress = formatting.format_progress(todos) if todos else ""
     good = exit_code(session) == SETTLED and session["completed"] == session["items"]
     if not whole:
         todos = [todo for todo in todos if is_open(todo) or todo["status"] == "blocked"]
-    lines = [Line("item", f"  {format_item(todo)}") for todo in todos[:MOST_ITEMS]]
+    lines = [Line("item", f"  {formatting.format_item(todo)}") for todo in todos[:MOST_ITEMS]]
     if len(todos) > MOST_ITEMS:
         rest = f"  … and {len(todos) - MOST_ITEMS} more: wakeloop todo {shlex.quote(thread)} list"
         lines.append(Line("item", rest))
     if progress:
         lines.append(Line("item" if good else "end", f"list: {progress}"))
-    ending = format_ending(session, snapshot.values.get("messages") or ())
+    ending = formatting.format_ending(session, snapshot.values.get("messages") or ())
     lines += [Line("good" if good else "end", ending), Line("note", f"thread {thread}: {summary}")]
     if problem:
         lines.append(Line("error", problem))
     if questions := find_questions(snapshot):
         for interrupt in questions:
-            lines += [Line("question", f"question: {text}") for text in format_interrupt(interrupt.value)]
+            lines += [
+                Line("question", f"question: {text}") for text in formatting.format_interrupt(interrupt.value)
+            ]
         lines.append(Line("way", f"To answer: {resume_command(thread, database, 'your answer')}"))
-        if any(wants_approval(one.value) for one in questions):
-            lines.append(Line("note", f"The answer: {APPROVAL_HELP}."))
+        if any(formatting.wants_approval(one.value) for one in questions):
+            lines.append(Line("note", f"The answer: {formatting.APPROVAL_HELP}."))
     elif session["state"] == "waiting" and session.get("on") == "human":  # it said that it waits
         lines.append(Line("way", f"To continue: {resume_command(thread, database, 'your message')}"))
     elif session["state"] in UNFINISHED or session["open"] or session.get("on") in ENDED_BY_KICK:
@@ -122,7 +114,7 @@ def final_state(
         "structured_response": values.get("structured_response"),
         "messages": len(values.get("messages") or ()),
         "wakes": session["wakes"],
-        "failed_calls": count_failed_calls(session),
+        "failed_calls": formatting.count_failed_calls(session),
         "blocked": count_items(values.get("todos") or ())["blocked"],
         "questions": [{"id": one.id, "value": one.value} for one in find_questions(snapshot)],
         "usage": dict(usage or sum_usage(values.get("messages") or ())),
@@ -201,10 +193,3 @@ def format_raise_hint(
     if database is None:
         return f"To raise the budget: .set {name} {twice}"
     return f"To raise the budget: {command(LIMIT_OPTIONS[name], twice)}"
-
-
-def merge_typed_settings(typed: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the thread's own values updated by the typed ones; {} if it sets none of them itself."""
-    own = resolve_aliases(own)
-    over = {key: value for key, value in typed.items() if key in own}
-    return {**own, **over} if over else {}

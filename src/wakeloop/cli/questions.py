@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.cli.streams import read_line
-from wakeloop.display.formatting import (
-    ALL_HELP,
-    APPROVAL_HELP,
-    PLAN_HELP,
-    find_actions,
-    find_plan,
-    format_interrupt,
-    wants_approval,
-)
+from wakeloop.display import formatting
 from wakeloop.display.screen import Line
 from wakeloop.loop.approval import PLAN_ACTION, Decision, build_question, read_decision
 from wakeloop.loop.silences import QUESTION_WAIT
@@ -132,7 +124,7 @@ def write_decision(decision: Decision, part: Mapping[str, Any]) -> dict[str, Any
 def split_question(value: Any) -> list[dict[str, Any]]:
     """Return a question of the package about several calls as one question for each; [] for any other."""
     configs = value.get("review_configs") if isinstance(value, Mapping) else None
-    actions = find_actions(value)
+    actions = formatting.find_actions(value)
     if not isinstance(configs, list) or len(configs) != len(actions):
         return []
     parts = []
@@ -232,13 +224,15 @@ def suppress_echo(terminal: TextIO, *, by_key: bool = False) -> Iterator[bool]:
 
 def format_question_value(value: Any, *, may_skip: bool = False) -> list[Line]:
     """Format a question as lines; the last one says what may be typed."""
-    if find_plan(value) is not None:
-        hint = f"{PLAN_HELP}:"
-    elif wants_approval(value):
-        hint = f"{ALL_HELP if len(find_actions(value)) > 1 else APPROVAL_HELP}:"
+    if formatting.find_plan(value) is not None:
+        hint = f"{formatting.PLAN_HELP}:"
+    elif formatting.wants_approval(value):
+        hint = (
+            f"{formatting.ALL_HELP if len(formatting.find_actions(value)) > 1 else formatting.APPROVAL_HELP}:"
+        )
     else:
         hint = SKIP_HINT if may_skip else ANSWER_HINT
-    lines = [f"question: {text}" for text in format_interrupt(value)]
+    lines = [f"question: {text}" for text in formatting.format_interrupt(value)]
     return [Line("question", text) for text in (*lines, hint)]
 
 
@@ -255,12 +249,12 @@ NUMBERED_ITEM = re.compile(r"\[([^\]]+)\] ?(.*)")
 
 def wants_editor(value: Any, typed: str) -> bool:
     """Whether an answer asks for the editor, and there is a plan to edit."""
-    return find_plan(value) is not None and typed.strip().lower() == EDIT_ANSWER
+    return formatting.find_plan(value) is not None and typed.strip().lower() == EDIT_ANSWER
 
 
 def edit_plan(value: Any) -> str | None:
     """Let the user edit a plan, and return the answer as JSON; None if the plan was emptied."""
-    todos = find_plan(value) or []
+    todos = formatting.find_plan(value) or []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.txt"
         path.write_text(HEADER + "".join(f"{format_item(todo)}\n" for todo in todos), encoding="utf-8")

@@ -25,7 +25,6 @@ from wakeloop.cli.final_state import (
     exit_code,
     final_state,
     format_raise_hint,
-    merge_typed_settings,
     resume_command,
     to_json_line,
     usage_counts,
@@ -46,6 +45,7 @@ from wakeloop.loop.gates import DONE
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.ledger import read_notes
 from wakeloop.loop.waits import ends_by_kick
+from wakeloop.settings import resolve_aliases
 from wakeloop.thread.edits import Graph
 from wakeloop.thread.outside import find_hold, release_thread
 from wakeloop.thread.thread_status import has_only_talked, is_unfinished, read_session
@@ -184,8 +184,9 @@ def explain_at_rest(session: Mapping[str, Any]) -> str:
 
 def input_settings(run: RunSpec, before: StateSnapshot) -> dict[str, Any]:
     """Return the thread's overrides as an input, if options typed now change one of them."""
-    own = merge_typed_settings(run.typed_settings, before.values.get("todo_settings") or {})
-    return {"todo_settings": own} if own else {}
+    own = resolve_aliases(before.values.get("todo_settings") or {})
+    over = {key: value for key, value in run.typed_settings.items() if key in own}
+    return {"todo_settings": {**own, **over}} if over else {}
 
 
 def refuse_to_drop_question(run: RunSpec, before: StateSnapshot) -> None:

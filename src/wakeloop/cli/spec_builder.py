@@ -236,7 +236,9 @@ def keep_only_prices(levels: Iterable[Level]) -> list[Level]:
 
 
 def levels_from_spec(spec: AgentSpec) -> list[Level]:
-    """Return the levels that a spec was built from."""
+    """Return the levels that a spec was built from; a spec without any is one base level."""
+    if not spec.levels:
+        return apply_options([], {key: getattr(spec, key) for key in OPTIONS if getattr(spec, key)})
     kept = [Level(**level) for level in spec.levels]
     return [replace(level, values=restore_credentials(level.values)) for level in kept]
 

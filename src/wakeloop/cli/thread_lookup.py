@@ -31,14 +31,19 @@ def require_thread(store: Store, thread: str | None, hint: str = "") -> ThreadRe
         if threads := store.threads():
             return threads[0]
         raise usage_error(f"No threads {where} yet; start one with wakeloop run.")
-    known = [record.id for record in store.threads()]
-    found = store.find(thread) or store.find(match_prefix(thread, known, "threads") or "")
-    if found is not None:
-        return found
+    if known := store.find(thread) or find_by_prefix(store, thread):
+        return known
     name = repr(thread) if is_visible(thread) else ascii(thread)
     if " " in thread:
         hint = " A message comes after the thread's id."
     raise usage_error(f"Unknown thread {name} {where}; list them with wakeloop threads.{hint}")
+
+
+def find_by_prefix(store: Store, prefix: str) -> ThreadRecord | None:
+    """Return the only thread whose id starts like this. Raises `CommandError` if there are several."""
+    known = {record.id: record for record in store.threads()}
+    found = match_prefix(prefix, known, "threads")
+    return None if found is None else known[found]
 
 
 def match_prefix(prefix: str, names: Iterable[str], what: str) -> str | None:
@@ -81,8 +86,13 @@ def resolve_thread_option(database: DatabaseFile, thread: str | None) -> tuple[s
 
 def find_or_new(store: Store, thread: str) -> tuple[str, ThreadRecord | None]:
     """Return the full id and the thread, or None if the id is a new one."""
-    name = resolve_id(thread, [record.id for record in store.threads()], "threads")
-    return name, store.find(name)
+    known = store.find(thread)
+    if known is None and may_be_abbreviated(thread):
+        known = find_by_prefix(store, thread)
+    if known is not None:
+        return known.id, known
+    check_thread_id(thread)
+    return thread, None
 
 
 def check_thread_id(thread: str) -> None:

@@ -67,7 +67,7 @@ class Kept:
 CANNOT = "The module '{}' of --tools cannot be used: "
 NOW = (
     "mine:now of --tools is not a list of tools: A tool must be a LangChain tool, a function or a provider's "
-    "dict, got 'noon'. It was called to get the tools. If it is a tool itself, decorate it with @tool."
+    "dict, got a str. It was called to get the tools. If it is a tool itself, decorate it with @tool."
 )
 
 
@@ -127,10 +127,13 @@ def test_a_tool_a_list_or_a_callables_return_value(folder: Path, name: str, says
         ("mine:fails", "mine:fails of --tools cannot be used: LookupError: no key (mine.py, line 38)."),
         (
             "mine:number",
-            "mine:number of --tools is not a list of tools: `tools` must be a list of tools, got an int.",
+            "mine:number of --tools is not a list of tools: `tools` must be a list of tools, got 7.",
         ),
         ("mine:now", NOW),
-        ("mine:Kept", "mine:Kept of --tools is not a list of tools: `tools` contains the class Kept. "),
+        (
+            "mine:Kept",
+            "mine:Kept of --tools is not a list of tools: A tool must be a LangChain tool, a function or a ",
+        ),
     ],
 )
 def test_anything_else_is_refused_in_one_sentence(folder: Path, name: str, says: str) -> None:

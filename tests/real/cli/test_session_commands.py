@@ -265,10 +265,7 @@ def test_an_answer_names_its_question(shared: World) -> None:
         "wakeloop: The answer names question 'no such question', but the session asks "
         f"{question}. Name one of those.\n"
     )
-    wrong = (
-        "wakeloop: --answers takes the id of a question, as wakeloop ps shows it, and works only with "
-        "--kind human.\n"
-    )
+    wrong = "wakeloop: --answers takes an id from wakeloop ps, and works only with --kind human.\n"
     assert shared.here("send", "named", "blue", "--answers", " ") == (2, "", wrong)
     assert shared.here("send", "named", "x", "--kind", "cron", "--answers", question) == (2, "", wrong)
     assert shared.ps("named")["queued"] == 0

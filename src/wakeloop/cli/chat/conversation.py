@@ -1,7 +1,7 @@
 """One chat thread: its spec, list, overrides and runs."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import StateGraph
-from langgraph.types import Interrupt, StateSnapshot
+from langgraph.types import StateSnapshot
 
 from wakeloop.cli.agent import build_agent_graph, make_model
 from wakeloop.cli.agent_spec import AgentSpec
@@ -29,7 +29,7 @@ from wakeloop.display.screen import Line
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.model.bindings import bind_tools
 from wakeloop.platform.computed_once import computed_once
-from wakeloop.settings import AgentFileSettings, LoopSettings
+from wakeloop.settings import LoopSettings
 from wakeloop.thread.edits import Graph, update_todos
 from wakeloop.thread.outside import drop_question, end_run
 from wakeloop.thread.steering import drop_waiting, list_waiting, steer
@@ -83,11 +83,6 @@ class Conversation:
     def settings(self) -> LoopSettings:
         """The settings of the next activation."""
         return apply_overrides(self.base, check_overrides(self.base, self.overrides))
-
-    @property
-    def is_overridden(self) -> bool:
-        """Whether an agent file fixes all settings."""
-        return isinstance(self.base, AgentFileSettings)
 
     def override(self, own: Mapping[str, Any]) -> None:
         """Replace the thread's overrides; the thread must have ended.
@@ -216,7 +211,7 @@ class Conversation:
                 graph_input(run, before),
                 self.config,
                 view,
-                leave_open,
+                lambda _: None,  # the next entry answers its question
                 stop,
                 partial(count_down, longest=self.wait),
             )
@@ -230,10 +225,6 @@ def build_chat_graph(
 ) -> StateGraph[Any, Any, Any, Any]:
     """Build the graph of a chat, where a person answers what the model asks."""
     return build_agent_graph(spec, outside, ask=ask, stop=stop, person=True, asks_user=True)
-
-
-def leave_open(interrupts: Sequence[Interrupt]) -> None:
-    """Leave questions open: the next entry answers them."""
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from wakeloop.config.levels import NON_SETTINGS, canonical_key, config_folder, i
 from wakeloop.display.formatting import format_ending, to_json
 from wakeloop.display.terminal_output import clean_line
 from wakeloop.loop.overrides import check_overrides
-from wakeloop.settings import ALIASES, LoopSettings, check_setting_name, resolve_aliases
+from wakeloop.settings import ALIASES, AgentFileSettings, LoopSettings, check_setting_name, resolve_aliases
 from wakeloop.text.characters import pluralize
 from wakeloop.thread.outside import hold_thread
 from wakeloop.thread.thread_status import read_session
@@ -31,7 +31,7 @@ DotCommand = Callable[[Conversation, Command], Iterable[str]]
 def set_override(talk: Conversation, command: Command) -> Iterable[str]:
     """Override a setting in this thread, or show the current value."""
     own = talk.overrides
-    if talk.is_overridden:
+    if isinstance(talk.base, AgentFileSettings):
         raise usage_error(
             f"The agent {talk.spec.agent!r} fixes all settings, so a thread cannot override them."
         )
@@ -41,14 +41,13 @@ def set_override(talk: Conversation, command: Command) -> Iterable[str]:
         for key in own:
             yield describe_value(talk.base, own, key)
         return
-    key, text = parsing.split_key_value(command.rest)
-    if text is not None:
+    key, _, text = command.rest.partition(" ")
+    text = text.strip()
+    if text:
         own = set_value(talk.base, own, key, text)
         talk.override(own)
     yield describe_value(talk.base, own, key)
-    if text is None or resolve_key(key) != "auto_continue":
-        return
-    if talk.depends_on_auto_continue:
+    if text and resolve_key(key) == "auto_continue" and talk.depends_on_auto_continue:
         change = "adds" if talk.settings.auto_continue else "removes"
         yield f"Your next message {change} the todo tools."
 
@@ -201,9 +200,12 @@ def set_value(base: LoopSettings, own: Mapping[str, Any], given: str, text: str)
     or `CommandError` for a key or a value that a thread cannot override.
     """
     key = resolve_key(given)
-    if text in NULL_WORDS and not accepts_null(key):
+    annotation = LoopSettings.model_fields[key].annotation
+    if text in NULL_WORDS and type(None) not in get_args(annotation):
         return remove_value(own, given)
-    value = None if text in NULL_WORDS else parse_text(text) if accepts_any_text(key) else parse_value(text)
+    value = None if text in NULL_WORDS else parse_value(text)
+    if annotation == str | None and not isinstance(value, str | None):
+        value = text  # it takes any words, as they were typed
     new = {**resolve_aliases(own), key: value}
     check_overrides(base, new)
     if key in LIMIT_OPTIONS:
@@ -231,23 +233,6 @@ def resolve_key(given: str) -> str:
     if not is_thread_setting(key):
         raise usage_error(f"{given!r} is fixed in a thread. Set it in a role, an agent or a chat option.")
     return key
-
-
-def accepts_null(key: str) -> bool:
-    """Whether null is a valid value of a setting."""
-    return type(None) in get_args(LoopSettings.model_fields[key].annotation)
-
-
-def accepts_any_text(key: str) -> bool:
-    """Whether a setting takes any string, so that its value is not parsed as JSON."""
-    annotation = LoopSettings.model_fields[key].annotation
-    return annotation == str | None
-
-
-def parse_text(text: str) -> str:
-    """Return a string as typed; a JSON string loses its quotes."""
-    value = parse_value(text)
-    return value if isinstance(value, str) else text
 
 
 def describe_value(base: LoopSettings, own: Mapping[str, Any], given: str) -> str:

@@ -56,7 +56,10 @@ def parse_entry(typed: str) -> str | Command:
     if found := COMMAND_PATTERN.fullmatch(normalize_command(typed.rstrip())):
         name, rest = found[1].lower(), (found[2] or "").strip()
         if name not in COMMANDS:
-            raise usage_error(f"Unknown command .{name}. {suggest_command(name)}")
+            near = nearest(name, COMMANDS)
+            raise usage_error(
+                f"Unknown command .{name}. {f'Did you mean .{near}?' if near else 'See .help.'}"
+            )
         if name == "exit" and rest in LEAVABLE:
             return Command(rest, "null")
         if name == "exit" and rest:
@@ -88,12 +91,6 @@ def normalize_command(typed: str) -> str:
     return f".{name}{space}{rest}" if is_command else typed
 
 
-def suggest_command(name: str) -> str:
-    """Return a hint: the nearest command, or where all are listed."""
-    near = nearest(name, COMMANDS)
-    return f"Did you mean .{near}?" if near else "See .help."
-
-
 def is_unclosed(typed: str) -> bool:
     """Whether several lines are opened but not closed."""
     text = typed.strip()
@@ -116,12 +113,6 @@ def help_lines() -> list[str]:
 
 
 # -- arguments of commands -------------------------------------------------------------------------------
-
-
-def split_key_value(rest: str) -> tuple[str, str | None]:
-    """Split `KEY VALUE`; the value is None if it is missing."""
-    key, *value = rest.split(maxsplit=1)
-    return key, value[0].strip() if value else None
 
 
 def refuse_argument(command: Command) -> None:

@@ -35,13 +35,7 @@ from wakeloop.cli.run_thread import (
 from wakeloop.cli.store import DatabaseFile, ThreadRecord, open_to_write
 from wakeloop.cli.streams import at_a_terminal
 from wakeloop.config.levels import config_folder, list_names
-from wakeloop.display.formatting import (
-    format_ending,
-    format_item,
-    format_list_line,
-    format_progress,
-    format_trouble,
-)
+from wakeloop.display import formatting
 from wakeloop.display.live_view import LiveView, supports_live_view
 from wakeloop.display.screen import Kind, Line, PlainView, Screen
 from wakeloop.display.terminal_output import clean_line
@@ -141,7 +135,7 @@ class Repl:
         while True:
             snapshot = self.talk.snapshot
             waits = bool(find_questions(snapshot))
-            toolbar = format_list_line(snapshot.values.get("todos") or ())
+            toolbar = formatting.format_list_line(snapshot.values.get("todos") or ())
             try:
                 prompt = "answer> " if waits else f"{self.talk.spec.agent or self.talk.spec.role}> "
                 typed = self.source.read_entry(prompt, answer=waits, toolbar=toolbar)
@@ -258,15 +252,15 @@ class Repl:
         session, todos = read_session(snapshot), snapshot.values.get("todos") or []
         if isinstance(view, LiveView):
             for todo in todos[:MOST_ITEMS]:
-                self.say("item", f"  {format_item(todo)}")
+                self.say("item", f"  {formatting.format_item(todo)}")
             if len(todos) > MOST_ITEMS:
                 self.say("item", f"  … and {len(todos) - MOST_ITEMS} more: .todo")
         if outcome.stopped is not None:
             self.say("end", f"Stopped with {session['open']} open; your next message starts fresh.")
         elif not find_questions(snapshot) and (todos or session["reason"] not in ("settled", "answered")):
-            self.say("end", format_ending(session))
+            self.say("end", formatting.format_ending(session))
         self.say("note", view.screen.summary)
-        if wrong := format_trouble(session, todos):
+        if wrong := formatting.format_trouble(session, todos):
             self.say("error", wrong)
         if way := format_raise_hint(session, self.talk.spec, self.talk.overrides, self.talk.thread, None):
             self.say("way", way)
@@ -292,4 +286,4 @@ class Repl:
                 "The last run was interrupted. Type .resume to finish it, or a message to start fresh.",
             )
         elif todos := snapshot.values.get("todos"):
-            self.say("item", f"list: {format_progress(todos)}")
+            self.say("item", f"list: {formatting.format_progress(todos)}")

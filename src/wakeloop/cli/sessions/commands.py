@@ -41,11 +41,14 @@ def format_status(status: SessionStatus) -> str:
     if status.on and not status.error:
         why = f"for {format_wait(status.on, status.until)}"
     wakes = f"{status.wakes}/{pluralize(status.budget, 'wake')}"
-    items = [f"{status.open} open"]
-    for kind in ("completed", "cancelled", "blocked"):
-        if count := getattr(status, kind):
-            items.append(f"{count} {kind}")
-    return clean_line(f"{status.thread}: {status.state}, {why}; {', '.join([*items, wakes])}", 500)
+    items = ", ".join(
+        [f"{status.open} open", *_count_items(status, "completed", "cancelled", "blocked"), wakes]
+    )
+    return clean_line(f"{status.thread}: {status.state}, {why}; {items}", 500)
+
+
+def _count_items(status: SessionStatus, *kinds: str) -> list[str]:
+    return [f"{getattr(status, kind)} {kind}" for kind in kinds if getattr(status, kind)]
 
 
 def list_sessions(storage: SessionStorage, *, json: bool) -> Iterator[str]:
@@ -64,22 +67,8 @@ def list_sessions(storage: SessionStorage, *, json: bool) -> Iterator[str]:
     for status in found:
         yield from format_waiting(asdict(status))
         for question in status.asks:
-            yield format_answer_command(status.thread, question)
-
-
-def format_answer_command(thread: str, question: str) -> str:
-    """Format the command that answers this question and no other."""
-    words = ["wakeloop", "send", clean_line(thread), "your answer", "--answers", clean_line(question)]
-    return f"To answer: {shlex.join(words)}"
-
-
-def format_done(status: SessionStatus) -> str:
-    """Format how many items are completed, and how many were given up: `2 of 5, 1 blocked`."""
-    parts = [f"{status.completed} of {status.items}"]
-    for kind in ("cancelled", "blocked"):
-        if count := getattr(status, kind):
-            parts.append(f"{count} {kind}")
-    return ", ".join(parts)
+            answer = ["wakeloop", "send", clean_line(status.thread), "your answer"]
+            yield f"To answer: {shlex.join([*answer, '--answers', clean_line(question)])}"
 
 
 def format_session_cells(status: SessionStatus) -> tuple[str, ...]:
@@ -89,7 +78,7 @@ def format_session_cells(status: SessionStatus) -> tuple[str, ...]:
         status.state,
         clean_line(status.reason or "-", 20),
         str(status.open),
-        format_done(status),
+        ", ".join([f"{status.completed} of {status.items}", *_count_items(status, "cancelled", "blocked")]),
         f"{status.wakes}/{status.budget}",
         status.on or "-",
         f"{status.queued}, {status.sent} sent" if status.sent else str(status.queued),
@@ -100,24 +89,13 @@ def format_session_cells(status: SessionStatus) -> tuple[str, ...]:
 # -- send a session an event, and optionally wait for its run --------------------------------------------
 
 
-def build_event(text: str, kind: str, key: str | None, answers: str | None) -> WakeEvent:
-    """Build the event from the typed arguments."""
+def _build_event(text: str, kind: str, key: str | None, answers: str | None) -> WakeEvent:
+    if answers is not None and (kind != "human" or not answers.strip()):
+        raise usage_error("--answers takes an id from wakeloop ps, and works only with --kind human.")
     event: WakeEvent = {"kind": kind, "text": text}
     if key:
         event["id"] = key
-    if answers is not None:
-        if kind != "human" or not answers.strip():
-            raise usage_error(
-                "--answers takes the id of a question, as wakeloop ps shows it, and works only with "
-                "--kind human."
-            )
-        event["correlation_id"] = answers
     return event
-
-
-def list_open_questions(client: SessionClient, thread: str) -> Sequence[str]:
-    """Return the ids of the questions that a session asks; () for an unknown session."""
-    return client.status(thread).asks if client.mailbox.list_sessions(thread) else ()
 
 
 def send_event(
@@ -141,19 +119,17 @@ def send_event(
     check_thread_id(thread)
     if text or kind != "kick":
         check_text(text, "The text is empty: write what to send.")
-    event = build_event(text, kind, key, answers)
+    event = _build_event(text, kind, key, answers)
     with storage.open_client() as client:
         thread = storage.resolve_session_id(client, thread, old=answers is not None)
         with session_errors_as_usage():
             if answers is not None:
-                asked = list_open_questions(client, thread)
+                asked = client.status(thread).asks if client.mailbox.list_sessions(thread) else ()
                 event["correlation_id"] = match_prefix(answers, asked, "questions") or answers
             key = client.steer(thread, text) if now else client.send(thread, event)
         if not wait:
-            line = (
-                to_json_line({"thread": thread, "event": key}) if json else f"Sent to {clean_line(thread)}."
-            )
-            return [line], SETTLED
+            sent = {"thread": thread, "event": key}
+            return [to_json_line(sent) if json else f"Sent to {clean_line(thread)}."], SETTLED
         if not client.mailbox.list_workers():
             write_text("Waiting for wakeloop serve: none is running.", sys.stderr)
         elif sys.stderr.isatty():
@@ -218,7 +194,14 @@ def manage_schedules(
     """Add, list or remove the schedules that wake sessions."""
     match action, words:
         case "add", [thread, line, text]:
-            yield _add_schedule(storage, thread, line, text, json=json)
+            check_thread_id(thread)
+            check_text(text, "The text is empty: write what the session should read.")
+            with storage.open_client() as client:
+                thread = storage.resolve_session_id(client, thread)
+                with session_errors_as_usage():
+                    key = client.schedule(thread, line, text)
+                due = next(one.due for one in client.schedules(thread) if one.id == key)
+            yield to_json_line({"schedule": key, "due": due}) if json else f"{key}: due {due}"
         case "list", []:
             yield from _list_schedules(storage, json=json)
         case "remove", [key]:
@@ -231,17 +214,6 @@ def manage_schedules(
             yield f"Removed {whole}."
         case _:
             raise usage_error(CRON_USAGE)
-
-
-def _add_schedule(storage: SessionStorage, thread: str, line: str, text: str, *, json: bool) -> str:
-    check_thread_id(thread)
-    check_text(text, "The text is empty: write what the session should read.")
-    with storage.open_client() as client:
-        thread = storage.resolve_session_id(client, thread)
-        with session_errors_as_usage():
-            key = client.schedule(thread, line, text)
-        due = next(schedule.due for schedule in client.schedules(thread) if schedule.id == key)
-    return to_json_line({"schedule": key, "due": due}) if json else f"{key}: due {due}"
 
 
 def _list_schedules(storage: SessionStorage, *, json: bool) -> Iterator[str]:

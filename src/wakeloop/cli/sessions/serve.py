@@ -26,7 +26,7 @@ from wakeloop.config.levels import config_folder, list_names, read_agent
 from wakeloop.display.terminal_output import clean_line, write_text
 from wakeloop.sessions.communication_tools import session_tools
 from wakeloop.sessions.dbos import DbosHost
-from wakeloop.sessions.host import DEFAULT_AGENT, GRACE, SessionStatus
+from wakeloop.sessions.host import DEFAULT_AGENT, GRACE
 
 # options that apply to agent files that leave them out
 SHARED_OPTIONS = ("model", "base_url", "root", "tools", "imports", "mcp")
@@ -45,7 +45,17 @@ def serve_sessions(
 ) -> int:
     """Run sessions until a signal or `wakeloop drain`; return the exit code."""
     stop, ended = threading.Event(), threading.Event()
-    specs = confirm_specs(storage, build_specs(given, demo, delay), trust=trust)
+
+    def set_stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+        if stop.is_set():
+            os._exit(128 + number)  # a normal exit would wait for the runs
+        stop.set()
+
+    trusted = storage.read_trusted()
+    specs = {
+        name: confirm_files(spec, trusted.get(name), trust=trust, configured=True)
+        for name, spec in build_specs(given, demo, delay).items()
+    }
     host: list[DbosHost] = []  # the tools need the host, the host the agents, the agents the tools
     tools = [] if demo is not None else session_tools(lambda: host[0])
     with ExitStack() as stack:
@@ -56,10 +66,18 @@ def serve_sessions(
         saver, store = stack.enter_context(storage.open_saver())
         agents = {name: graph.compile(checkpointer=saver, name=name) for name, graph in graphs.items()}
         hold = None if store is None else partial(lock_thread, store, specs)
-        host.append(DbosHost(storage.url, agents, report=report_status, hold=hold, grace=grace or GRACE))
+        host.append(
+            DbosHost(
+                storage.url,
+                agents,
+                report=lambda status: print_line(format_status(status)),
+                hold=hold,
+                grace=grace or GRACE,
+            )
+        )
         for name, spec in specs.items():
             host[0].mailbox.note_trusted(name, spec.trusted)
-        with handle_stop_signals(stop), host[0] as running:
+        with handle_signals(set_stop), host[0] as running:  # a second signal ends the process
             print_greeting(specs)
             while not (stop.wait(POLL_SECONDS) or running.draining.is_set()):
                 pass
@@ -72,17 +90,6 @@ def serve_sessions(
             os._exit(SETTLED)
     print_line("Stopped.")
     return SETTLED
-
-
-def confirm_specs(
-    storage: SessionStorage, specs: Mapping[str, AgentSpec], *, trust: bool
-) -> dict[str, AgentSpec]:
-    """Return the specs, after asking about files that start code and have changed since the last serve."""
-    known = storage.read_trusted()
-    return {
-        name: confirm_files(spec, known.get(name), trust=trust, configured=True)
-        for name, spec in specs.items()
-    }
 
 
 def print_greeting(specs: Mapping[str, AgentSpec]) -> None:
@@ -128,24 +135,6 @@ def lock_thread(store: Store, specs: Mapping[str, AgentSpec], thread: str) -> It
             if store.find(thread) is None:
                 store.remember(thread, specs.get(agent, specs[DEFAULT_AGENT]), "")
         yield
-
-
-@contextmanager
-def handle_stop_signals(stop: threading.Event) -> Iterator[None]:
-    """Drain at the first Ctrl-C or SIGTERM, end the process at the second."""
-
-    def set_stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
-        if stop.is_set():
-            os._exit(128 + number)  # a normal exit would wait for the runs
-        stop.set()
-
-    with handle_signals(set_stop):
-        yield
-
-
-def report_status(status: SessionStatus) -> None:
-    """Print a session's status after a run."""
-    print_line(format_status(status))
 
 
 def print_line(text: str) -> None:
