@@ -12,7 +12,14 @@ from wakeloop.bench.figures import Figures, group_names, group_rows
 from wakeloop.bench.journal import Row
 from wakeloop.bench.report import Result, draw_plots, render_details, render_legend, render_section
 from wakeloop.bench.study import Study
-from wakeloop.bench.tables import format_multiple, markdown_table, tables_by_size
+from wakeloop.bench.tables import (
+    format_multiple,
+    format_number,
+    format_percent,
+    markdown_table,
+    table_by,
+    tables_by_size,
+)
 
 DOCS = Path(__file__).parents[1] / "docs"
 APART = DOCS / "effect"  # rows, plots, and a page for each study
@@ -54,6 +61,79 @@ def _habit_cell(figures: Mapping[str, Figures], agent: str, study: Study) -> str
     return f"**{cell}**" if is_cheaper else cell
 
 
+OUTPUT_PRICES = (1, 4, 8)  # multiples of the price of input
+CACHED_SHARES = (0.1, 1)  # of the price of input; 1 is a server without a cache
+
+
+def price_range_table(rows: Sequence[Row], study: Study) -> str:
+    """Return what the subject pays for a completed job, as a multiple of the reference, at other prices."""
+    groups = group_rows(rows, "model", "agent")
+    models = group_names(rows, "model")
+    lines = []
+    for cached in CACHED_SHARES:
+        for output in OUTPUT_PRICES:
+            prices = {"input": 1e6, "cached": cached * 1e6, "output": output * 1e6}
+            varied = study.with_changes(prices=prices)
+            line = [f"output {output} times, cached {cached:g} times"]
+            for model in models:
+                pair = [groups.get((model, agent), ()) for agent in (study.subject, study.reference)]
+                ours, theirs = (of.compute_figures(some, varied).cost_completed for some in pair)
+                line.append(format_multiple(ours, theirs))
+            lines.append(line)
+    return markdown_table(["price, as multiples of input", *map("`{}`".format, models)], lines)
+
+
+def tables_by_length(rows: Sequence[Row], study: Study) -> str:
+    """Return a table for each model by number of parts and size of results."""
+    if len(group_rows(rows, "parts")) < 2:  # noqa: PLR2004 - nothing to compare
+        return ""
+    agents = group_names(rows, "agent")
+    head = ["parts", "results", *map("`{}`".format, agents)]
+    tables = []
+    for (model,), group in group_rows(rows, "model").items():
+        cells = group_rows(group, "parts", "results", "agent")
+        lines = []
+        for length, size in sorted({(row["parts"], row["results"]) for row in group}):
+            line = [f"{length}", f"{size:,}"]
+            for agent in agents:
+                line.append(_length_cell(cells.get((length, size, agent), ()), study))
+            lines.append(line)
+        title = f"**`{model}`**: cost of a completed job · completed (requests)"
+        tables.append(f"{title}\n\n{markdown_table(head, lines)}")
+    return "\n\n".join(tables)
+
+
+def _length_cell(some: Sequence[Row], study: Study) -> str:
+    if not some:
+        return ""
+    found = of.compute_figures(some, study)
+    cost = format_number(found.cost_completed)
+    return f"{cost} · {format_percent(found.completed.value)} ({format_number(found.requests)})"
+
+
+def table_by_kind(rows: Sequence[Row]) -> str:
+    """Return what each agent completes of each kind of task, over all models."""
+    if len(group_names(rows, "kind")) < 2:  # noqa: PLR2004 - nothing to compare
+        return ""
+
+    def cell(some: Sequence[Row], _kind: str) -> str:
+        return format_percent(of.average(some, of.completion))
+
+    return table_by(rows, "kind", cell, title="{}")
+
+
+def other_tables(result: Result) -> str:
+    """Return what a study brings at other prices, by length, and by kind."""
+    rows, study = result.rows, result.study
+    parts = {
+        "At other prices": f"What `{study.subject}` spends on a completed job, as a multiple of what "
+        f"`{study.reference}` spends.\n\n{tables_by_size(rows, study, price_range_table)}\n",
+        "By length, and size of the tools' results": tables_by_length(rows, study),
+        "By kind of task": table_by_kind(rows),
+    }
+    return "\n".join(f"### {title}\n\n{text}\n" for title, text in parts.items() if text)
+
+
 def save_rows(result: Result, file: Path) -> None:
     """Write study and rows to a compressed file; the same rows give the same bytes."""
     head = {"study": result.study.model_dump(mode="json"), "hash": result.study.hash}
@@ -68,7 +148,12 @@ def write_study(result: Result) -> list[Path]:
     plots = draw_plots(result.rows, result.study, APART / name)
     save_rows(result, APART / f"{name}.jsonl.gz")
     links = f"{link_plots(plots, APART)}\n\n[Every row of it]({name}.jsonl.gz)"
-    parts = [render_section(result), render_details(result), links, *render_legend([result])]
+    parts = [
+        render_section(result, other_tables(result)),
+        render_details(result),
+        links,
+        *render_legend([result]),
+    ]
     text = "\n\n".join(parts).replace("## ", "# ", 1) + "\n"
     (APART / f"{name}.md").write_text(text, encoding="utf-8")
     return plots

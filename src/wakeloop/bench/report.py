@@ -118,12 +118,7 @@ def render_section(result: Result, more: str = "") -> str:
             prices=_describe_prices(study),
             losses=tables.losses_table(rows, study, every=False),
             details=more,
-            prices_range=tables.tables_by_size(rows, study, tables.price_range_table),
             overview=tables.tables_by_size(rows, study, tables.overview_table),
-            lengths=_titled(
-                "By length, and size of the tools' results", tables.tables_by_length(rows, study)
-            ),
-            kinds=_titled("By kind of task", tables.table_by_kind(rows)),
         )
         .strip()
     )
@@ -140,10 +135,6 @@ def _describe_margin(study: Study) -> str:
     if size != 1:
         unit += "s"
     return f"{size:g} {unit}"
-
-
-def _titled(title: str, text: str) -> str:
-    return f"\n### {title}\n\n{text}\n" if text else ""
 
 
 def _describe_prices(study: Study) -> str:

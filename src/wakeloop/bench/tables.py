@@ -147,28 +147,6 @@ def tables_by_size(rows: Sequence[Row], study: Study, show: Callable[[Sequence[R
     return "\n\n".join(tables)
 
 
-OUTPUT_PRICES = (1, 4, 8)  # multiples of the price of input
-CACHED_SHARES = (0.1, 1)  # of the price of input; 1 is a server without a cache
-
-
-def price_range_table(rows: Sequence[Row], study: Study) -> str:
-    """Return what the subject pays for a completed job, as a multiple of the reference, at other prices."""
-    groups = group_rows(rows, "model", "agent")
-    models = group_names(rows, "model")
-    lines = []
-    for cached in CACHED_SHARES:
-        for output in OUTPUT_PRICES:
-            prices = {"input": 1e6, "cached": cached * 1e6, "output": output * 1e6}
-            varied = study.with_changes(prices=prices)
-            line = [f"output {output} times, cached {cached:g} times"]
-            for model in models:
-                pair = [groups.get((model, agent), ()) for agent in (study.subject, study.reference)]
-                ours, theirs = (of.compute_figures(some, varied).cost_completed for some in pair)
-                line.append(format_multiple(ours, theirs))
-            lines.append(line)
-    return markdown_table(["price, as multiples of input", *map("`{}`".format, models)], lines)
-
-
 SIGNS = {
     "more": "↑",
     "less": "↓",
@@ -198,45 +176,6 @@ def comparison_table(rows: Sequence[Row], study: Study) -> str:
     others = [row for row in rows if row["agent"] != study.reference]
     caption = f"More {unit} than `{study.reference}`, with the 95 % interval; {legend}."
     return f"{caption}\n\n{table_by(others, 'model', cell)}"
-
-
-def tables_by_length(rows: Sequence[Row], study: Study) -> str:
-    """Return a table for each model by number of parts and size of results."""
-    if len(group_rows(rows, "parts")) < 2:  # noqa: PLR2004 - nothing to compare
-        return ""
-    agents = group_names(rows, "agent")
-    head = ["parts", "results", *map("`{}`".format, agents)]
-    tables = []
-    for (model,), group in group_rows(rows, "model").items():
-        cells = group_rows(group, "parts", "results", "agent")
-        lines = []
-        for length, size in sorted({(row["parts"], row["results"]) for row in group}):
-            line = [f"{length}", f"{size:,}"]
-            for agent in agents:
-                line.append(_length_cell(cells.get((length, size, agent), ()), study))
-            lines.append(line)
-        title = f"**`{model}`**: cost of a completed job · completed (requests)"
-        tables.append(f"{title}\n\n{markdown_table(head, lines)}")
-    return "\n\n".join(tables)
-
-
-def _length_cell(some: Sequence[Row], study: Study) -> str:
-    if not some:
-        return ""
-    found = of.compute_figures(some, study)
-    cost = format_number(found.cost_completed)
-    return f"{cost} · {format_percent(found.completed.value)} ({format_number(found.requests)})"
-
-
-def table_by_kind(rows: Sequence[Row]) -> str:
-    """Return what each agent completes of each kind of task, over all models."""
-    if len(group_names(rows, "kind")) < 2:  # noqa: PLR2004 - nothing to compare
-        return ""
-
-    def cell(some: Sequence[Row], _kind: str) -> str:
-        return format_percent(of.average(some, of.completion))
-
-    return table_by(rows, "kind", cell, title="{}")
 
 
 def losses_table(rows: Sequence[Row], study: Study, *, every: bool = True) -> str:

@@ -42,6 +42,17 @@ def test_no_multiple_if_the_reference_completes_nothing(pages: Any) -> None:
     assert pages.habits_table(rows, STUDY).splitlines()[-1] == "| `weak` | 0 | 100 |"
 
 
+def test_at_other_prices(pages: Any) -> None:
+    """The more output costs, and the less a cached token costs, the less input matters."""
+    rows = [
+        *(row("plain", seed) for seed in range(1, 6)),
+        *(row("wakeloop", seed, output=100) for seed in range(1, 6)),
+    ]
+    assert [line.split(" | ")[-1] for line in pages.price_range_table(rows, STUDY).splitlines()[2:]] == [
+        "1.07 |", "1.24 |", "1.38 |", "1.05 |", "1.17 |", "1.29 |",
+    ]  # fmt: skip
+
+
 @pytest.mark.slow
 def test_the_pages_follow_from_the_rows(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     published, apart = pages.APART, tmp_path / "effect"
