@@ -11,7 +11,7 @@ from typing_extensions import TypedDict  # pydantic makes schemas of typing's fr
 from wakeloop.channels.conversation import merge_messages
 from wakeloop.channels.reducers import merge_entries, merge_goal, merge_settings
 from wakeloop.channels.todo_channels import SessionChannel, TodosChannel
-from wakeloop.channels.todo_list import check_stored_todos, merge_todos
+from wakeloop.channels.todo_list import Todos, check_stored_todos, merge_todos
 from wakeloop.errors import InputError
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger, read_notes
@@ -103,8 +103,9 @@ class NotesAndReply(Notes):
 
 def copy_ledger(state: Any) -> Ledger:
     """Return a copy of the notes, for a node to write on. Raises `DamagedError` for anything else."""
-    notes = read_notes(state)
-    check_stored_todos(state.get("todos"))
+    notes, todos = read_notes(state), state.get("todos")
+    if not isinstance(todos, Todos):  # no reducer has made it, so its items are not checked yet
+        check_stored_todos(todos)
     return cast(Ledger, dict(notes))
 
 

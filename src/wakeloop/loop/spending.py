@@ -1,6 +1,6 @@
 """What requests use and cost, and which budget is spent."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -130,52 +130,38 @@ def add_request(
     model's name as its client has it. Where the cost is limited, earlier requests without a price count
     at the model's current price, an estimate: otherwise the unknown sum would never reach the limit.
     """
-    before = read_totals(notes)
-    own = _add_up(used, settings, configured)
+    before, prices = read_totals(notes), settings.prices
+    own_input = own_cached = own_output = estimated = 0
+    own_cost: int | None = 0
+    for one in used:
+        price = compute_cost(one, prices, configured)
+        own_cost = None if price is None or own_cost is None else own_cost + price
+        own_input, own_cached = own_input + one.input, own_cached + one.cached
+        own_output, estimated = own_output + one.output, estimated or int(one.estimated)
     cost, guessed = before.cost if before.requests else 0, False
     if cost is None and settings.max_cost is not None:
-        earlier = Usage(before.input, before.cached, before.output)
-        cost = compute_cost(earlier, settings.prices, configured)
+        cost = compute_cost(Usage(before.input, before.cached, before.output), prices, configured)
         guessed = cost is not None
     took = round(seconds * 1000)
     after = Totals(
         before.requests + 1,
-        before.input + own.input,
-        before.cached + own.cached,
-        before.output + own.output,
+        before.input + own_input,
+        before.cached + own_cached,
+        before.output + own_output,
         before.milliseconds + took,
         before.failed,
-        None if cost is None or own.cost is None else cost + own.cost,
-        int(before.estimated or own.estimated or guessed),
+        None if cost is None or own_cost is None else cost + own_cost,
+        int(before.estimated or estimated or guessed),
     )
     write_totals(notes, after)
     return {
-        "input": own.input,
-        "cached": own.cached,
-        "output": own.output,
-        "cost": _in_units(own.cost),
+        "input": own_input,
+        "cached": own_cached,
+        "output": own_output,
+        "cost": None if own_cost is None else own_cost / BILLION,
         "seconds": took / 1000,
-        "estimated": bool(own.estimated),
+        "estimated": bool(estimated),
     }
-
-
-def _add_up(used: Sequence[Usage], settings: LoopSettings, configured: str) -> Totals:
-    """Return the sum of several usages; its cost is None if one of them has no price."""
-    total = Totals(cost=0)
-    for usage in used:
-        price = compute_cost(usage, settings.prices, configured)
-        total = total._replace(
-            input=total.input + usage.input,
-            cached=total.cached + usage.cached,
-            output=total.output + usage.output,
-            cost=None if price is None or total.cost is None else total.cost + price,
-            estimated=total.estimated or int(usage.estimated),
-        )
-    return total
-
-
-def _in_units(cost: int | None) -> float | None:
-    return None if cost is None else cost / BILLION
 
 
 def add_round(notes: Ledger, messages: Sequence[AnyMessage]) -> None:
@@ -199,7 +185,7 @@ def add_round(notes: Ledger, messages: Sequence[AnyMessage]) -> None:
 
 def find_spent_budget(notes: Ledger, settings: LoopSettings) -> Budget | None:
     """Return the first budget that is reached; None if none is."""
-    for reason, _, spent, most in _iterate_budgets(read_totals(notes), settings):
+    for reason, _, spent, most in _list_budgets(report_spent(notes), settings):
         if spent >= most:
             return reason
     return None
@@ -207,16 +193,13 @@ def find_spent_budget(notes: Ledger, settings: LoopSettings) -> Budget | None:
 
 def report_spent(notes: Ledger) -> ActivationSpending:
     """Return what is spent, in the form of a session and an event."""
-    return _report(read_totals(notes))
-
-
-def _report(spent: Totals) -> ActivationSpending:
+    spent = read_totals(notes)
     return {
         "requests": spent.requests,
         "input": spent.input,
         "cached": spent.cached,
         "output": spent.output,
-        "cost": _in_units(spent.cost),
+        "cost": None if spent.cost is None else spent.cost / BILLION,
         "seconds": spent.milliseconds / 1000,
         "estimated": bool(spent.estimated),
         "failed_calls": spent.failed,
@@ -225,14 +208,13 @@ def _report(spent: Totals) -> ActivationSpending:
 
 def build_spent_event(notes: Ledger, settings: LoopSettings, paid: RequestSpending) -> SpentEvent:
     """Return the event after a request: what it took, what is spent, and the budget nearest to its end."""
-    totals, share, nearest = read_totals(notes), 0.0, None
-    for _, name, spent, most in _iterate_budgets(totals, settings):
-        if nearest is None or spent / most > share:
-            share, nearest = spent / most, name
+    spent = report_spent(notes)
+    shares = [(used / most, name) for _, name, used, most in _list_budgets(spent, settings)]
+    share, nearest = max(shares, key=lambda one: one[0], default=(0.0, None))
     event: SpentEvent = {
         "type": "spent",
         "exchange": paid,
-        "spent": _report(totals),
+        "spent": spent,
         "nearest": nearest,
         "share": share,
         "budget": notes.get("budget", 0),
@@ -243,16 +225,21 @@ def build_spent_event(notes: Ledger, settings: LoopSettings, paid: RequestSpendi
     return event
 
 
-def _iterate_budgets(spent: Totals, settings: LoopSettings) -> Iterator[tuple[Budget, str, float, float]]:
-    """Yield each budget that is set: its reason, its name, what is spent, and the most."""
-    if (most := settings.max_requests) is not None:
-        yield "request_budget", "requests", spent.requests, most
-    if (most := settings.max_tokens) is not None:
-        yield "token_budget", "tokens", spent.input + spent.output, most
-    if (bound := settings.max_cost) is not None and spent.cost is not None:
-        yield "cost_budget", "cost", spent.cost / BILLION, bound
-    if (bound := settings.max_seconds) is not None:
-        yield "time_budget", "seconds", spent.milliseconds / 1000, bound
+def _list_budgets(
+    spent: ActivationSpending, settings: LoopSettings
+) -> list[tuple[Budget, str, float, float]]:
+    """Return each budget that is set: its reason, its name, what is spent, and the most."""
+    budgets: tuple[tuple[Budget, str, float | None, float | None], ...] = (
+        ("request_budget", "requests", spent["requests"], settings.max_requests),
+        ("token_budget", "tokens", spent["input"] + spent["output"], settings.max_tokens),
+        ("cost_budget", "cost", spent["cost"], settings.max_cost),
+        ("time_budget", "seconds", spent["seconds"], settings.max_seconds),
+    )
+    found = []
+    for reason, name, used, most in budgets:
+        if used is not None and most is not None:
+            found.append((reason, name, used, most))
+    return found
 
 
 def note_list(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings, *, begins: bool = False) -> None:

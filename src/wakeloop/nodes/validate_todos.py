@@ -59,7 +59,7 @@ class Round:
 
     `ledger` are the notes of the reply, on which is written. `made` are all calls of the reply, `calls` those
     to the todo tools, `before` is the list before them, `step` their superstep. `by_hand` says that somebody
-    else had written the list.
+    else had written the list, `has_others` that the reply made other calls, too.
     """
 
     ledger: Ledger
@@ -68,12 +68,7 @@ class Round:
     calls: list[Any]
     before: Board
     step: int
-    by_hand: bool
-
-    @property
-    def has_others(self) -> bool:
-        """Whether the reply made other calls, too."""
-        return len(self.made) > len(self.calls)
+    by_hand: bool    has_others: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +180,8 @@ class ValidateTodos(ToolAnsweringNode):
         if "unseen" in taken:  # nothing else of a list that somebody wrote is noted: the round is a new one
             notes["unseen"] = taken["unseen"]
         settings = settings_in_force(self.settings, notes)
-        round_ = Round(notes, settings, made, calls, before, step, written is not None)
+        others = len(made) > len(calls)
+        round_ = Round(notes, settings, made, calls, before, step, written is not None, others)
         rules = Rules(settings.max_items, settings.in_progress, self.dialect.replaces, settings.repeats)
         operations = [self.read_operation(call, round_) for call in calls]
         verified = self.verifier.verify is not None

@@ -12,18 +12,17 @@ BLOCK_SIZE = 32  # items
 
 
 class _Index:
-    """Places by id and by content, shared by boards of one round and filled on demand.
+    """Places by id and by content, shared by boards of one round, each of which extends the one before.
 
-    Each of these boards extends the one before; `end` is the size of the longest. `indexed` counts the items
-    in `by_content`.
+    `by_content` is filled on demand; `indexed` counts the items in it.
     """
 
-    __slots__ = ("by_content", "by_id", "end", "indexed")
+    __slots__ = ("by_content", "by_id", "indexed")
 
-    def __init__(self, end: int) -> None:
-        self.end, self.indexed = end, 0
-        self.by_id: dict[str, int] = {}
+    def __init__(self, items: Iterable[Todo]) -> None:
+        self.by_id = {str(todo["id"]): place for place, todo in enumerate(items)}
         self.by_content: dict[str, list[int]] = {}
+        self.indexed = 0
 
 
 class Rows(Sequence[Todo]):
@@ -40,7 +39,7 @@ class Rows(Sequence[Todo]):
         whole = tuple(items)
         self.blocks = _split_blocks(whole)
         self.size = len(whole)
-        self.lookup = _Index(self.size)
+        self.lookup = _Index(whole)
         self.tally: Mapping[str, int] = getattr(items, "tally", None) or tally_statuses(whole)
 
     def _make_next(
@@ -71,18 +70,14 @@ class Rows(Sequence[Todo]):
 
     def find(self, key: int | str) -> Todo | None:
         """Return the item with this id, or None; 1 and "1" are the same."""
-        place = self.locate(key)
-        return None if place is None else self.blocks[place // BLOCK_SIZE][place % BLOCK_SIZE]
+        place = self.lookup.by_id.get(str(key), self.size)
+        # a longer board may have indexed items beyond these
+        return self.blocks[place // BLOCK_SIZE][place % BLOCK_SIZE] if place < self.size else None
 
     def locate(self, key: int | str) -> int | None:
         """Return the place of the item with this id, or None; 1 and "1" are the same."""
-        by_id = self.lookup.by_id
-        known = len(by_id)
-        if known < self.size:
-            for new, todo in enumerate(islice(self, known, None), known):
-                by_id.setdefault(str(todo["id"]), new)
-        place = by_id.get(str(key), self.size)
-        return place if place < self.size else None  # a longer board may have indexed items beyond these
+        place = self.lookup.by_id.get(str(key), self.size)
+        return place if place < self.size else None
 
     def find_open_duplicate(self, content: str) -> Todo | None:
         """Return an open item with this trimmed content, if one of the last 32 with that content is open."""
@@ -112,12 +107,14 @@ class Rows(Sequence[Todo]):
     def with_appended(self, items: Sequence[Todo]) -> "Rows":
         """Return rows with these items added at the end."""
         *full, last = self.blocks or ((),)
-        size, index = self.size + len(items), self.lookup
-        if index.end != self.size:  # another board was extended from here, so the index has its items
-            index = _Index(size)
-        index.end = size
+        index = self.lookup
+        if len(index.by_id) != self.size:  # another board was extended from here, so the index has its items
+            index = _Index(self)
+        for place, todo in enumerate(items, self.size):
+            index.by_id[str(todo["id"])] = place
         tally = Counter(self.tally) + Counter(tally_statuses(items))
-        return self._make_next((*full, *_split_blocks((*last, *items))), size, {**self.tally, **tally}, index)
+        blocks = (*full, *_split_blocks((*last, *items)))
+        return self._make_next(blocks, self.size + len(items), {**self.tally, **tally}, index)
 
 
 def _split_blocks(items: tuple[Todo, ...]) -> tuple[tuple[Todo, ...], ...]:
