@@ -68,7 +68,8 @@ class Round:
     calls: list[Any]
     before: Board
     step: int
-    by_hand: bool    has_others: bool
+    by_hand: bool
+    has_others: bool
 
 
 @dataclass(frozen=True, eq=False)
