@@ -1,9 +1,9 @@
-"""The suite: this package beside a loop, graphs by hand, and its peers.
+"""The suite: this package compared with a loop, handwritten graphs, and its peers.
 
-`python benchmarks/bench.py` measures everything in twelve minutes, `--quick` a little of everything in
-one; names of parts measure those alone. Figures are kept in build/bench.json: a part that is not measured
-stays as it was, and the targets are judged on all that is there. CPU time counts, agents take turns inside
-one run, and only ratios mean something on another machine.
+`python benchmarks/bench.py` measures everything in twelve minutes, `--quick` a little of everything in one;
+given names of parts, it measures only those. Figures are kept in build/bench.json: a part that is not
+measured stays as it was, and the targets are judged on everything there. CPU time counts, agents take turns
+inside one run, and only ratios mean something on another machine.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ PACKAGES = ("langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "langc
 
 
 def versions() -> dict[str, str]:
-    """What was measured with."""
+    """Return the versions that were measured."""
     there = {name: version(name) for name in PACKAGES if find_spec(name.replace("-", "_")) or "-" in name}
     return {"python": platform.python_version(), **there}
 
 
 def size_of(name: str, size: str) -> str:
-    """The size of a part: the targets leave out something of the grid alone."""
+    """Return the size of a part: `--targets` leaves out only something of the grid."""
     return "full" if size == "targets" and name != "grid" else size
 
 
 def kept(file: Path, size: str) -> dict[str, Any]:
-    """The figures so far, if they are of the same size of job."""
+    """Return the previous figures, if they are for jobs of the same size."""
     found = json.loads(file.read_text()) if file.exists() else {}
     return found if found.get("size") == size else {"size": size}
 
 
 def main() -> None:
-    """Measure, keep, print, draw."""
+    """Measure, save, print, draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; without: all")
     parser.add_argument("--quick", dest="size", action="store_const", const="quick", default="full")

@@ -1,7 +1,7 @@
-"""The loop against a hand-written graph and a plain while loop.
+"""The loop compared with a handwritten graph and a plain while loop.
 
 One job for all: plan N items, then for each a tool call and an update of the list, with a model that costs
-nothing. Variants take turns inside one run, CPU time is counted, and what is reported are ratios.
+nothing. Variants take turns inside one run, CPU time is counted, and the results are ratios.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Variant:
 
 
 def variant(name: str, agent: Agent, n: int, base: str, kept: Kept) -> Variant:
-    """An agent in a place; each run has a thread of its own."""
+    """Return an agent in a place; each run has its own thread."""
     return Variant(name, partial(finish, agent.graph(n, kept.saver)), base, kept)
 
 
@@ -47,7 +47,7 @@ def finish(graph: Graph, /) -> int:
 
 
 def variants(n: int, stack: ExitStack) -> list[Variant]:
-    """All that is compared."""
+    """Return everything that is compared."""
     hand, our, none = stack.enter_context(sqlite()), stack.enter_context(sqlite()), Kept()
     return [
         variant("while loop", WHILE, n, "two nodes by hand", none),
@@ -62,7 +62,7 @@ def measure(n: int, repeat: int) -> None:
     """Print a row for each variant: CPU ms per model step, and the ratio to the hand-written graph."""
     with ExitStack() as stack:
         compared = variants(n, stack)
-        for variant in compared:  # once for warmth, and to see that all do the same work
+        for variant in compared:  # a warm-up, which also shows that all do the same work
             assert variant.run() == n
         times: dict[str, list[float]] = {variant.name: [] for variant in compared}
         for _ in range(repeat):

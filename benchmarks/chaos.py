@@ -1,14 +1,14 @@
-"""Minutes of chaos over SQLite and Postgres, counted by files that nothing of the package writes.
+"""Minutes of chaos on SQLite and Postgres, counted in files that the package itself does not write.
 
 Agents get numbered events: to act, to ask the next agent of their circle, to plan, to wait, to pay (which a
-person allows or forbids), to start a subagent. Meanwhile faults strike, drawn by a seed that is printed:
+person allows or forbids), to start a subagent. Meanwhile faults strike, drawn from a seed that is printed:
 `FAULTS` has one record for each. A tool appends the number to a file when it begins and when it ends, with
-fsync. The model is a server of its own, whose answers follow from the request alone; it notes which results
-it was shown and whether each request was legal.
+fsync. The model is a separate server, whose answers depend only on the request; it records which results it
+was shown and whether each request was legal.
 
-At the end the file is compared with what was sent. A number is lost; or doubled although its call had
-finished; or cut off, because its process was killed or stopped, and run again. The seed draws what happens
-and when; the order of threads and processes is not part of it.
+At the end the file is compared with the events. A number may be lost; or doubled although its call had
+finished; or interrupted, because its process was killed or stopped, and run again. The seed decides what
+happens and when, but not the order of threads and processes.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from chaos_model import TICK, TICKS, WORK, append
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 MODEL_SERVER = Path(__file__).with_name("chaos_model.py")
-REAL_TIME = time.time  # a fault moves the clock of a worker
+REAL_TIME = time.time  # a fault changes a worker's clock
 GRACE = 10.0
 CIRCLES = [f"main:{number}" for number in range(8)]  # two circles of four agents
 GOAL, HELD, CLOCK, CROWD = "keeper", "main:held", "main:clock", "main:crowd"
 THREADS = [*CIRCLES, GOAL, HELD, CLOCK, CROWD]
 CROWD_SIZE = 2_001
 VERBS = {"note": 8, "ask": 4, "plan": 2, "pay": 2, "wait": 1, "spawn": 1, "panic": 1, "steer": 2}
-WAITS = 0.4  # of the times that the goal is asked for, something else must happen first
+WAITS = 0.4  # how often something else must happen first when the goal is checked
 PADDING = " and it was a long story" * 40  # so that old results are cleared from requests
 
 
 def may_pay(number: int) -> bool:
-    """Tell what the person answers."""
+    """Return the person's answer."""
     return number % 3 > 0
 
 
@@ -60,11 +60,11 @@ def may_pay(number: int) -> bool:
 
 
 class Panic(BaseException):
-    """As a Rust extension raises it."""
+    """An exception of a Rust extension."""
 
 
 def make_tools(log: str) -> list[Any]:
-    """The tools that write numbers down."""
+    """Return the tools that record numbers."""
     from wakeloop.tools import wait_for_work
 
     def act(number: int) -> str:
@@ -90,7 +90,7 @@ def make_tools(log: str) -> list[Any]:
 
 @contextmanager
 def open_agents(url: str, log: str, address: str, host: Any = None) -> Iterator[dict[str, Any]]:
-    """The agents by name, with their threads in the database."""
+    """Yield the agents by name, with their threads in the database."""
     from langchain_openai import ChatOpenAI
     from langgraph.checkpoint.sqlite import SqliteSaver
 
@@ -127,7 +127,7 @@ def open_agents(url: str, log: str, address: str, host: Any = None) -> Iterator[
 
 
 def work(url: str, log: str, address: str) -> None:
-    """A worker: runs until its input closes, and does what the lines of its input say."""
+    """Work until the input closes, and follow the orders in its lines."""
     offset = [0.0]
     time.time = lambda: REAL_TIME() + offset[0]  # before the package is imported
     from wakeloop.sessions.dbos import DbosHost
@@ -148,7 +148,7 @@ def work(url: str, log: str, address: str) -> None:
 
 
 def fork_and_run() -> str:
-    """Fork this process under load, and say whether an agent in the child ran to its end."""
+    """Fork this process under load, and print whether an agent in the child ran to its end."""
     child = os.fork()
     if child == 0:
         from wakeloop import create_todo_agent
@@ -172,7 +172,7 @@ def fork_and_run() -> str:
 
 @dataclass
 class Stage:
-    """What the faults act on: processes and their pauses, the database, what was sent."""
+    """What the faults act on: processes and their pauses, the database, the sent events."""
 
     kind: str
     url: str
@@ -223,7 +223,7 @@ class Stage:
         return number
 
     def attend(self) -> None:
-        """Be the person: answer what waits for one, and send on what failed."""
+        """Act as the person: answer whatever waits for one, and resume what failed."""
         for thread in THREADS:
             with suppress(Exception):  # the database may be away
                 status = self.post.status(thread)
@@ -253,7 +253,7 @@ def find_name(thread: str) -> str:
 
 
 def kill(stage: Stage, dice: random.Random) -> None:
-    """Kill a worker; another takes its place."""
+    """Kill a worker and replace it."""
     victim = stage.workers.pop(dice.randrange(len(stage.workers)))
     victim.kill()
     stage.pauses[victim.pid].append((REAL_TIME(), float("inf")))
@@ -262,7 +262,7 @@ def kill(stage: Stage, dice: random.Random) -> None:
 
 
 def stop_for_a_while(stage: Stage, dice: random.Random) -> None:
-    """Stop a worker for longer than the grace; another one may take its threads meanwhile."""
+    """Stop a worker for longer than the grace period; another one may take its threads meanwhile."""
     worker, began = dice.choice(stage.workers), REAL_TIME()
     worker.send_signal(signal.SIGSTOP)
     time.sleep(GRACE + 8)
@@ -280,7 +280,7 @@ CUT = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 
 
 def run_sql(stage: Stage, *statements: str) -> None:
-    """Run statements on a connection of their own."""
+    """Run statements on a new connection."""
     import psycopg
 
     options = "-c default_transaction_read_only=off"
@@ -290,7 +290,7 @@ def run_sql(stage: Stage, *statements: str) -> None:
 
 
 def make_read_only(stage: Stage, dice: random.Random) -> None:
-    """Cut every connection, and let the database refuse writes for seconds, as a standby does."""
+    """Cut every connection, and let the database refuse writes for a few seconds, as a standby does."""
     name = re.findall(r"/(\w+)\?", stage.url)[0]
     run_sql(stage, f"ALTER DATABASE {name} SET default_transaction_read_only = on", CUT)
     time.sleep(dice.uniform(2, 6))
@@ -298,17 +298,17 @@ def make_read_only(stage: Stage, dice: random.Random) -> None:
 
 
 def fill_disk(stage: Stage, dice: random.Random) -> None:
-    """Let no file of a worker grow for seconds."""
+    """Let no file of a worker grow for a few seconds."""
     stage.tell(dice.choice(stage.workers), f"full {dice.uniform(2, 5):.1f}")
 
 
 def fill_postgres_disk(stage: Stage, dice: random.Random) -> None:
-    """Let no file of Postgres grow for seconds: it panics, ends every connection, and recovers."""
+    """Let no file of Postgres grow for a few seconds: it panics, ends every connection, and recovers."""
     import psycopg
 
     with psycopg.connect(stage.url) as db:
         processes = [pid for (pid,) in db.execute("SELECT pid FROM pg_stat_activity")]
-    owner = Path(f"/proc/{processes[0]}").stat()  # who alone may limit them
+    owner = Path(f"/proc/{processes[0]}").stat()  # only the owner may limit them
     who: Any = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []} if os.geteuid() == 0 else {}
     for limit in ("8192", "unlimited"):
         for pid in processes:
@@ -318,7 +318,7 @@ def fill_postgres_disk(stage: Stage, dice: random.Random) -> None:
 
 
 def move_clock(stage: Stage, dice: random.Random) -> None:
-    """Set the clock of a worker for seconds, and then right."""
+    """Set a worker's clock wrong for a few seconds, and then right."""
     worker = dice.choice(stage.workers)
     stage.tell(worker, f"clock {dice.choice([-86_400, -90, 90, 86_400])}")
     time.sleep(dice.uniform(3, 8))
@@ -331,7 +331,7 @@ def fork(stage: Stage, dice: random.Random) -> None:
 
 
 def end_server(stage: Stage, dice: random.Random) -> None:
-    """Kill the model's server; it is back after seconds."""
+    """Kill the model's server, which is back after a few seconds."""
     stage.server.kill()
     stage.server.wait()
     time.sleep(dice.uniform(1, 4))
@@ -349,7 +349,7 @@ def break_streams(stage: Stage, dice: random.Random) -> None:
 
 
 def hold(stage: Stage, _: random.Random) -> None:
-    """Put a thread on hold, send it what may not move it, and release it."""
+    """Put a thread on hold, send it what must not move it, and release it."""
     from wakeloop import hold_thread, release_thread
 
     agent, config = stage.agents["main"], config_of(HELD)
@@ -400,7 +400,7 @@ FAULTS = (
 
 
 def inject_faults(stage: Stage, dice: random.Random, over: threading.Event, pause: float) -> None:
-    """Draw faults and let them happen, one after the other, until it is over."""
+    """Draw faults and let them happen, one after another, until the time is over."""
     possible = [fault for fault in FAULTS if stage.kind in fault.where]
     while not over.wait(dice.uniform(0.5, 1.5) * pause):
         (fault,) = dice.choices(possible, [fault.weight for fault in possible])
@@ -414,11 +414,11 @@ def inject_faults(stage: Stage, dice: random.Random, over: threading.Event, paus
             print(f"{name}: {error!r}", file=sys.stderr, flush=True)
 
 
-# -- the count -------------------------------------------------------------------------------------------
+# -- counting --------------------------------------------------------------------------------------------
 
 
 def judge_effects(stage: Stage, expected: set[int]) -> dict[str, Any]:
-    """Compare the file with what was expected."""
+    """Compare the file with the expected effects."""
     begun: dict[int, list[tuple[float, int]]] = defaultdict(list)
     for line in Path(stage.log).read_text().splitlines():
         word, number, process, when = line.split()
@@ -454,7 +454,7 @@ def judge_effects(stage: Stage, expected: set[int]) -> dict[str, Any]:
 
 
 def is_excused(stage: Stage, one: int, other: int, first: float, again: float) -> bool:
-    """Tell whether a process that was killed or stopped explains that a call began twice."""
+    """Return whether a killed or stopped process explains that a call began twice."""
     if one == other:
         return False
     pauses = [(began, ended) for process in (one, other) for began, ended in stage.pauses.get(process, ())]
@@ -462,7 +462,7 @@ def is_excused(stage: Stage, one: int, other: int, first: float, again: float) -
 
 
 def judge_thread(stage: Stage, thread: str, expected: set[int]) -> Iterator[str]:
-    """Yield how a thread does not fit its events, and add what it was told to expect."""
+    """Yield how a thread does not match its events, and add what it was asked to do to `expected`."""
     values = stage.agents[find_name(thread)].get_state(config_of(thread)).values
     messages, events = values.get("messages", ()), stage.sent[thread]
     people = "\n".join(message.text for message in messages if message.type == "human")
@@ -491,7 +491,7 @@ def judge_thread(stage: Stage, thread: str, expected: set[int]) -> Iterator[str]
 
 
 def keep_journal(stage: Stage, folder: Path) -> None:
-    """Write down what the threads say and how each event fared, to reason from."""
+    """Record what the threads say and how each event fared, for diagnosis."""
     with (folder / "threads").open("w") as file:
         for thread in THREADS:
             if thread not in stage.errors:
@@ -509,11 +509,11 @@ def keep_journal(stage: Stage, folder: Path) -> None:
                 file.write(f"{row}\n")
 
 
-# -- the whole -------------------------------------------------------------------------------------------
+# -- the whole run ---------------------------------------------------------------------------------------
 
 
 def send_events(stage: Stage, dice: random.Random, until: float, pause: float) -> None:
-    """Send events of all kinds for the time given, and be the person now and then."""
+    """Send events of all kinds for the given time, and act as the person now and then."""
     attended = 0.0
     while time.monotonic() < until:
         thread = dice.choice([*CIRCLES, *CIRCLES, GOAL])
@@ -528,7 +528,7 @@ def send_events(stage: Stage, dice: random.Random, until: float, pause: float) -
 
 
 def settle(stage: Stage, patience: float) -> bool:
-    """Heal everything, then wait until no event waits and nobody is asked."""
+    """Repair everything, then wait until no event waits and nobody is asked."""
     Path(f"{stage.log}-mode").unlink(missing_ok=True)
     for worker in stage.workers:
         stage.tell(worker, "clock 0")
@@ -614,7 +614,7 @@ BAD = (
 
 
 def main() -> None:
-    """Run as worker, or as the whole."""
+    """Run as a worker, or run everything."""
     if sys.argv[1:2] == ["--work"]:
         work(*sys.argv[2:])
         return

@@ -1,7 +1,7 @@
-"""The model of the chaos: a server whose answers follow from each request alone.
+"""The model of the chaos: a server whose answers depend only on each request.
 
-`python chaos_model.py PORT LOG` serves OpenAI's chat completions, streamed, until it is killed. It notes in
-`LOG-shown` when a result was shown to it first, and what is not legal in a request. `LOG-mode` says what it
+`python chaos_model.py PORT LOG` serves OpenAI's chat completions, streamed, until it is killed. It records in
+`LOG-shown` when a result was first shown to it, and what is illegal in a request. `LOG-mode` says what it
 does instead of an answer, and until when: `refuse` with 429, or send `half` of the stream.
 """
 
@@ -55,13 +55,13 @@ def choose_calls(messages: list[dict[str, Any]]) -> list[tuple[str, dict[str, An
     wanted += [("todo_update", key, {"id": key, "status": "done"}) for key in items]
     calls = {(name, key): (name, arguments) for name, key, arguments in wanted if (name, key) not in made}
     chosen = list(calls.values())[:3]
-    # a person's one word decides all calls of a reply
+    # one word of a person decides all calls of a reply
     paid = [call for call in chosen if call[0] == "pay"]
     return [call for call in chosen if call not in paid[1:]]
 
 
 def plan_work(number: int, verb: str, peer: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Yield the calls for an event: the tool, the number by which it is known again, the arguments."""
+    """Yield the calls for an event: the tool, the number that identifies it, the arguments."""
     if verb == "ask":
         words = f"event {number + ASKED}: note"
         yield "talk_to_agent", number + ASKED, {"agent": peer, "message": words}
@@ -108,7 +108,7 @@ class ModelServer(BaseHTTPRequestHandler):
         return self.send(OK, body, {})
 
     def send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-        """Send an answer; the connection's end ends it."""
+        """Send an answer; closing the connection ends it."""
         self.send_response(status)
         self.send_header("Content-Type", "text/event-stream" if status == OK else "application/json")
         for name, value in headers.items():
@@ -139,7 +139,7 @@ class ModelServer(BaseHTTPRequestHandler):
         yield "data: [DONE]\n\n"
 
     def take_notes(self, messages: list[dict[str, Any]], faults: list[str]) -> None:
-        """Note when a result was shown first, and what is illegal in a request."""
+        """Record when a result was shown first, and what is illegal in a request."""
         with self.lock:
             for message in messages:
                 for number, process in DONE.findall(str(message.get("content"))):
@@ -151,7 +151,7 @@ class ModelServer(BaseHTTPRequestHandler):
 
 
 def serve_model(port: str, log: str) -> None:
-    """Be the model's server until killed."""
+    """Serve as the model until killed."""
     ModelServer.log = log
     ThreadingHTTPServer(("127.0.0.1", int(port)), ModelServer).serve_forever()
 

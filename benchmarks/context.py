@@ -1,10 +1,10 @@
 """A job of 60 items with results of 2,000 tokens: what clearing costs, next to LangChain's own middleware.
 
-A weak model that works from the visible request alone does it in `create_agent`: what was cleared, it has
-never seen, and calls again unless its item is closed. Counted are completed items, requests, and the tokens
-that a provider's cache of the beginning would not have had. It prints the table of docs/long-threads.md, or
-with `--close-by` and `--result` one row: whether a model that closes several items in one call does finished
-work again (then it takes more requests than items and two).
+A weak model that works only from the visible request does it in `create_agent`: it has never seen what was
+cleared, and calls again unless its item is closed. The figures are completed items, requests, and the tokens
+that a provider's prefix cache would not have had. It prints the table of docs/long-threads.md, or with
+`--close-by` and `--result` one row: whether a model that closes several items in one call repeats finished
+work (then it takes more requests than items plus two).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SmallModel(WeakModel):
 
 
 def make_look(size: int) -> BaseTool:
-    """Make the tool, whose result has so many characters."""
+    """Make the tool, whose result has this many characters."""
 
     @tool
     def look(path: str) -> str:
@@ -62,14 +62,14 @@ def count_tokens(messages: Any) -> int:
 
 
 def edit(keep: int) -> list[Any]:
-    """LangChain's clearing of tool results, at the same share of the window."""
+    """Return LangChain's clearing of tool results, at the same share of the window."""
     tools = ("todo_write", "todo_update", "todo_list")
     clear = ClearToolUsesEdit(trigger=int(0.8 * WINDOW), keep=keep, exclude_tools=tools, placeholder=CLEARED)
     return [ContextEditingMiddleware(edits=[clear])]
 
 
 def summarize_perfectly(request: list[BaseMessage]) -> str:
-    """A summary that forgets no item that is done, and says so as a list does."""
+    """Return a summary that forgets no finished item, and says so as a list does."""
     text = str(request[-1].text)
     done: set[int] = set()
     for words in (r"\[(\d+)\] done", r"\[(\d+)\] item \d+ \(completed\)"):
@@ -78,7 +78,7 @@ def summarize_perfectly(request: list[BaseMessage]) -> str:
 
 
 def summarize(write: Any = summarize_perfectly, trim: int | None = None) -> list[Any]:
-    """LangChain's summaries, at the same share of the window, each of at most so many tokens."""
+    """Return LangChain's summaries, at the same share of the window, each of at most this many tokens."""
     words = ScriptedModel(*[write] * 1_000)
     trigger, keep = ("tokens", int(0.8 * WINDOW)), ("messages", 6)
     return [
@@ -144,7 +144,7 @@ def measure(
 
 
 def table(rows: Iterable[Row]) -> str:
-    """The table as the documentation shows it."""
+    """Return the table as the documentation shows it."""
     lines = [
         "| | items done | requests | tokens sent | of them uncached | ended as |",
         "|---|--:|--:|--:|--:|---|",

@@ -28,10 +28,10 @@ CHEAPER = 0.99  # of the subject's cost: a smaller difference does not count
 
 
 def habits_table(rows: Sequence[Row], study: Study) -> str:
-    """Return a line for each model and a column for each agent: completed, and the cost of a completed job.
+    """Return a row per model and a column per agent: completed, and the cost of a completed job.
 
-    The cost is a multiple of what the reference spends. An agent is set in bold where it completes no less
-    than the subject for less.
+    The cost is a multiple of the reference's. An agent is set in bold if it completes no less than the
+    subject for less.
     """
     agents = [agent for agent in study.agents if group_rows(rows, "agent").get((agent,))]
     groups = group_rows(rows, "model", "agent")

@@ -1,13 +1,13 @@
 """Many rounds on one thread in one process: memory and CPU per round, in blocks.
 
-    python benchmarks/endurance.py [ROUNDS]        20000 where none is given
+python benchmarks/endurance.py [ROUNDS] default: 20000
 
 A round is one reply with a todo call and a tool call, and their results; ten rounds open ten items and close
-them. Four ways: one single run without a saver, whose hook trims the history; the same where the history is
-kept whole and the hook shortens the request alone (langchain-core goes through every request twice);
-activation after activation over SQLite; and a tenth of that over a saver in memory, which keeps all.
-Each block says the CPU of a round and the memory of the process. A second pass of a quarter of the rounds
-says what the package's own lines hold, as `tracemalloc` counts it.
+them. There are four ways: one single run without a saver, whose hook trims the history; the same with the
+whole history kept while the hook shortens only the request (langchain-core goes through every request twice);
+activation after activation on SQLite; and a tenth of that on a saver in memory, which keeps everything. Each
+block prints the CPU of a round and the memory of the process. A second pass of a quarter of the rounds prints
+what the package's own lines hold, as `tracemalloc` counts it.
 """
 
 import gc
@@ -39,13 +39,13 @@ from wakeloop.testing import calls, says
 
 OURS = tracemalloc.Filter(inclusive=True, filename_pattern=str(Path(wakeloop.__file__).parent / "*"))
 BLOCKS = 5
-ROUNDS = 10  # in an activation
+ROUNDS = 10  # per activation
 KEPT = 20  # messages that a trimmed history keeps
 THREAD: Any = {"configurable": {"thread_id": "endurance"}, "recursion_limit": 1_000_000}
 
 
 class Worker(BaseChatModel):
-    """Plans ten items and closes one a round, for ever or until told that it is enough."""
+    """Plans ten items and closes one per round, forever or until it is stopped."""
 
     rounds: int
     _asked: Iterator[int] = PrivateAttr(default_factory=count)
@@ -81,7 +81,7 @@ def look(path: str) -> str:
 
 
 def trim(state: Any) -> dict[str, Any]:
-    """Keep the last messages, from a request's beginning on."""
+    """Keep the last messages, starting where a request may."""
     messages = list(state["messages"])
     if len(messages) <= 2 * KEPT:
         return {}
@@ -90,7 +90,7 @@ def trim(state: Any) -> dict[str, Any]:
 
 
 def shorten(state: Any) -> dict[str, Any]:
-    """Let the model see the last messages only; the history stays whole."""
+    """Let the model see only the last messages; the history stays whole."""
     messages = state["messages"]
     if len(messages) <= 2 * KEPT:
         return {}
@@ -99,12 +99,12 @@ def shorten(state: Any) -> dict[str, Any]:
 
 
 def settings() -> Any:
-    """Return whole-list writes without reminders."""
+    """Return settings for writing whole lists without reminders."""
     return preset("cubepi").model_copy(update={"nag_after": 0, "in_progress": "any"})
 
 
 def one_run(rounds: int, *, hook: Any, at: Callable[[int], None]) -> None:
-    """One activation of so many rounds, without a saver."""
+    """Run one activation of this many rounds, without a saver."""
     seen = count(1)
 
     def watched(path: str) -> str:
@@ -118,7 +118,7 @@ def one_run(rounds: int, *, hook: Any, at: Callable[[int], None]) -> None:
 
 
 def activations(rounds: int, saver: Any, at: Callable[[int], None]) -> None:
-    """Activation after activation on one thread."""
+    """Run activation after activation on one thread."""
     agent = create_todo_agent(
         Worker(rounds=ROUNDS), [look], settings=settings(), checkpointer=saver, pre_model_hook=trim
     )
@@ -138,7 +138,7 @@ class Blocks:
         self.spent = time.process_time()
 
     def __call__(self, done: int) -> None:
-        """Take them, when a block of rounds is done."""
+        """Take them when a block of rounds is done."""
         if done % self.size:
             return
         self.cpu.append(f"{(time.process_time() - self.spent) / self.size * 1000:.2f}")
@@ -157,7 +157,7 @@ class Blocks:
 
 
 def ways(folder: Path) -> Iterator[tuple[str, int, Callable[[int, Blocks], None]]]:
-    """The four ways: a name, which part of the rounds, how to run them."""
+    """Return the four ways: a name, the share of the rounds, how to run them."""
     yield "one run, no saver, trimmed", 1, lambda rounds, at: one_run(rounds, hook=trim, at=at)
     yield "one run, no saver, whole history", 1, lambda rounds, at: one_run(rounds, hook=shorten, at=at)
 
@@ -172,7 +172,7 @@ def ways(folder: Path) -> Iterator[tuple[str, int, Callable[[int, Blocks], None]
 
 
 def measured(number: int, rounds: int) -> str:
-    """CPU and memory of one way, block by block."""
+    """Measure CPU and memory of one way, block by block."""
     with tempfile.TemporaryDirectory() as folder:
         name, part, run = list(ways(Path(folder)))[number]
         rounds //= part
@@ -188,7 +188,7 @@ def measured(number: int, rounds: int) -> str:
 
 
 def main(rounds: int) -> None:
-    """Print the figures of every way; each has a process of its own."""
+    """Print the figures of every way; each has its own process."""
     for number in range(4):
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as own:
             print(own.submit(measured, number, rounds).result(), flush=True)

@@ -1,7 +1,7 @@
-"""Requests, walks, wire and stored bytes, CPU per step of every preset: to hold two checkouts together.
+"""Requests, walks, wire and stored bytes, CPU per step of every preset, to compare two checkouts.
 
-`PYTHONPATH=OTHER/src python benchmarks/every_preset.py > before.json`, then here `--against before.json`.
-Two jobs: one item is written and the same text comes for ever; thirty items with a call and an update each.
+`PYTHONPATH=OTHER/src python benchmarks/every_preset.py > before.json`, then here `--against before.json`. Two
+jobs: one item is written and the same text comes forever; thirty items with a call and an update each.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from wakeloop.testing import ScriptedModel, calls, says, walk
 
 NAMES = ("wakeloop", "agentparley", "loki", "lesson", "cubepi", "cubepi-strict")
 TEXTS = [f"item {number}" for number in range(30)]
-STOPS_AT = 4  # of each ten items, with a text in the place of a call
+STOPS_AT = 4  # of every ten items, where text comes instead of a call
 STORED = (
     "SELECT (SELECT SUM(LENGTH(checkpoint) + LENGTH(metadata)) FROM checkpoints)"
     " + (SELECT SUM(LENGTH(value)) FROM writes)"
@@ -37,7 +37,7 @@ def look(path: str) -> str:
 
 
 def whole(dialect: str, texts: list[str], closed: int) -> list[Any]:
-    """The one call that replaces the list, so many items closed."""
+    """Return the one call that replaces the list, with this many items closed."""
     status = [
         "completed" if n < closed else "in_progress" if n == closed else "pending" for n in range(len(texts))
     ]
@@ -53,7 +53,7 @@ def whole(dialect: str, texts: list[str], closed: int) -> list[Any]:
 
 
 def plan(dialect: str, texts: list[str]) -> list[Any]:
-    """The calls that write the list."""
+    """Return the calls that write the list."""
     if dialect == "parley":
         return [("todo_write", {"items": texts})]
     if dialect == "loki":
@@ -62,7 +62,7 @@ def plan(dialect: str, texts: list[str]) -> list[Any]:
 
 
 def close(dialect: str, texts: list[str], number: int) -> list[Any]:
-    """The call that closes one item."""
+    """Return the call that closes one item."""
     if dialect == "parley":
         return [("todo_update", {"id": number + 1, "status": "done"})]
     if dialect == "loki":
@@ -71,7 +71,7 @@ def close(dialect: str, texts: list[str], number: int) -> list[Any]:
 
 
 def work(dialect: str) -> list[Any]:
-    """The long job: it stops early three times."""
+    """Yield the replies of the long job, which stops early three times."""
     replies: list[Any] = [calls(*plan(dialect, TEXTS))]
     for number in range(len(TEXTS)):
         replies += [calls(("look", {"path": str(number)})), calls(*close(dialect, TEXTS, number))]
@@ -80,7 +80,7 @@ def work(dialect: str) -> list[Any]:
 
 
 def measured(name: str, times: int) -> dict[str, Any]:
-    """All figures of one preset; bytes and CPU are the least of so many runs."""
+    """Return all figures of one preset; bytes and CPU are the least of several runs."""
     settings = preset(name).model_copy(update={"auto_continue": True})
     model = ScriptedModel([calls(*plan(settings.dialect, ["a"])), *[says("x")] * 60])
     nodes = walk(create_todo_agent(model, [look], settings=settings), "go", THREAD)
@@ -108,7 +108,7 @@ def measured(name: str, times: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the figures, or a table beside those of another checkout."""
+    """Print the figures, or a table next to those of another checkout."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--against", type=Path)

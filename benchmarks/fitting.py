@@ -168,7 +168,7 @@ def _find_todo_tools(transcript: list[BaseMessage]) -> TodoTools | None:
 
 
 def _count_closed(before: Sequence[Item], after: Sequence[Item]) -> int:
-    """Return how many open items are not open any more; items are matched by their text."""
+    """Return how many open items the reply closed; items are matched by their content."""
     still_open = {item.text for item in after if item.is_open}
     return sum(item.is_open and item.text not in still_open for item in before)
 
@@ -229,7 +229,7 @@ def _count_closing(reply: _Reply, before: Sequence[_Reply], undone: int, tally: 
 
 
 def _worked_last(replies: Sequence[_Reply]) -> bool:
-    """Tell whether the last reply with a call did work outside the list."""
+    """Return whether the last reply with a call did work outside the list."""
     for reply in reversed(replies):
         if not reply.stops:
             return bool(reply.work)

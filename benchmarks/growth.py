@@ -1,9 +1,10 @@
 """How a run grows with its job, in function calls: each axis doubled three times, and an exponent fitted.
 
-    python benchmarks/growth.py [AXIS …]             --share 0.1 for a tenth of the sizes
+python benchmarks/growth.py [AXIS …] --share 0.1 for a tenth of the sizes
 
-Counted are the calls of the package's own Python functions and, apart from them, all calls of the thread.
-1 is in proportion: a run of twice the length makes twice the calls. What size does not matter for is near 0.
+It counts the calls of the package's own Python functions and, separately, all calls of the thread. An
+exponent of 1 is proportional: a run of twice the length makes twice the calls. If size does not matter, it is
+near 0.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ Measured = Iterator[Callable[[], object]]
 
 
 class Talker(Costless):
-    """Plays a script, and then says a text."""
+    """Plays a script, and then repeats one reply."""
 
     says: str = "All done."
 
@@ -54,22 +55,22 @@ class Talker(Costless):
 
 
 def agent(model: Any, saver: Any = None, tools: Sequence[Any] = (work,)) -> Any:
-    """The package's agent without bounds."""
+    """Return the package's agent without limits."""
     settings = preset("wakeloop").model_copy(update=UNBOUNDED)
     return create_todo_agent(model, [*tools], settings=settings, checkpointer=saver)
 
 
 def one_call_each(rounds: int, step: int) -> Calls | None:
-    """So many rounds of one call, each another one."""
+    """Return this many rounds of one call, each a new one."""
     return [("work", {"item": step})] if step < rounds else None
 
 
 def all_at_once(calls: int, step: int) -> Calls | None:
-    """One round of so many calls."""
+    """Return one round of this many calls."""
     return None if step else [("work", {"item": item}) for item in range(calls)]
 
 
-# -- axes: what is measured, once it is prepared ---------------------------------------------------------
+# -- axes: the measured part, after preparation ------------------------------------------------------------
 
 
 @contextmanager
@@ -114,7 +115,7 @@ def rounds(n: int) -> Measured:
 def calls_in_a_reply(n: int) -> Measured:
     """One reply with n calls."""
     graph = agent(Costless(script=partial(all_at_once, n)))
-    yield lambda: asyncio.run(arun(graph))  # all in one thread: a profile counts no other
+    yield lambda: asyncio.run(arun(graph))  # all in one thread, because a profile counts no other
 
 
 @contextmanager
@@ -122,7 +123,7 @@ def characters(n: int) -> Measured:
     """A request, a result and a reply of n characters each."""
 
     def read(item: int) -> str:
-        """Read much."""
+        """Return a long text."""
         return "x" * n
 
     model = Talker(script=lambda step: None if step else [("read", {"item": 1})], says="y" * n)
@@ -182,7 +183,7 @@ def nested_agents(n: int) -> Measured:
 
 
 def tool_that_asks(graph: Any) -> Any:
-    """A tool that asks an agent."""
+    """Return a tool that asks an agent."""
 
     def work(item: int) -> str:
         """Do one piece of the work."""
@@ -201,7 +202,7 @@ def report(n: int) -> Measured:
 
 @contextmanager
 def panel(n: int) -> Measured:
-    """One redraw of a notebook's panel, after an item of n has changed."""
+    """One redraw of a notebook's panel, after one of n items has changed."""
     todos = listed(n)
     with notebook():
         shown = TodoPanel(OUR.graph(n), config("1"))
@@ -212,7 +213,7 @@ def panel(n: int) -> Measured:
 
 @contextmanager
 def panel_of_tokens(n: int) -> Measured:
-    """One redraw of the same panel while a reply streams in, and the list stays."""
+    """One redraw of the same panel while a reply streams in and the list stays."""
     with notebook():
         shown = TodoPanel(OUR.graph(n), config("1"), clock=itertools.count().__next__)
         shown.feed("values", {"todos": listed(n)})
@@ -220,7 +221,7 @@ def panel_of_tokens(n: int) -> Measured:
 
 
 def listed(n: int) -> list[dict[str, Any]]:
-    """A list of n open items."""
+    """Return a list of n open items."""
     return [{"id": i, "content": f"item {i}", "status": "pending"} for i in range(1, n + 1)]
 
 
@@ -253,7 +254,7 @@ AXES: dict[str, tuple[Callable[[int], Any], int]] = {
 
 
 def count(axis: Callable[[int], Any], size: int) -> tuple[int, int]:
-    """The package's own calls, and all."""
+    """Return the number of the package's own calls, and of all."""
     profile = Profile()
     with axis(size) as measured:
         profile.runcall(measured)
@@ -265,7 +266,7 @@ def count(axis: Callable[[int], Any], size: int) -> tuple[int, int]:
 
 
 def exponent(sizes: Sequence[int], counts: Sequence[float]) -> float:
-    """The slope of the straight line through the logarithms."""
+    """Return the slope of the straight line through the logarithms."""
     x, y = [math.log(size) for size in sizes], [math.log(count) for count in counts]
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
     above = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
@@ -278,7 +279,7 @@ OPENED = """() => {
   const [paint] = performance.getEntriesByName("first-contentful-paint");
   const [opened] = performance.getEntriesByType("navigation");
   return paint && opened.loadEventEnd ? [opened.loadEventEnd, paint.startTime] : null;
-}"""  # both since the page was asked for
+}"""  # both since the page was requested
 BROWSER = "report in a browser"
 OFTEN = 4  # the least counts, and sizes take turns
 
@@ -327,7 +328,7 @@ def main() -> None:
         if name == BROWSER:
             print(*open_in_browser(sizes), sep="\n", flush=True)
             continue
-        count(axis, sizes[0])  # what is made once
+        count(axis, sizes[0])  # for everything created only once
         counted = [count(axis, size) for size in sizes]
         own, every = ([pair[i] for pair in counted] for i in (0, 1))
         ends = f"{own[0]:,} → {own[-1]:,}"

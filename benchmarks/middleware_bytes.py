@@ -1,4 +1,4 @@
-"""What a job takes under `create_agent`, with LangChain's list and with ours: CPU, and bytes on SQLite.
+"""The cost of a job under `create_agent`, with LangChain's list and with ours: CPU, and bytes on SQLite.
 
 The job of the other benchmarks: plan N items, then for each a tool call and an update of the list.
 """
@@ -34,7 +34,7 @@ WAYS: dict[str, tuple[Any, str, dict[str, Any]]] = {
 
 
 def measured(way: str, n: int) -> str:
-    """Do the job once without a saver and once on SQLite; a line of the table."""
+    """Do the job once without a saver and once on SQLite; return a row of the table."""
     make, vocabulary, options = WAYS[way]
     seconds = []
     for place in (nowhere, sqlite):
@@ -57,7 +57,7 @@ def main() -> None:
     items = parser.parse_args().items
     print("| | CPU, no saver | CPU, SQLite | the thread |", "|---|--:|--:|--:|", sep="\n")
     for way in WAYS:
-        measured(way, 2)  # what is imported when it is first used is not counted
+        measured(way, 2)  # imports at first use are not counted
     for way in WAYS:
         print(measured(way, items), flush=True)
 

@@ -1,4 +1,4 @@
-"""Every statement of the saver, the mailbox and the session tools, by every class of error.
+"""Every statement of the saver, the mailbox and the session tools, with every class of error.
 
 Each case is one operation on a real database, in which one statement fails once with one class of error. The
 operation has to wait, try again and end as it does without the error: stored once, nothing lost. Prints the
@@ -26,7 +26,7 @@ from wakeloop.platform import outages
 
 @contextmanager
 def database(kind: str, folder: Path) -> Iterator[str]:
-    """The address of an empty database."""
+    """Yield the address of an empty database."""
     if kind == "sqlite":
         yield f"sqlite:///{folder / 'sessions.db'}"
         return

@@ -1,8 +1,8 @@
-"""A study with a real model of 1.5B on this machine, in hours: `make real`. A run that was stopped continues.
+"""A study with a real model of 1.5B on this machine, in hours: `make real`. A stopped run continues.
 
-Its template has calls as the model writes them; those that the server does not read are made real ones by a
-relay in front of it, for every agent alike: the first call of a reply. Where a call is required the server
-still lets a reply begin with words, so the relay asks for the schema of a call, which is enforced.
+Its template shows calls as the model writes them. If the server does not read them, a relay in front of it
+turns the first call of a reply into a real one, for every agent alike. Even if a call is required, the server
+lets a reply begin with words, so the relay asks for the schema of a call, which is enforced.
 """
 
 import json
@@ -24,12 +24,12 @@ BUILD = Path(__file__).parents[1] / "build" / "real"
 MODEL, LOG = BUILD / "model.gguf", BUILD / "requests.jsonl"
 PARTS = 22
 CONTEXT, REPLY = 8192, 200  # tokens
-SLOW = "1200"  # seconds of a request
+SLOW = "1200"  # seconds per request
 Body = dict[str, Any]
 
 
 def join_parts() -> None:
-    """Put the file of the model together."""
+    """Put the model's file together."""
     if MODEL.exists():
         return
     half = MODEL.with_suffix(".half")
@@ -51,7 +51,7 @@ def start_server() -> xllamacpp.Server:
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1
     params.sampling.seed = 1
-    params.sampling.temp = 0.7  # at 0 it repeats one call for ever
+    params.sampling.temp = 0.7  # at 0 it repeats one call forever
     params.sampling.top_p = 0.8
     params.sampling.top_k = 20
     params.sampling.penalty_repeat = 1.1
@@ -78,7 +78,7 @@ def make_call(asked: Body, replied: Body) -> Body:
     text = choice["message"].get("content") or ""
     start, calls = find_printed_calls(text, {tool["function"]["name"] for tool in asked.get("tools", ())})
     if not calls or isinstance(calls[0].args, str) or choice["message"].get("tool_calls"):
-        return replied  # arguments that are no mapping were cut off, and no server makes a call of them
+        return replied  # arguments that are not a mapping were cut off, and no server makes a call of them
     function = {"name": calls[0].name, "arguments": json.dumps(calls[0].args)}
     made = {"id": replied["id"], "type": "function", "function": function}
     message = {"role": "assistant", "content": text[:start].rstrip(), "tool_calls": [made]}
@@ -86,7 +86,7 @@ def make_call(asked: Body, replied: Body) -> Body:
 
 
 def start_relay(target: str) -> str:
-    """Start the relay and return its address; what it passes on is kept in a file."""
+    """Start the relay and return its address; the traffic is kept in a file."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -109,7 +109,7 @@ def start_relay(target: str) -> str:
 
 
 def main() -> int:
-    """Play the cells that are missing, one at a time."""
+    """Play the missing cells, one at a time."""
     os.nice(19)
     join_parts()
     server = start_server()

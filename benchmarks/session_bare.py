@@ -1,4 +1,4 @@
-"""What a session host costs beyond DBOS: the same turns in its sessions and in plain workflows, by turns.
+"""The cost of a session host beyond DBOS: the same turns in its sessions and in plain workflows, alternating.
 
 Two workers share one Postgres. The host takes events for its sessions. The other runs the same agent in a
 workflow of one step, and workflows of as many steps as a turn has checkpoints, which store as many bytes and
@@ -31,7 +31,7 @@ SCHEMA, QUEUE, CONCURRENCY, POLLING = (
     "bare",
     16,
     0.2,
-)  # as many at once, and looked for as often, as by the host
+)  # as many at once, and polled as often, as by the host
 TURNS = 4  # the least counts
 BUSY = f"SELECT count(*) FROM {SCHEMA}.workflow_status WHERE status NOT IN ('SUCCESS', 'ERROR')"  # noqa: S608
 FAILED = f"SELECT count(*) FROM {SCHEMA}.workflow_status WHERE status = 'ERROR'"  # noqa: S608
@@ -43,7 +43,7 @@ STORED = """SELECT
 
 
 def work(url: str, log: str) -> None:
-    """A worker of DBOS alone, with both workflows: runs until its input closes."""
+    """Work for plain DBOS, with both workflows, until the input closes."""
     DBOS(
         config={
             "name": "bare",
@@ -82,13 +82,13 @@ def work(url: str, log: str) -> None:
 
 
 def cpu(process: psutil.Process) -> float:
-    """CPU seconds of a process so far."""
+    """Return the CPU seconds of a process so far."""
     times = process.cpu_times()
     return float(times.user + times.system)
 
 
 def server_cpu(folder: Path) -> float:
-    """CPU seconds of the server's processes, with those that have ended."""
+    """Return the CPU seconds of the server's processes, including those that have ended."""
     main = psutil.Process(int((folder / "data/postmaster.pid").read_text().split()[0]))
     times = main.cpu_times()
     ended = times.children_user + times.children_system
@@ -109,15 +109,15 @@ class Bench:
     size: int = 0
 
     def send(self, name: str) -> None:
-        """Send an event to a session of its own."""
+        """Send an event to a new session."""
         self.post.send(name, {"kind": "human", "id": name, "text": "event 1"})
 
     def invoke(self, name: str) -> None:
-        """Ask for a workflow that invokes the agent."""
+        """Request a workflow that invokes the agent."""
         self.enqueue("invoking", name, "event 1")
 
     def store(self, name: str) -> None:
-        """Ask for a workflow that only stores."""
+        """Request a workflow that only stores."""
         self.enqueue("bare", self.steps, self.size)
 
     def enqueue(self, workflow: str, *arguments: Any) -> None:
@@ -125,7 +125,7 @@ class Bench:
         self.client.enqueue({"queue_name": QUEUE, "workflow_name": f"work.<locals>.{workflow}"}, *arguments)
 
     def measure(self, ask: Callable[[str], None], label: str, sessions: int) -> dict[str, float]:
-        """Ask for a turn of each session, wait for all, and return CPU ms a turn."""
+        """Request a turn of each session, wait for all, and return CPU ms per turn."""
         worker, query = (self.host, UNSETTLED) if ask == self.send else (self.plain, BUSY)
         used, served = cpu(worker), server_cpu(self.server.folder)
         for number in range(sessions):
@@ -136,7 +136,7 @@ class Bench:
         return {part: 1000 * seconds / sessions for part, seconds in spent.items()}
 
     def read_size(self, sessions: int) -> None:
-        """Note how many checkpoints a turn has, and their bytes."""
+        """Record how many checkpoints a turn has, and their bytes."""
         [(checkpoints, stored)] = self.db.execute(STORED)
         self.steps, self.size = round(checkpoints / sessions), round(stored / checkpoints)
 
@@ -190,7 +190,7 @@ def main() -> None:
                 found[kind].append(bench.measure(ask, f"{turn}-{kind}", sessions))
         assert bench.db.execute(FAILED).fetchone() == (0,), "a workflow has failed"
         figures: dict[str, Any] = {"sessions": sessions, "steps": bench.steps, "bytes of a step": bench.size}
-    for kind, rows in found.items():  # the first turn is for warmth
+    for kind, rows in found.items():  # the first turn is a warm-up
         least = {part: round(min(row[part] for row in rows[1:]), 1) for part in rows[0]}
         figures[f"{kind}, CPU ms per turn"] = least
     print(json.dumps(figures, indent=2))

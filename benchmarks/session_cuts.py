@@ -1,11 +1,11 @@
 """Events for many sessions, under workers that are killed and connections that are cut, with counted effects.
 
-Every event asks its thread's agent to do one thing, with a tool that writes down when it begins and in which
+Every event asks its thread's agent to do one thing, with a tool that records when it begins and in which
 process, and then takes a while. Meanwhile workers are killed with SIGKILL and replaced, and now and then
-every connection to the database is cut (`pg_terminate_backend`), as by a failover. At the end the threads are
-read, and the effects are counted: one that came twice is either a call that a kill cut off (its process was
-killed while it was under way, or before its result was stored), or doubled. The figures come as JSON, and at
-the end as the row and the sentence of docs/performance.md.
+every connection to the database is cut (`pg_terminate_backend`), as in a failover. At the end the threads are
+read, and the effects are counted: one that came twice is either a call that a kill interrupted (its process
+was killed during the call, or before its result was stored), or doubled. The figures are printed as JSON, and
+at the end as the row and the sentence of docs/performance.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DONE = re.compile(r"event (\d+) is done by (\d+)")
 CUT = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 
-# docs/performance.md has this row and this sentence, of a run without options
+# docs/performance.md has this row and this sentence, from a run without options
 PAGE = """| {kills} | {cuts of all connections} ({connections cut:,}) | {lost} | {repeated in a thread} \
 | {out of order} | {doubled} | {calls cut off by a kill and run again} |
 {events:,} events in {seconds} seconds, and {seconds until all was quiet:.0f} seconds later all was quiet. \
@@ -47,7 +47,7 @@ and {an event waits, at most:.0f} at most."""
 
 @contextmanager
 def agent_on(url: str, log: str, takes: float) -> Any:
-    """The agent of every thread, with its checkpoints in Postgres."""
+    """Build the agent of every thread, with its checkpoints in Postgres."""
     from wakeloop import create_todo_agent
     from wakeloop.cli.sessions.postgres import open_postgres_saver
 
@@ -64,7 +64,7 @@ def agent_on(url: str, log: str, takes: float) -> Any:
 
 
 def work(url: str, log: str, takes: float, grace: float) -> None:
-    """A worker: runs until its input closes."""
+    """Work until the input closes."""
     from wakeloop.sessions.dbos import DbosHost
 
     with agent_on(url, log, takes) as agent, DbosHost(url, {"main": agent}, grace=grace):
@@ -94,7 +94,7 @@ class Crew:
         self.running.append(self.begun())
 
     def ended(self) -> int:
-        """How many ended of themselves."""
+        """Return how many ended by themselves."""
         return sum(worker.poll() is not None for worker in self.running)
 
     def stop(self) -> None:
@@ -106,11 +106,11 @@ class Crew:
 def effects(
     log: str, killed: dict[int, float], stored: dict[int, int]
 ) -> tuple[list[float], list[str], dict[int, float]]:
-    """Sort what came twice by what was to blame; tell when each event's effect came first.
+    """Sort what came twice by its cause; return when each event's effect came first.
 
-    A call was cut off by a kill where its process was dead before it began again, and the result that the
-    thread has is not that process's: of each, the seconds from the kill until it began again. Any other is
-    doubled: of each, what is known.
+    A call was interrupted by a kill if its process was dead before it began again, and the result in the
+    thread is not that process's: each is listed with the seconds from the kill until it began again. Any
+    other is doubled, and listed with what is known.
     """
     done: dict[int, list[tuple[float, int]]] = defaultdict(list)
     for line in Path(log).read_text().splitlines():
@@ -127,7 +127,7 @@ def effects(
 
 
 def results(agent: Any, threads: Iterable[str]) -> dict[int, int]:
-    """Read whose result of each event is in its thread."""
+    """Return whose result of each event is in its thread."""
     found = {}
     for thread in threads:
         values = agent.get_state({"configurable": {"thread_id": thread}}).values
@@ -137,7 +137,7 @@ def results(agent: Any, threads: Iterable[str]) -> dict[int, int]:
 
 
 def run(a: argparse.Namespace) -> dict[str, Any]:
-    """Send, kill and cut for the time given, wait until all is quiet; return the figures."""
+    """Send, kill and cut for the given time, wait until all is quiet; return the figures."""
     import postgres
     import psycopg
     import sqlalchemy as sa
@@ -164,7 +164,7 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
             name = dice.choice([*sent])
             event: Any = {"kind": "human", "id": f"e{number}", "text": f"event {number}"}
             when[number] = time.time()
-            for _ in range(20):  # a sender whose connection is cut sends again: an id is taken once
+            for _ in range(20):  # a sender whose connection is cut sends again, because an id is used once
                 with suppress(sa.exc.OperationalError):
                     post.send(name, event)
                     break
@@ -212,12 +212,12 @@ def run(a: argparse.Namespace) -> dict[str, Any]:
 
 
 def middle(seconds: list[float]) -> float:
-    """The median, to a tenth; 0 of nothing."""
+    """Return the median, to a tenth; 0 for no values."""
     return round(statistics.median(seconds), 1) if seconds else 0.0
 
 
 def main() -> None:
-    """Run as worker, or as the whole."""
+    """Run as a worker, or run everything."""
     if len(sys.argv) > 1 and sys.argv[1] == "--work":
         work(sys.argv[2], sys.argv[3], float(sys.argv[4]), float(sys.argv[5]))
         return

@@ -1,9 +1,9 @@
-"""Events for many sessions, and workers that are killed while they take them.
+"""Events for many sessions, and workers that are killed while they handle them.
 
-Every event asks its thread's agent to write the event down, with a tool that appends a line to a file. At the
-end each thread's messages are read: an event is lost if it is in none, repeated if it is there twice, out of
-order if it stands before one that was sent earlier. With `--bare` the same workers take the same events from
-a plain table, without the host: what the host prevents.
+Every event asks its thread's agent to record the event, with a tool that appends a line to a file. At the end
+each thread's messages are read: an event is lost if it is in none, repeated if it is there twice, out of
+order if it comes before one that was sent earlier. With `--bare` the same workers take the same events from a
+plain table, without the host, to show what the host prevents.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EVENT = re.compile(r"event (\d+)")
 
 
 class Writer(BaseChatModel):
-    """Answers from the messages alone: notes each event that is not noted yet, then says so."""
+    """Answers only from the messages: records each event that is not recorded yet, then says so."""
 
     latency: float = 0.0
 
@@ -59,7 +59,7 @@ class Writer(BaseChatModel):
 
 @contextmanager
 def agent_on(url: str, log: str, latency: float) -> Iterator[Any]:
-    """The agent of every thread, with its checkpoints in Postgres."""
+    """Build the agent of every thread, with its checkpoints in Postgres."""
     from wakeloop import create_todo_agent
     from wakeloop.cli.sessions.postgres import open_postgres_saver
 
@@ -75,7 +75,7 @@ def agent_on(url: str, log: str, latency: float) -> Iterator[Any]:
 
 
 def work(url: str, log: str, latency: float) -> None:
-    """A worker: runs until its input closes."""
+    """Work until the input closes."""
     from wakeloop.sessions.dbos import DbosHost
 
     with agent_on(url, log, latency) as agent, DbosHost(url, {"main": agent}):
@@ -84,7 +84,7 @@ def work(url: str, log: str, latency: float) -> None:
 
 
 def work_bare(url: str, log: str, latency: float) -> None:
-    """A worker without the host: takes the oldest event that is left, of whatever thread, and invokes."""
+    """Work without the host: take the oldest event that is left, of whatever thread, and invoke."""
     import psycopg
 
     from wakeloop import ConcurrentRunError
@@ -101,13 +101,13 @@ def work_bare(url: str, log: str, latency: float) -> None:
             config = {"configurable": {"thread_id": row[0]}}
             try:
                 agent.invoke({"messages": [("user", row[1])]}, config, durability="sync")
-            except ConcurrentRunError:  # it was told: the turn is not in the thread
+            except ConcurrentRunError:  # it was reported: the turn is not in the thread
                 with Path(f"{log}-told").open("a") as told:
                     told.write(f"{row[1]}\n")
 
 
 class Workers:
-    """Worker processes, of which one is killed and replaced now and then."""
+    """Worker processes, one of which is killed and replaced now and then."""
 
     def __init__(self, *arguments: str) -> None:
         self.command = [sys.executable, __file__, *arguments]
@@ -196,7 +196,7 @@ def run(
         while left():
             time.sleep(0.2)
         if bare:
-            time.sleep(3)  # what was taken last may still be at work
+            time.sleep(3)  # the last events taken may still be in work
         seconds = time.monotonic() - begun
         figures = judged(agent, sent)
         told = Path(f"{log}-told")
@@ -219,7 +219,7 @@ def run(
 
 
 def main() -> None:
-    """Run as worker, or as the whole."""
+    """Run as a worker, or run everything."""
     if len(sys.argv) > 1 and sys.argv[1] in ("--work", "--work-bare"):
         role = work if sys.argv[1] == "--work" else work_bare
         role(sys.argv[2], sys.argv[3], float(sys.argv[4]))

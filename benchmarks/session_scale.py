@@ -1,4 +1,4 @@
-"""What a session costs: asleep, awake, and while nobody says anything."""
+"""The cost of a session: asleep, awake, and while nobody says anything."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ TABLES = "SELECT relname, pg_total_relation_size(relid) FROM pg_stat_user_tables
 
 
 def sizes(db: psycopg.Connection[Any]) -> dict[str, int]:
-    """Bytes of every table with its indexes."""
+    """Return the bytes of every table with its indexes."""
     db.execute("VACUUM ANALYZE")
     return {name: int(size) for name, size in db.execute(TABLES)}  # type: ignore[call-overload,unused-ignore]
 
 
 def cpu(worker: subprocess.Popen[str]) -> float:
-    """CPU seconds of a worker so far."""
+    """Return the CPU seconds of a worker so far."""
     times = psutil.Process(worker.pid).cpu_times()
     return float(times.user + times.system)
 
 
 def server_cpu(folder: Path) -> float:
-    """CPU seconds of all of the server's processes that live."""
+    """Return the CPU seconds of all living processes of the server."""
     total = 0.0
     for process in psutil.process_iter(["cmdline", "name"]):
         if process.info["name"] == "postgres" or (process.info["cmdline"] or [""])[0].startswith("postgres"):
@@ -44,14 +44,14 @@ def server_cpu(folder: Path) -> float:
 
 
 def transactions(db: psycopg.Connection[Any]) -> int:
-    """Transactions of this database so far."""
+    """Return the transactions of this database so far."""
     row = db.execute("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()").fetchone()
     assert row is not None
     return int(row[0])
 
 
 def main() -> None:
-    """Measure one worker on a Postgres of its own."""
+    """Measure one worker on a temporary Postgres."""
     import postgres
 
     from wakeloop.sessions.dbos import SessionClient

@@ -1,8 +1,8 @@
 """The weak model's habit of stopping, written a second time, without graph, list or messages.
 
-20 items, each a call and a close of its own; a reply stops with a chance, and more easily behind a stop. The
-rules are those of a list with 25 wakes, 3 idle ones, one correction that re-arms nothing, and no forced
-calls. It prints the jobs that are completed, beside those of the weak model in the graph: the table of
+There are 20 items, each with its own call and close; a reply stops with some probability, which rises after
+a stop. The rules are those of a list with 25 wakes, 3 idle ones, one correction that re-arms nothing, and no
+forced calls. It prints the completed jobs, next to those of the weak model in the graph: the table of
 docs/bench-tasks.md.
 """
 
@@ -34,7 +34,7 @@ SETTINGS = {
 
 @dataclass
 class Run:
-    """A job of two replies an item, between the plan and the last word."""
+    """A job of two replies per item, between the plan and the last word."""
 
     dice: Random
     stop: float
@@ -44,7 +44,7 @@ class Run:
     stopped: bool = False
 
     def turn(self) -> int:
-        """Reply until a reply stops; the steps that were made."""
+        """Reply until a reply stops, and return the number of steps."""
         before = self.left
         while True:
             self.requests += 1
@@ -55,26 +55,26 @@ class Run:
             self.left -= 1
 
     def played(self) -> bool:
-        """Whether the job is done in the end."""
+        """Return whether the job is done in the end."""
         self.turn()
         wakes = idle = 0
         while self.left and wakes < WAKES and idle < IDLE:
             wakes += 1
             idle = 0 if self.turn() else idle + 1
         if self.left:
-            self.turn()  # the correction's
+            self.turn()  # the correction's turn
         return not self.left
 
 
 def simulated(stop: float, stick: float, runs: int) -> tuple[float, float]:
-    """The share of jobs that are done, and requests per run."""
+    """Return the share of completed jobs, and requests per run."""
     every = [Run(Random(seed), stop, stick) for seed in range(runs)]
     done = sum(run.played() for run in every)
     return done / runs, sum(run.requests for run in every) / runs
 
 
 def in_the_graph(stop: float, stick: float, runs: int) -> tuple[int, float]:
-    """The jobs that the weak model completes in the graph, and requests per run."""
+    """Return the jobs that the weak model completes in the graph, and requests per run."""
     settings = preset("wakeloop").model_copy(update=SETTINGS)
     knobs = Knobs(stop=stop, stick=stick, replies=2, plan_beside=False)
     done = requests = 0
@@ -92,7 +92,7 @@ def in_the_graph(stop: float, stick: float, runs: int) -> tuple[int, float]:
 
 
 def table(runs: int, simulations: int) -> str:
-    """The table as the documentation shows it."""
+    """Return the table as the documentation shows it."""
     rows = []
     for stop, stick in CELLS:
         done, requests = in_the_graph(stop, stick, runs)

@@ -1,8 +1,8 @@
-"""What one update of a list costs in each dialect, and what the preset `wakeloop` adds, in characters.
+"""The cost of one update of a list in each dialect, and what the preset `wakeloop` adds, in characters.
 
-A list of N items of which half are done; the model closes the next one. Counted are the arguments of the
-call as JSON and the text of its result, both of which stay in the conversation. Then the preset, part by
-part: what stands in every request, and what a close and a wake add. It prints the tables of docs/dialects.md,
+A list of N items of which half are done; the model closes the next one. It counts the arguments of the call
+as JSON and the text of its result, both of which stay in the conversation. Then it counts the preset, part by
+part: what is in every request, and what a close and a wake add. It prints the tables of docs/dialects.md,
 which a test compares with these.
 """
 
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 
 def items(n: int) -> list[Row]:
-    """A list of n items, the first half completed, the next in progress."""
+    """Return a list of n items, the first half completed, the next in progress."""
     done = n // 2
     status = ["completed"] * done + ["in_progress"] + ["pending"] * (n - done - 1)
     return [
@@ -40,7 +40,7 @@ def items(n: int) -> list[Row]:
 
 
 def update(dialect: str, before: list[Row]) -> tuple[str, dict[str, Any]]:
-    """The call that closes the item in progress; where the whole list is sent, it starts the next, too."""
+    """Return the call that closes the item in progress; a whole list also starts the next."""
     at = next(i for i, item in enumerate(before) if item["status"] == "in_progress")
     if dialect == "parley":
         return "todo_update", {"ids": [before[at]["id"]]}
@@ -58,7 +58,7 @@ def update(dialect: str, before: list[Row]) -> tuple[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one update took: the tool, and characters of its arguments and of its result."""
+    """The cost of one update: the tool, and characters of its arguments and of its result."""
 
     dialect: str
     tool: str
@@ -67,7 +67,7 @@ class Cost:
 
     @property
     def both(self) -> int:
-        """All that stays in the conversation."""
+        """Everything that stays in the conversation."""
         return self.arguments + self.result
 
 
@@ -89,7 +89,7 @@ def measure(dialect: str, n: int) -> Cost:
 
 
 def table(n: int) -> str:
-    """The table as the documentation shows it."""
+    """Return the table as the documentation shows it."""
     costs = [measure(dialect, n) for dialect in PRESET]
     rows = [
         f"| `{cost.dialect}` | `{cost.tool}` | {cost.arguments:,} | {cost.result:,} | {cost.both:,} "
@@ -101,7 +101,7 @@ def table(n: int) -> str:
 
 
 def parts() -> str:
-    """The table of what the preset `wakeloop` adds to a conversation, in characters and tokens of four."""
+    """Return the table of what the preset `wakeloop` adds, in characters and tokens of four."""
     plan = calls(("todo_write", {"items": [f"write note {number}" for number in range(1, 21)]}))
     close = ("todo_update", {"ids": [1]})
     model = ScriptedModel(plan, calls(close, ("look", {"path": "2"})), "All done.", "All done.")

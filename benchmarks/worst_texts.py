@@ -1,11 +1,11 @@
 """Every pattern on its worst texts, every rule of the list on its longest rounds: seconds, and how they grow.
 
-`python benchmarks/worst_texts.py` measures all in a minute or two, `--tiny` sees that it runs, `--markdown`
+`python benchmarks/worst_texts.py` measures all in a minute or two, `--tiny` checks that it runs, `--markdown`
 prints the tables of RESULTS.md. CPU time counts, the least of several runs. The exponent is the slope of time
-against size between the first and the last size, on logarithmic scales: 1 is linear, 2 is square. While it
-measures, the garbage collector is off: its passes look at all that is alive, however little was made since,
-and add up to the same again to the largest rounds. Patterns are found in the package's source, not listed
-here, and are used as it uses them.
+against size between the first and the last size, on logarithmic scales: 1 is linear, 2 is quadratic. The
+garbage collector is off while it measures, because its passes look at everything alive, however little was
+created since, and double the time of the largest rounds. Patterns are found in the package's source, not
+listed here, and are used as it uses them.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from wakeloop.todos.rounds import play_round
 SIZES = (25_000, 50_000, 100_000, 200_000)
 COUNTS = (1_250, 2_500, 5_000, 10_000)
 TINY = (200, 400)
-QUICK = 0.02  # seconds at the largest size below which noise makes the exponent
+QUICK = 0.02  # seconds at the largest size; below it, noise makes the exponent
 RUNS = 7
-WORST = 1.35  # an exponent from which on a row is marked
-# What patterns begin with, repeat and break on: each text is one of these, again and again, or a beginning,
-# a long middle, and an end that does not fit.
+WORST = 1.35  # the smallest exponent that marks a row
+# What patterns begin with, repeat and fail on: each input repeats one of these, or is a beginning, a long
+# middle, and an end that does not fit.
 BITS = (
     *"a0 \t\n.,:;=&?#@/\\|-_*`~[](){}<>\"'!", "\x1b", "\x9d", "\x9b", "\x07", "\r", "\u2028", "\u3164", "key",
     "://", "a://", "?a", "&key", "?key", "bearer ", "basic", "a=", "password=", "\x1b[", "\x1b]", "\x9d]",
@@ -58,12 +58,12 @@ ENDS = ("", "\x00", "\n", "@", "=")
 
 
 HOUSE = Path(wakeloop.__file__).parent
-ONCE = ("search", "match", "fullmatch")  # the others go through a whole text
+ONCE = ("search", "match", "fullmatch")  # the others go through a whole string
 ALL_WAYS = ("sub", "split", "finditer", "findall", *ONCE)
 
 
 def patterns() -> dict[str, Callable[[str], Any]]:
-    """Each pattern of the package by name, as a function of a text that uses it as the package does."""
+    """Return each pattern of the package by name, as a function that uses it as the package does."""
     trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in sorted(HOUSE.rglob("*.py"))}
     ways = {
         (ast.unparse(call.func.value).rpartition(".")[2], call.func.attr)
@@ -85,7 +85,7 @@ def patterns() -> dict[str, Callable[[str], Any]]:
 
 
 def named(module: str, tree: ast.Module) -> dict[str, re.Pattern[str]]:
-    """The compiled patterns that a module names, at its top or in a class."""
+    """Return the compiled patterns that a module names, at its top or in a class."""
     there: dict[str, re.Pattern[str]] = {}
     bodies = [([], tree.body), *(([n.name], n.body) for n in tree.body if isinstance(n, ast.ClassDef))]
     for path, body in bodies:
@@ -104,7 +104,7 @@ def named(module: str, tree: ast.Module) -> dict[str, re.Pattern[str]]:
 
 
 def written(tree: ast.Module) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """The patterns that stand in a call of `re`, with that call's name."""
+    """Return the patterns inside a call of `re`, with that call's name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).startswith("re."):
             way, first = ast.unparse(node.func).removeprefix("re."), node.args[0]
@@ -113,7 +113,7 @@ def written(tree: ast.Module) -> Iterator[tuple[str, re.Pattern[str]]]:
 
 
 def scan(pattern: re.Pattern[str], way: str = "finditer") -> Callable[[str], Any]:
-    """Look for a pattern once, or through a whole text."""
+    """Search for a pattern once, or through a whole string."""
     if way in ONCE:
         once: Callable[[str], Any] = getattr(pattern, way)
         return once
@@ -121,7 +121,7 @@ def scan(pattern: re.Pattern[str], way: str = "finditer") -> Callable[[str], Any
 
 
 def texts(size: int) -> Iterator[tuple[str, str]]:
-    """The worst texts of so many characters, by what they are made of."""
+    """Return the worst inputs of this many characters, by what they are made of."""
     for bit in BITS:
         for end in ENDS:
             yield f"{bit!r} … {end!r}", (bit * (size // len(bit)))[: size - len(end)] + end
@@ -132,7 +132,7 @@ def texts(size: int) -> Iterator[tuple[str, str]]:
 
 
 def seconds(job: Callable[[], Any]) -> float:
-    """CPU seconds of a job."""
+    """Return the CPU seconds of a job."""
     gc.disable()
     try:
         begin = time.process_time()
@@ -143,7 +143,7 @@ def seconds(job: Callable[[], Any]) -> float:
 
 
 def least(jobs: list[Callable[[], Any]]) -> list[float]:
-    """The least seconds of each job in several rounds: what else the machine does only adds to them.
+    """Return the least seconds of each job in several rounds, because other load only adds to them.
 
     Small and large ones take turns, so that none finds its memory warm.
     """
@@ -151,14 +151,14 @@ def least(jobs: list[Callable[[], Any]]) -> list[float]:
 
 
 def exponent(sizes: tuple[int, ...], times: list[float]) -> float:
-    """The slope between the first size and the last; 0 where all is too quick to tell."""
+    """Return the slope between the first size and the last; 0 if all is too quick to tell."""
     if times[-1] < QUICK:
         return 0.0
     return math.log(times[-1] / max(times[0], 1e-4)) / math.log(sizes[-1] / sizes[0])
 
 
 def worst_text(run: Callable[[str], Any], sizes: tuple[int, ...]) -> tuple[str, list[float]]:
-    """The text on which something takes longest, and its seconds at each size."""
+    """Return the input that takes longest, and its seconds at each size."""
     tried = ((name, seconds(partial(run, text))) for name, text in texts(sizes[0] // 5))
     name, _ = max(tried, key=lambda pair: pair[1])
     worst = [next(text for of, text in texts(size) if of == name) for size in sizes]
@@ -166,12 +166,12 @@ def worst_text(run: Callable[[str], Any], sizes: tuple[int, ...]) -> tuple[str, 
 
 
 def items(count: int, **more: Any) -> list[Any]:
-    """So many items."""
+    """Return this many items."""
     return [{"id": n, "content": f"item {n}", "status": "pending", **more} for n in range(1, count + 1)]
 
 
 def played(board: Board, calls: list[Any], rules: Rules, verdict: str | None = None) -> Any:
-    """A round, all of whose questions are answered alike."""
+    """Play a round in which all questions get the same answer."""
     play, answer = play_round(board, calls, rules), None
     try:
         while True:
@@ -185,19 +185,19 @@ ONE = Rules(in_progress="at_most_one")
 
 
 def starts(count: int, listed: int, rules: Rules = ONE) -> Callable[[], Any]:
-    """Starts of all items but as many as may be."""
+    """Return starts of all items but as many as may be in progress."""
     board = Board(tuple(items(listed)), next_id=listed + 1)
     return lambda: played(board, [Change(1 + n % listed, "in_progress") for n in range(count)], rules)
 
 
 def closes(count: int, verdict: str | None = None) -> Callable[[], Any]:
-    """Every item of a list is closed, one call each."""
+    """Return calls that close every item of a list, one each."""
     board = Board(tuple(items(count)), next_id=count + 1)
     return lambda: played(board, [Change(n + 1, "completed") for n in range(count)], Rules(), verdict)
 
 
 def told(name: str, count: int) -> Callable[[], Any]:
-    """The results of a round in a dialect's words."""
+    """Return the results of a round in a dialect's words."""
     dialect = get_dialect(name)
     if dialect.replaces:
         calls: list[Any] = [Replace(tuple(Draft(f"t{n}", "pending") for n in range(count)))]
@@ -209,13 +209,13 @@ def told(name: str, count: int) -> Callable[[], Any]:
 
 
 def fed(count: int) -> Callable[[], Any]:
-    """A reply of so many chunks."""
+    """Return a reply of this many chunks."""
     screen, chunk = Screen(), AIMessageChunk("twenty characters..\n")
     return lambda: [screen.handle_token(chunk) for _ in range(count)]
 
 
 def messages(count: int) -> list[Any]:
-    """A conversation."""
+    """Return a conversation."""
     return [HumanMessage("x", id=f"m{n}") for n in range(count)]
 
 
@@ -263,7 +263,7 @@ RULES: dict[str, Callable[[int], Callable[[], Any]]] = {
     ),
     "the difference of two lists": lambda n: lambda: diff_lists(items(n), items(n)[::-1]),
     "a list from outside": lambda n: lambda: merge_todos([], [read_list(items(n))]),
-    "two lists joined, of other texts": lambda n: lambda: join_todos(items(n), items(n, content="other")),
+    "two lists joined, other contents": lambda n: lambda: join_todos(items(n), items(n, content="other")),
     "n messages taken away one by one": lambda n: (
         lambda: merge_messages(messages(n), [[RemoveMessage(f"m{k}") for k in range(n)]])
     ),
@@ -282,7 +282,7 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
 def rows(
     sizes: tuple[int, ...], counts: tuple[int, ...]
 ) -> Iterator[tuple[str, str, str, list[float], float]]:
-    """Each row: what kind, which, on what, seconds at the largest size, exponent."""
+    """Yield rows: what kind, which, on what, seconds at the largest size, exponent."""
     looked = {("pattern", name): run for name, run in patterns().items()}
     looked |= {("function", name): function for name, function in FUNCTIONS.items()}
     for (kind, name), run in looked.items() if sizes else ():

@@ -1,4 +1,4 @@
-"""Who does the job: by hand, the peers, and this package."""
+"""The agents that do the job: handwritten, the peers, and this package."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Build = Callable[[Costless, Any], Graph]
 class Agent:
     """A way to do the job: how its graph is built, in which vocabulary, and what has to be installed.
 
-    `awaits` builds it for `ainvoke`, where that is not the same graph.
+    `awaits` builds it for `ainvoke`, if that is another graph.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Agent:
 
     @property
     def installed(self) -> bool:
-        """Whether it can run here."""
+        """Return whether it can run here."""
         return find_spec(self.needs) is not None
 
     def graph(self, n: int, saver: Any = None, *, awaits: bool = False) -> Graph:
@@ -42,14 +42,14 @@ class Agent:
 
 
 def react(model: Costless, saver: Any) -> Graph:
-    """LangGraph's agent; what it needs is imported when it is used."""
+    """LangGraph's agent; its dependencies are imported when it is used."""
     from parts import react
 
     return react.react(model, saver)
 
 
 def create_agent(model: Costless, saver: Any) -> Graph:
-    """LangChain's agent with its `TodoListMiddleware`."""
+    """Build LangChain's agent with its `TodoListMiddleware`."""
     from langchain import agents
     from langchain.agents.middleware import TodoListMiddleware
 
@@ -57,7 +57,7 @@ def create_agent(model: Costless, saver: Any) -> Graph:
 
 
 def deepagents(model: Costless, saver: Any) -> Graph:
-    """Deep Agents, which leave the list to the same middleware since 0.7."""
+    """Build Deep Agents, which leave the list to the same middleware since 0.7."""
     from deepagents import create_deep_agent
     from langchain.agents.middleware import TodoListMiddleware
 
@@ -65,7 +65,7 @@ def deepagents(model: Costless, saver: Any) -> Graph:
 
 
 def ours(dialect: str) -> Build:
-    """This package, with the preset of a dialect and no bound on the list or on requests."""
+    """Build this package's agent with the preset of a dialect and no limit on the list or on requests."""
     changed = {"max_items": None, "max_requests": None}
     # loki's tools exist only while it continues by itself
     settings = preset(PRESET[dialect]).model_copy(update={**changed, "auto_continue": True})
@@ -84,7 +84,7 @@ PEERS = (REACT, CREATE_AGENT, DEEPAGENTS)
 
 
 def config(thread: str) -> dict[str, Any]:
-    """A thread, and no bound on its steps."""
+    """Return the config of a thread, without a limit on its steps."""
     return {"configurable": {"thread_id": thread}, "recursion_limit": 100_000}
 
 
@@ -99,7 +99,7 @@ async def arun(graph: Graph, thread: str = "1", **options: Any) -> dict[str, Any
 
 
 def check(agent: Agent, n: int, state: dict[str, Any]) -> None:
-    """See that the work was done: all items are closed, and the model had its last word."""
+    """Check that the work was done: all items are closed, and the model had its last word."""
     if agent is FLOOR:
         return
     closed = sum(todo["status"] in CLOSED for todo in state["todos"])

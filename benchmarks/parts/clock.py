@@ -29,13 +29,13 @@ class Setting:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Keywords of `invoke`."""
+        """Return keyword arguments for `invoke`."""
         return {"durability": self.durability} if self.durability else {}
 
 
 @dataclass
 class Figures:
-    """What the runs of one cell gave: CPU ms per model step, ms of a `get_state`, and what is stored."""
+    """The results of one cell's runs: CPU ms per model step, ms of a `get_state`, and storage."""
 
     agent: str
     setting: Setting
@@ -46,24 +46,24 @@ class Figures:
     writes: int | None = None
 
     def told(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Return them as plain JSON."""
         told = asdict(self)
         return {"agent": told.pop("agent"), **told.pop("setting"), **told}
 
     def stored(self, kept: Any) -> None:
-        """Note the size of a thread: the same in every run."""
+        """Record the size of a thread, which is the same in every run."""
         if kept.file is not None:
             self.bytes = kept.bytes
             self.checkpoints, self.writes = kept.rows("checkpoints"), kept.rows("writes")
 
 
 def spent(start: float) -> float:
-    """CPU ms of this process since then, in all its threads."""
+    """Return the CPU ms of this process since then, in all its threads."""
     return (time.process_time() - start) * 1000
 
 
 def once(agent: Agent, setting: Setting, figures: Figures, places: dict[str, Any]) -> None:
-    """Do the job once, in a place of its own."""
+    """Do the job once, in a new place."""
     with places[setting.place]() as kept:
         graph = agent.graph(setting.n, kept.saver)
         gc.collect()
@@ -122,5 +122,5 @@ class Group:
 
 
 def ratio(ours: list[float], other: list[float]) -> float:
-    """The median of the ratios of runs that stood side by side."""
+    """Return the median of the ratios of runs next to each other."""
     return statistics.median(a / b for a, b in zip(ours, other, strict=False))

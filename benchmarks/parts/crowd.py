@@ -30,7 +30,7 @@ AGENTS = {agent.name: agent for agent in (HAND, CREATE_AGENT, OUR)}
 
 
 def peak() -> float:
-    """The most memory that this process held, in MB."""
+    """Return the most memory that this process held, in MB."""
     status = Path("/proc/self/status")
     if status.exists():  # Linux's ru_maxrss counts the parent, too
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
@@ -60,7 +60,7 @@ async def crowd(name: str, threads: int) -> dict[str, float]:
 
 
 def measure(size: str) -> list[dict[str, Any]]:
-    """A process for each agent, in turns."""
+    """Start a process for each agent, in turns."""
     told: dict[str, dict[str, Any]] = {}
     for _ in range(OFTEN[size]):
         for name in (name for name, agent in AGENTS.items() if agent.installed):
@@ -76,7 +76,7 @@ def measure(size: str) -> list[dict[str, Any]]:
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
-    """A row for each agent."""
+    """Return a row for each agent."""
     hand = next((row for row in rows if row["agent"] == "hand"), {})
     lines = [
         "| | threads | complete | CPU ms per step | of hand | memory, MB | of hand | grown, MB | of hand |",

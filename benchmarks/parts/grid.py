@@ -1,4 +1,4 @@
-"""The job on every agent, in every place: CPU per step, bytes, rows, resume time."""
+"""The job with every agent, in every place: CPU per step, bytes, rows, resume time."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from parts.places import Postgres, postgres_server
 
 EVERY = (WHILE, FLOOR, HAND, REACT, CREATE_AGENT, DEEPAGENTS, *OURS.values())
 GRAPHS = EVERY[2:]
-CLOSE = (FLOOR, HAND, OUR)  # whose ratios are near the bounds: more rounds
+CLOSE = (FLOOR, HAND, OUR)  # those with ratios near their limits run more rounds
 
 
 def group(setting: Setting, agents: tuple[Any, ...], often: int, seldom: int) -> Group:
-    """Agents in a setting; those of the closest targets run more often."""
+    """Return agents in a setting; those of the closest targets run more often."""
     rounds = {agent: often if agent in CLOSE else seldom for agent in agents}
     return Group(setting, {agent: count for agent, count in rounds.items() if count})
 
 
 def plan(sizes: tuple[int, int, int], often: int) -> list[Group]:
-    """What is measured: a small, a middle and a large job; `often` rounds of the closest."""
+    """Return all measurements: of a small, a middle and a large job; `often` rounds of the closest."""
     small, middle, large = sizes
     some = max(1, often // 2)
     few = (HAND, CREATE_AGENT, DEEPAGENTS, OUR)
-    # with the whole list in each of its messages, all of them in each checkpoint: some 35 GB at N = 500
+    # each of their messages has the whole list, and each checkpoint all messages: some 35 GB at N = 500
     big = tuple(agent for agent in GRAPHS if agent not in (REACT, CREATE_AGENT))
     return [
         group(Setting(small), EVERY, often, some),
@@ -53,7 +53,7 @@ OFTEN = {"full": 5, "targets": 3, "quick": 1, "tiny": 1}
 
 
 def needed(groups: list[Group]) -> list[Group]:
-    """What the targets ask for, and nothing else."""
+    """Return what the targets need, and nothing else."""
     left = []
     for each in groups:
         setting = each.setting
@@ -91,20 +91,20 @@ Row = dict[str, Any]
 
 
 def tables(rows: list[Row]) -> str:
-    """For each place: CPU per step, and what is stored and read."""
+    """Return for each place: CPU per step, storage and reading."""
     places = list(dict.fromkeys(tuple(row[key] for key in KEYS) for row in rows))
     groups = [[row for row in rows if tuple(row[key] for key in KEYS) == place] for place in places]
     return "\n\n".join(part for group in groups for part in (cpu(group), stored(group)) if part)
 
 
 def title(row: Row) -> str:
-    """A place in words."""
+    """Return a place in words."""
     durability = [f"durability `{row['durability']}`"] if row["durability"] else []
     return ", ".join([WORDS[row["place"]], *(["async"] if row["mode"] == "async" else []), *durability])
 
 
 def by_agent(rows: list[Row], figure: Callable[[Row], str]) -> list[str]:
-    """A table: a line for each agent, a column for each N."""
+    """Return a table with a row for each agent and a column for each N."""
     sizes = sorted({row["n"] for row in rows})
     lines = [f"| | {' | '.join(f'N = {n}' for n in sizes)} |", f"|---|{'--:|' * len(sizes)}"]
     for agent in dict.fromkeys(row["agent"] for row in rows):
@@ -114,7 +114,7 @@ def by_agent(rows: list[Row], figure: Callable[[Row], str]) -> list[str]:
 
 
 def cpu(rows: list[Row]) -> str:
-    """CPU ms per step, and the ratio to the hand-written graph."""
+    """Return CPU ms per step, and the ratio to the handwritten graph."""
     hand = {row["n"]: row["ms"] for row in rows if row["agent"] == "hand"}
 
     def figure(row: Row) -> str:
@@ -126,7 +126,7 @@ def cpu(rows: list[Row]) -> str:
 
 
 def stored(rows: list[Row]) -> str:
-    """Megabytes, rows a step, and a `get_state`, where there are any."""
+    """Return megabytes, rows per step, and a `get_state`, if there are any."""
     if not any(row["resume"] or row["bytes"] for row in rows):
         return ""
 

@@ -1,4 +1,4 @@
-"""The job by hand: a loop, a graph of two nodes, and the floor of any graph."""
+"""The handwritten job: a loop, a graph of two nodes, and the floor of any graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Graph = Any  # a compiled graph, of whatever state
 
 
 def apply(todos: Todos, call: Any) -> tuple[Todos, str]:
-    """The list of the hand-written agents: as little as does the job."""
+    """Return the list of the handwritten agents, with no more than the job needs."""
     args = call["args"]
     if call["name"] == "todo_write":
         todos = [{"id": i, "content": text, "status": "pending"} for i, text in enumerate(args["items"], 1)]
@@ -28,7 +28,7 @@ def apply(todos: Todos, call: Any) -> tuple[Todos, str]:
 
 
 class WhileLoop:
-    """No graph and no state beyond a list of messages; called as a graph is."""
+    """No graph and no state beyond a list of messages; called like a graph."""
 
     def __init__(self, model: Costless, saver: Any = None) -> None:
         self.model = model
@@ -47,7 +47,7 @@ class WhileLoop:
 
 
 def awaited(function: Callable[[Any], Any]) -> Callable[[Any], Awaitable[Any]]:
-    """The same for `ainvoke`, which would send a plain function to a thread each time."""
+    """Return the same for `ainvoke`, which would send a plain function to a thread each time."""
 
     async def door(state: Any) -> Any:
         return function(state)
@@ -56,14 +56,14 @@ def awaited(function: Callable[[Any], Any]) -> Callable[[Any], Awaitable[Any]]:
 
 
 class Hand(TypedDict):
-    """What a hand-written agent keeps."""
+    """The state of a handwritten agent."""
 
     messages: Annotated[list[AnyMessage], add_messages]
     todos: Todos
 
 
 def hand(model: Costless, saver: Any, *, awaits: bool = False) -> Graph:
-    """A model node, a tools node, and a fork between them."""
+    """Build a model node, a tools node, and a router between them."""
 
     def call_model(state: Hand) -> dict[str, Any]:
         return {"messages": [model.invoke(state["messages"])]}
@@ -98,7 +98,7 @@ class Nothing(TypedDict):
 
 
 def floor(model: Costless, saver: Any, *, awaits: bool = False) -> Graph:
-    """Two empty supersteps a step, and `model.invoke` over a history that no channel holds."""
+    """Build a graph of two empty supersteps per step; `model.invoke` gets a history that no channel holds."""
     history: list[Any] = []
 
     def begin(state: Nothing) -> None:

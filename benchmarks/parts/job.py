@@ -1,7 +1,7 @@
 """The scripted job, in the words of each tool vocabulary.
 
 Plan N items, then for each a tool call and an update of the list: 2N + 2 model steps. The model costs nothing
-and keeps nothing: which step is due it reads from the id of the last answered call, so one model serves any
+and keeps nothing: it reads the next step from the id of the last answered call, so one model serves any
 number of threads at once.
 """
 
@@ -26,17 +26,17 @@ def work(item: int) -> str:
 
 
 def steps(n: int) -> int:
-    """Model steps of the job."""
+    """Return the number of model steps of the job."""
     return 2 * n + 2
 
 
 def content(item: int) -> str:
-    """The text of an item."""
+    """Return the content of an item."""
     return f"item {item}"
 
 
 def whole(n: int, closed: int, *, start: bool) -> list[tuple[int, str, str]]:
-    """The list with its first items closed and, where the vocabulary wants it, the next one started."""
+    """Return the list with its first items closed and, if the vocabulary wants it, the next one started."""
     at = closed + 1 if start else 0
     return [
         (i, content(i), "completed" if i <= closed else "in_progress" if i == at else "pending")
@@ -91,7 +91,7 @@ def one_by_one(vocabulary: Callable[[int, int], Calls], n: int, step: int) -> Ca
 
 
 def in_rounds(width: int, rounds: int, step: int) -> Calls | None:
-    """Rounds of many calls of the tool, each another one, and no list."""
+    """Rounds of many calls of the tool, each a new one, and no list."""
     return [("work", {"item": step * width + i}) for i in range(width)] if step < rounds else None
 
 
@@ -108,7 +108,7 @@ class Costless(BaseChatModel):
         return self
 
     def reply(self, messages: Sequence[BaseMessage]) -> AIMessage:
-        """The reply to a request, of which only the last message is looked at."""
+        """Return the reply to a request, of which only the last message is read."""
         answered = getattr(messages[-1], "tool_call_id", None)
         step = 0 if answered is None else int(answered.partition(".")[0]) + 1
         made = self.script(step)
@@ -125,10 +125,10 @@ class Costless(BaseChatModel):
 
 
 def model_of(n: int, vocabulary: str = "parley") -> Costless:
-    """The model that does the job of n items in a vocabulary."""
+    """Return the model that does the job of n items in a vocabulary."""
     return Costless(script=partial(one_by_one, VOCABULARIES[vocabulary], n))
 
 
 def asked() -> dict[str, Any]:
-    """The input that begins the job: a new message each time."""
+    """Return the input that begins the job: a new message each time."""
     return {"messages": [HumanMessage(GO)]}

@@ -1,4 +1,4 @@
-"""Figures in a page: what stands between two marks is replaced."""
+"""Figures in a page: everything between two marks is replaced."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def fill(page: Path, name: str, text: str) -> bool:
-    """Put a text between `<!-- figures: NAME -->` and `<!-- end -->`; tell whether the page has the place."""
+    """Put a table between `<!-- figures: NAME -->` and `<!-- end -->`; return whether the page has them."""
     place = re.compile(rf"(<!-- figures: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     new, count = place.subn(
         lambda found: f"{found[1]}\n{text}\n\n{found[2]}", page.read_text(encoding="utf-8")

@@ -14,14 +14,14 @@ from typing import Any
 
 @dataclass
 class Kept:
-    """An open saver, and the file that it writes where there is one."""
+    """An open saver, and the file that it writes, if any."""
 
     saver: Any = None
     file: Path | None = None
 
     @property
     def bytes(self) -> int | None:
-        """What the file takes, with what still stands in its log."""
+        """Return the size of the file, including what is still in its log."""
         if self.file is None:
             return None
         with closing(sqlite3.connect(self.file)) as connection:
@@ -29,7 +29,7 @@ class Kept:
         return self.file.stat().st_size
 
     def rows(self, table: str) -> int:
-        """The rows of a table."""
+        """Return the number of rows of a table."""
         assert self.file is not None
         with closing(sqlite3.connect(self.file)) as connection:
             return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608
@@ -51,7 +51,7 @@ def memory() -> Iterator[Kept]:
 
 @contextmanager
 def new_file() -> Iterator[Path]:
-    """A file of its own in a folder that goes with it."""
+    """Yield a file in a new folder that is removed with it."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         yield Path(folder) / "threads.db"
 

@@ -23,12 +23,12 @@ COLOURS = {
 
 
 def median(key: str) -> Callable[[Row], float | None]:
-    """The median of a row's figures, if it has any."""
+    """Return the median of a row's figures, if it has any."""
     return lambda row: statistics.median(row[key]) if row[key] else None
 
 
 def megabytes(row: Row) -> float | None:
-    """What a thread takes."""
+    """Return the size of a thread."""
     return row["bytes"] / 1e6 if row["bytes"] else None
 
 

@@ -1,6 +1,6 @@
 """64 runs of one agent in one process: one after another, in a pool of threads, as tasks of one loop.
 
-A pool that waits for locks shows as more CPU in the pool than one after another.
+If the pool waited for locks, it would take more CPU than one run after another.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SAVERS: dict[str, Callable[[], Any]] = {"none": lambda: None, "memory": InMemory
 
 @contextmanager
 def counted_starts() -> Iterator[list[threading.Thread]]:
-    """Note every thread that is started."""
+    """Record every thread that is started."""
     started: list[threading.Thread] = []
     start = threading.Thread.start
 
@@ -45,18 +45,18 @@ def counted_starts() -> Iterator[list[threading.Thread]]:
 
 
 def in_turn(graph: Any, runs: int) -> list[dict[str, Any]]:
-    """One after another."""
+    """Run them one after another."""
     return [run(graph, str(i)) for i in range(runs)]
 
 
 def in_pool(graph: Any, runs: int) -> list[dict[str, Any]]:
-    """All at once, each in a thread of a pool."""
+    """Run them all at once, each in a thread of a pool."""
     with ThreadPoolExecutor(runs, thread_name_prefix="pool") as pool:
         return list(pool.map(lambda i: run(graph, str(i)), range(runs)))
 
 
 def as_tasks(graph: Any, runs: int) -> list[dict[str, Any]]:
-    """All at once, each a task of one loop."""
+    """Run them all at once, each as a task of one loop."""
 
     async def gathered() -> list[dict[str, Any]]:
         return await asyncio.gather(*(arun(graph, str(i)) for i in range(runs)))
@@ -69,7 +69,7 @@ WAYS = {"in turn": in_turn, "in a pool": in_pool, "as tasks": as_tasks}
 
 
 def once(agent: Agent, saver: str, way: str, runs: int) -> tuple[float, float]:
-    """CPU ms per model step, and threads that a run starts beyond those of the pool."""
+    """Return CPU ms per model step, and the threads that a run starts beyond those of the pool."""
     graph = agent.graph(ITEMS, SAVERS[saver](), awaits=way == "as tasks")
     gc.collect()
     with counted_starts() as started:
@@ -94,7 +94,7 @@ def measure(size: str) -> list[dict[str, Any]]:
         for turn in range(OFTEN[size] + 1):
             for (way, agent), row in zip(itertools.product(WAYS, AGENTS), rows, strict=True):
                 taken, started = once(agent, saver, way, RUNS[size])
-                if turn:  # the first is for warmth
+                if turn:  # the first is a warm-up
                     row["ms"].append(taken)
                     row["started"].append(started)
         told += rows
@@ -102,7 +102,7 @@ def measure(size: str) -> list[dict[str, Any]]:
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
-    """A row for each place and way, with the least of all turns."""
+    """Return a row for each place and way, with the least of all turns."""
     lines = [
         "| saver | runs | hand, CPU ms per step | ours | of hand | threads started a run, hand | ours |",
         "|---|---|--:|--:|--:|--:|--:|",

@@ -37,13 +37,13 @@ def todo_update(
 
 
 def stored(todos: Todos, name: str, args: dict[str, Any], call_id: str) -> Any:
-    """What a tool returns: the new list, and its result."""
+    """Return a tool's update: the new list, and its result."""
     todos, text = apply(todos, {"name": name, "args": args})
     return Command(update={"todos": todos, "messages": [ToolMessage(text, tool_call_id=call_id)]})
 
 
 def react(model: Costless, saver: Any) -> Any:
-    """The agent."""
+    """Build the agent."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return create_react_agent(

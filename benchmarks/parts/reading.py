@@ -1,8 +1,8 @@
-"""What `get_state` costs between two snapshots of a long conversation.
+"""The cost of `get_state` between two snapshots of a long conversation.
 
 Both read the conversation of the same job, each as its own agent writes it: a call and its result cost twice
-what two short texts do. Garbage is collected before each read, or the reading of thousands of objects pays at
-some points, and not at others, for a sweep over everything that the process holds.
+as much as two short messages. Garbage is collected before each read; otherwise reading thousands of objects
+would sometimes include a sweep over everything that the process holds.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from parts.job import asked, model_of
 from parts.places import Kept, sqlite
 
 FROM = {"full": 2000, "quick": 400, "tiny": 12}  # messages of the first point
-UNTIL = {"full": 4200, "quick": 800, "tiny": 20}  # of the last: more than two snapshots later
+UNTIL = {"full": 4200, "quick": 800, "tiny": 20}  # of the last point, more than two snapshots later
 POINTS = {"full": 45, "quick": 9, "tiny": 2}
 READS = {"full": 7, "quick": 3, "tiny": 1}
 
 
 def points(kept: Kept, first: int, last: int, count: int) -> list[str]:
-    """Checkpoints of a run between two numbers of messages, evenly spread; the newest is one of them.
+    """Return checkpoints of a run between two numbers of messages, evenly spread; the newest is one of them.
 
     A model step adds two messages and two checkpoints.
     """
@@ -35,9 +35,9 @@ def points(kept: Kept, first: int, last: int, count: int) -> list[str]:
 
 
 def by_hand(kept: Kept, done: dict[str, Any], messages: int) -> Any:
-    """The hand-written agent with a thread of so many messages of the job that is done, and its config.
+    """Return the handwritten agent with a thread of this many messages of the finished job, and its config.
 
-    A plain channel is stored whole in every checkpoint: how it came to be makes no difference.
+    A plain channel is stored whole in every checkpoint, so its past makes no difference.
     """
     graph, name = HAND.graph(1, kept.saver), str(messages)
     update = {"messages": done["messages"][:messages], "todos": done["todos"]}
@@ -46,7 +46,7 @@ def by_hand(kept: Kept, done: dict[str, Any], messages: int) -> Any:
 
 
 def read(graph: Any, config: Any) -> tuple[float, int]:
-    """CPU ms of a `get_state`, and the messages that it gave."""
+    """Return CPU ms of a `get_state`, and the messages that it gave."""
     gc.collect()
     start = time.process_time()
     state = graph.get_state(config)
@@ -54,7 +54,7 @@ def read(graph: Any, config: Any) -> tuple[float, int]:
 
 
 def measure(size: str) -> list[dict[str, Any]]:
-    """Read ours at points of a run, each beside a hand-written thread with as many messages."""
+    """Read ours at points of a run, each next to a handwritten thread with as many messages."""
     last = UNTIL[size]
     told = []
     done = WhileLoop(model_of(last // 4)).invoke(asked())
@@ -80,7 +80,7 @@ def measure(size: str) -> list[dict[str, Any]]:
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
-    """The cheapest, the median and the worst point."""
+    """Return the cheapest, the median and the worst point."""
     ordered = sorted(rows, key=lambda row: row["ratio"])
     told = {"best": ordered[0], "median": ordered[len(ordered) // 2], "worst": ordered[-1]}
     lines = ["| point | messages | ours, ms | hand, ms | of hand |", "|---|--:|--:|--:|--:|"]

@@ -15,12 +15,12 @@ from parts.places import sqlite
 
 WIDTHS = {"full": (1, 8, 32), "quick": (1, 32), "tiny": (2,)}
 ROUNDS = {"full": 20, "quick": 5, "tiny": 1}
-FEW = 2  # rounds of the peers, which are slow here and near no bound
+FEW = 2  # rounds of the peers, which are slow here and near no limit
 OFTEN = {"full": 7, "quick": 3, "tiny": 1}
 
 
 def once(agent: Any, width: int, rounds: int) -> float:
-    """CPU ms per model step of a run that makes so many calls in each of its rounds."""
+    """Return CPU ms per model step of a run that makes this many calls in each of its rounds."""
     with sqlite() as kept:
         graph = agent.build(Costless(script=partial(in_rounds, width, rounds)), kept.saver)
         gc.collect()
@@ -40,14 +40,14 @@ def measure(size: str) -> list[dict[str, Any]]:
         for turn in range(OFTEN[size] + 1):
             for agent in agents if turn <= FEW else (HAND, OUR):
                 taken = once(agent, width, ROUNDS[size])
-                if turn:  # the first is for warmth
+                if turn:  # the first is a warm-up
                     times[agent.name].append(taken)
         told += [{"agent": name, "width": width, "ms": ms} for name, ms in times.items()]
     return told
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
-    """A row for each width and agent."""
+    """Return a row for each width and agent."""
     hand = {row["width"]: row["ms"] for row in rows if row["agent"] == "hand"}
     lines = ["| calls in a round | | CPU ms per step | of hand |", "|--:|---|--:|--:|"]
     lines += [

@@ -1,4 +1,4 @@
-"""What importing and starting cost, in processes of their own."""
+"""The cost of importing and starting, each in another process."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ COUNTED = "import time\nstart = time.process_time()\n{}\nprint((time.process_tim
 HELP = "wakeloop --help"
 COMMAND = str(Path(sys.executable).with_name("wakeloop"))
 LISTED, BEGUN = "wakeloop threads", "wakeloop run, its first line"
-THREADS = 5  # that are listed
+THREADS = 5  # the threads to list
 OFTEN = {"full": 9, "quick": 3, "tiny": 1}
 
 
 def imported(code: str) -> float | None:
-    """CPU ms of an import in a new interpreter; None where it is not installed."""
+    """Return CPU ms of an import in a new interpreter; None if it is not installed."""
     command = [sys.executable, "-c", COUNTED.format(code)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return float(done.stdout) if done.returncode == 0 else None
 
 
 def commanded(*args: str) -> float:
-    """CPU ms of a command, the whole process."""
+    """Return CPU ms of a command, the whole process."""
     with subprocess.Popen([COMMAND, *args], stdout=subprocess.DEVNULL) as process:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -48,7 +48,7 @@ def commanded(*args: str) -> float:
 
 
 def first_line(folder: Path) -> float:
-    """CPU ms of `wakeloop run` until its first line is on a terminal; it is killed there."""
+    """Return CPU ms of `wakeloop run` until its first line is on a terminal; it is killed there."""
     args = [
         "run",
         "x",
@@ -71,7 +71,7 @@ def first_line(folder: Path) -> float:
 
 
 def filled(folder: Path) -> Path:
-    """A database with threads that are to be listed."""
+    """Yield a database with the threads to list."""
     from wakeloop import create_todo_agent
     from wakeloop.cli.agent_spec import AgentSpec
     from wakeloop.cli.store import DatabaseFile, open_to_write
@@ -93,7 +93,7 @@ def measure(size: str) -> list[dict[str, Any]]:
 
 
 def in_turns(size: str, folder: Path) -> list[dict[str, Any]]:
-    """Each start as often as the size says."""
+    """Run each start as often as the size says."""
     db = filled(folder)
     todo: dict[str, Callable[[], float | None]] = {
         **{name: lambda code=code: imported(code) for name, code in CODE.items()},
@@ -113,7 +113,7 @@ def in_turns(size: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
-    """A row for each."""
+    """Return a row for each."""
     base = next(row["ms"] for row in rows if row["start"] == "import langgraph.graph")
     lines = ["| | CPU ms | of `import langgraph.graph` |", "|---|--:|--:|"]
     for row in rows:

@@ -1,4 +1,4 @@
-"""One table for users: this package beside a graph by hand and its peers."""
+"""One table for users: this package compared with a handwritten graph and its peers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLUMNS = {OUR: "wakeloop", HAND: "two nodes by hand", PEER: PEER, "deepagents +
 
 
 def cell(found: Found, agent: str, figure: Callable[[Any], str], *setting: Any) -> str:
-    """A figure of an agent in a setting; a dash where there is none."""
+    """Return the figure of an agent in a setting; a dash if it is missing."""
     try:
         return figure(row(found, agent, *setting))
     except (KeyError, StopIteration, TypeError, statistics.StatisticsError):
@@ -20,7 +20,7 @@ def cell(found: Found, agent: str, figure: Callable[[Any], str], *setting: Any) 
 
 
 def lines(middle: int, large: int) -> Iterator[tuple[str, Callable[[Any], str], tuple[Any, ...]]]:
-    """What each line of the table says, and where its figures are."""
+    """Return what each line of the table says, and where its figures are."""
 
     def step(told: Any) -> str:
         return f"{statistics.median(told['ms']):.2f} ms"
@@ -40,7 +40,7 @@ def lines(middle: int, large: int) -> Iterator[tuple[str, Callable[[Any], str], 
 
 
 def table(found: Found, middle: int = 100, large: int = 500) -> str:
-    """The lines by agent."""
+    """Return the lines by agent."""
     told = [f"| | {' | '.join(COLUMNS.values())} |", f"|---|{'--:|' * len(COLUMNS)}"]
     for what, figure, setting in lines(middle, large):
         cells = (cell(found, agent, figure, *setting) for agent in COLUMNS)

@@ -1,8 +1,8 @@
 """What is sent, received and injected: characters, not time.
 
 The model of this job is forgetful: after every fifth item it stops although items are open, and every tenth
-item takes six rounds of work without a word to the list. Where a run ends with open items, a person says
-"Go on." and is counted.
+item takes six rounds of work without an update of the list. If a run ends with open items, a person says "Go
+on." and is counted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PRESETS = ("wakeloop", "agentparley", "loki", "lesson", "cubepi", "cubepi-strict
 
 
 def said(vocabulary: str, n: int) -> Iterator[Calls | str]:
-    """Every reply of the forgetful model, in order."""
+    """Return every reply of the forgetful model, in order."""
     write = VOCABULARIES[vocabulary]
     yield write(n, 0)
     for item in range(1, n + 1):
@@ -42,7 +42,7 @@ def said(vocabulary: str, n: int) -> Iterator[Calls | str]:
 
 
 class Recording(Costless):
-    """Plays a script in its order, and keeps what it is asked with and what it answers."""
+    """Plays a script in order, and records its requests and replies."""
 
     requests: list[list[BaseMessage]] = []  # noqa: RUF012 - pydantic copies it for each model
     sent: list[str] = []  # noqa: RUF012
@@ -55,7 +55,7 @@ class Recording(Costless):
         return self
 
     def reply(self, messages: Any) -> AIMessage:
-        """The next reply."""
+        """Return the next reply."""
         self.requests.append(list(messages))
         made = next(self.script)
         number = len(self.requests)
@@ -71,7 +71,7 @@ class Recording(Costless):
 
 
 def wire(message: BaseMessage) -> str:
-    """A message as text, as OpenAI's format has it."""
+    """Return a message as text, in OpenAI's format."""
     return json.dumps(convert_to_openai_messages(message), ensure_ascii=False)
 
 
@@ -94,7 +94,7 @@ class Told:
 
 
 def injected(messages: list[BaseMessage]) -> dict[str, list[int]]:
-    """The lengths of what the graph wrote, by kind: all of a message, or its end where only that is ours."""
+    """Return the lengths of what the graph wrote, by kind: whole messages, or the ends that are ours."""
     found: dict[str, list[int]] = {}
     for message in messages:
         mark = message.additional_kwargs.get("wakeloop")
@@ -104,7 +104,7 @@ def injected(messages: list[BaseMessage]) -> dict[str, list[int]]:
 
 
 def common(before: list[str], now: list[str]) -> int:
-    """Characters at the beginning of a request that the one before began with, too; whole messages."""
+    """Count the characters of whole messages that a request shares with the beginning of the one before."""
     alike = 0
     for a, b in zip(before, now, strict=False):
         if a != b:
@@ -138,13 +138,13 @@ def talk(name: str, build: Build, vocabulary: str, n: int) -> Told:
 
 
 def ours(name: str) -> Build:
-    """This package with a preset, no bound on the list, and loki's tools."""
+    """Build this package's agent with a preset, no limit on the list, and loki's tools."""
     settings = preset(name).model_copy(update={"max_items": None, "auto_continue": True})
     return lambda model, saver: create_todo_agent(model, [work], settings=settings, checkpointer=saver)
 
 
 def nudged(dialect: str, n: int, more: int = 0) -> dict[str, Any]:
-    """The length of a nudge, a reminder and a correction over n open items, their texts longer by some."""
+    """Return the lengths of a nudge, a reminder and a correction over n open items, each `more` longer."""
     changed = {"auto_continue": True, "max_items": None, "max_wake_cycles": 1, "guard_retries": 1}
     changed |= {
         "max_idle_wakes": 0,
@@ -172,7 +172,7 @@ def nudged(dialect: str, n: int, more: int = 0) -> dict[str, Any]:
 
 
 def measure(size: str) -> dict[str, list[dict[str, Any]]]:
-    """Every preset and the peers on the forgetful job, and the nudges over long lists."""
+    """Measure every preset and the peers on the forgetful job, and the nudges over long lists."""
     agents = [(f"wakeloop {name}", ours(name), preset(name).dialect) for name in PRESETS]
     agents += [(a.name, a.build, a.vocabulary) for a in (CREATE_AGENT, DEEPAGENTS) if a.installed]
     told = [vars(talk(name, build, words, n)) for n in ITEMS[size] for name, build, words in agents]
@@ -180,7 +180,7 @@ def measure(size: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def tables(part: dict[str, list[dict[str, Any]]]) -> str:
-    """The job for each number of items, then the nudges."""
+    """Return the job for each number of items, then the nudges."""
     sizes = dict.fromkeys(row["items"] for row in part["job"])
     return "\n\n".join(
         [
@@ -191,7 +191,7 @@ def tables(part: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def job_table(rows: list[dict[str, Any]]) -> str:
-    """A row for each agent; then what was injected."""
+    """Return a row for each agent; then the injected messages."""
     heads = ("", "requests", "a person had to ask", "system + tools", "sent a todo", "received a todo")
     heads += ("prefix of the one before", "requests that break it")
     lines = [f"**{rows[0]['items']} items**", "", *head(heads)]
@@ -209,23 +209,23 @@ def job_table(rows: list[dict[str, Any]]) -> str:
 
 
 def head(heads: Sequence[str]) -> list[str]:
-    """The first two lines of a table: names at the left, figures at the right."""
+    """Return the first two lines of a table: names on the left, figures on the right."""
     return [line(heads), f"|---|{'--:|' * (len(heads) - 1)}"]
 
 
 def line(cells: Iterable[Any]) -> str:
-    """A line of a table."""
+    """Return a line of a table."""
     return f"| {' | '.join(map(str, cells))} |"
 
 
 def times(sizes: list[int]) -> str:
-    """How often, and how long on average."""
+    """Return how often, and how long on average."""
     return f"{len(sizes)} × {sum(sizes) / len(sizes):,.0f}" if sizes else ""
 
 
 def nudge_table(rows: list[dict[str, Any]]) -> str:
-    """The lengths over long lists."""
-    lines = head(("dialect", "open items", "their texts", "nudge", "reminder", "correction"))
+    """Return the lengths over long lists."""
+    lines = head(("dialect", "open items", "their contents", "nudge", "reminder", "correction"))
     for r in rows:
         figures = (f"{r[key]:,}" for key in ("open", "contents", "wake", "nag", "guard"))
         lines.append(line([f"`{r['dialect']}`", *figures]))

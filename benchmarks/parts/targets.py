@@ -1,4 +1,4 @@
-"""The targets, beside what was measured."""
+"""The targets, compared with the measurements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OUR, HAND, PEER, FLOOR = "wakeloop parley", "hand", "create_agent + TodoList", "
 
 @dataclass(frozen=True)
 class Target:
-    """A figure that must not be above its bound."""
+    """A figure that must not be above its limit."""
 
     what: str
     bound: float
@@ -27,56 +27,56 @@ class Target:
 def row(
     found: Found, agent: str, n: int, place: str = "none", mode: str = "sync", durability: str = ""
 ) -> Any:
-    """The row of an agent in a setting."""
+    """Return the row of an agent in a setting."""
     wanted = {"agent": agent, "n": n, "place": place, "mode": mode, "durability": durability}
     return next(r for r in found["grid"] if all(r[key] == value for key, value in wanted.items()))
 
 
 def step(base: str, n: int, *setting: str) -> Callable[[Found], float]:
-    """CPU per model step against another agent in the same setting."""
+    """Return CPU per model step relative to another agent in the same setting."""
     return lambda found: ratio(row(found, OUR, n, *setting)["ms"], row(found, base, n, *setting)["ms"])
 
 
 def megabytes(n: int, place: str = "sqlite") -> Callable[[Found], float]:
-    """What a thread takes."""
+    """Return the size of a thread."""
     return lambda found: float(row(found, OUR, n, place)["bytes"] / 1e6)
 
 
 def exponent(small: int, large: int, place: str = "sqlite") -> Callable[[Found], float]:
-    """How a thread grows between two sizes of the job: 1 is in proportion, 2 with the square."""
+    """Return how a thread grows between two sizes of the job: 1 is proportional, 2 is quadratic."""
     grown = lambda found: megabytes(large, place)(found) / megabytes(small, place)(found)  # noqa: E731
     return lambda found: math.log(grown(found)) / math.log(large / small)
 
 
 def rows(table: str, n: int) -> Callable[[Found], float]:
-    """Rows of a table against hand's."""
+    """Return the rows of a table relative to hand's."""
     return lambda found: float(row(found, OUR, n, "sqlite")[table] / row(found, HAND, n, "sqlite")[table])
 
 
 def reading(pick: Callable[[list[float]], float]) -> Callable[[Found], float]:
-    """`get_state` against hand's, over the points of a run."""
+    """Return `get_state` relative to hand's, over the points of a run."""
     return lambda found: pick([point["ratio"] for point in found["reading"]])
 
 
 def width(found: Found) -> float:
-    """The widest round against hand's."""
+    """Return the widest round relative to hand's."""
     most = max(r["width"] for r in found["rounds"])
     times = {r["agent"]: r["ms"] for r in found["rounds"] if r["width"] == most}
     return ratio(times[OUR], times[HAND])
 
 
 def started(name: str) -> Callable[[Found], list[float]]:
-    """CPU ms of an import or a start."""
+    """Return CPU ms of an import or a start."""
     return lambda found: next(r["ms"] for r in found["starting"] if r["start"] == name)
 
 
 def imported(name: str) -> Callable[[Found], float]:
-    """An import against LangGraph's."""
+    """Return an import relative to LangGraph's."""
     return lambda found: ratio(started(name)(found), started("import langgraph.graph")(found))
 
 
 def crowd(base: str, figure: str) -> Callable[[Found], float]:
-    """A figure of many threads at once, against another agent's."""
+    """Return a figure of many threads at once, relative to another agent's."""
 
     def measured(found: Found) -> float:
         told = {r["agent"]: r[figure] for r in found["crowd"]}
@@ -86,12 +86,12 @@ def crowd(base: str, figure: str) -> Callable[[Found], float]:
 
 
 def left(found: Found) -> float:
-    """Threads that did not come to their end."""
+    """Return the threads that were not completed."""
     return float(max(r["threads"] - min(r["complete"]) for r in found["crowd"] if r["agent"] == OUR))
 
 
 def targets(middle: int = 100, large: int = 500) -> Iterator[Target]:
-    """All targets, for the sizes that were measured; the bounds are those of N = 100, 500 and 1000."""
+    """Return all targets for the measured sizes; the limits are those of N = 100, 500 and 1000."""
     for base, bound in ((HAND, 0.95), (PEER, 0.35), (FLOOR, 1.3)):
         yield Target(f"CPU per step, no saver, N = {middle}, of {base}", bound, step(base, middle))
     for base, bound in ((HAND, 0.55), (FLOOR, 1.35)):
@@ -135,7 +135,7 @@ def targets(middle: int = 100, large: int = 500) -> Iterator[Target]:
 
 
 def table(found: Found, middle: int = 100, large: int = 500) -> str:
-    """Every target with its bound, the figure, and whether it is met; jobs of other sizes are not judged."""
+    """Return every target with its limit, figure and verdict; jobs of other sizes are not judged."""
     judged = (middle, large) == (100, 500)
     lines = ["| | target | measured | |", "|---|--:|--:|---|"]
     for target in targets(middle, large):
