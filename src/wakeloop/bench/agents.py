@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from types import MappingProxyType
+from pathlib import Path
 from typing import Any, Literal
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
@@ -15,12 +15,12 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from wakeloop.agent import create_todo_agent
 from wakeloop.bench.study import require_known
 from wakeloop.bench.task import CONTINUE_PROMPT, Ending, Job
+from wakeloop.config.files import read_yaml
 from wakeloop.loop.gates import ExitCode, choose_exit_code
 from wakeloop.model.bindings import bind_tools
 from wakeloop.presets import PRESETS, preset
 from wakeloop.settings import LoopSettings
 from wakeloop.testing.jobs import seeded_random
-from wakeloop.text.characters import pluralize
 from wakeloop.thread.judges import Verify
 from wakeloop.thread.thread_status import answer_of
 from wakeloop.todos.items import is_open
@@ -29,7 +29,7 @@ from wakeloop.todos.items import is_open
 MOST_RESTARTS = 25
 
 
-def run_create_agent(job: Job, *, listed: bool = False, restarts: int = 0) -> Ending:
+def run_create_agent(job: Job, *, listed: bool = False, looped: bool = False) -> Ending:
     """Play a job with LangChain's agent, which is started again while its list has open items."""
     from langchain.agents import create_agent  # noqa: PLC0415 - of an extra
     from langchain.agents.middleware import TodoListMiddleware  # noqa: PLC0415
@@ -41,7 +41,7 @@ def run_create_agent(job: Job, *, listed: bool = False, restarts: int = 0) -> En
         middleware=[TodoListMiddleware()] if listed else [],
         checkpointer=InMemorySaver(),
     )
-    return _run_agent(agent, job, restarts)
+    return _run_agent(agent, job, MOST_RESTARTS if looped else 0)
 
 
 def run_deepagents(job: Job, *, listed: bool = False, graded: bool = False) -> Ending:
@@ -133,7 +133,7 @@ class Agent:
     """
 
     about: str
-    run: Callable[[Job], Ending]
+    run: partial[Ending]
     package: str = "wakeloop"
 
     @property
@@ -190,9 +190,9 @@ def answer_call(tools: Mapping[str, BaseTool], call: Any) -> ToolMessage:
 
 
 def run_wakeloop(
-    settings: LoopSettings,
     job: Job,
     *,
+    settings: LoopSettings | None = None,
     given: bool = False,
     goal: bool = False,
     verified: bool = False,
@@ -205,7 +205,7 @@ def run_wakeloop(
     agent = create_todo_agent(
         job.model,
         job.tools,
-        settings=settings,
+        settings=settings or preset("wakeloop"),
         verify=make_verifier(job, **errs) if verified else None,
         done_when=partial(find_missing, job) if goal else None,
     )
@@ -275,102 +275,31 @@ def explain_refusal(job: Job, todo: Mapping[str, Any], state: Mapping[str, Any])
     return None
 
 
-WAKELOOP = preset("wakeloop")
+RUNS: Mapping[str, tuple[Callable[..., Ending], str]] = {  # with the package that has to be installed
+    "plain": (run_plain_loop, "wakeloop"),
+    "create_agent": (run_create_agent, "langchain"),
+    "deepagents": (run_deepagents, "deepagents"),
+    "middleware": (run_middleware, "langchain"),
+    "wakeloop": (run_wakeloop, "wakeloop"),
+}
 
 
-def _varied(**changes: Any) -> LoopSettings:
-    return WAKELOOP.model_copy(update=changes)
+def _load_agents() -> Mapping[str, Agent]:
+    """Return our presets, awake as the command line switches loki on, and the agents of `agents.yaml`."""
+    agents = {}
+    for name in PRESETS:
+        settings = preset(name).model_copy(update={"auto_continue": True})
+        agents[name] = Agent(f"our preset `{name}`", partial(run_wakeloop, settings=settings))
+    for name, sheet in read_yaml(Path(__file__).with_name("agents.yaml")).values.items():
+        about, changes = sheet.pop("about"), sheet.pop("settings", None)
+        run, package = RUNS[sheet.pop("run", "wakeloop")]
+        if changes:
+            sheet["settings"] = preset("wakeloop").model_copy(update=changes)
+        agents[name] = Agent(about, partial(run, **sheet), package)
+    return agents
 
 
-LIST_ONLY = _varied(max_wake_cycles=0, nag_after=0, guard_retries=0, max_idle_rounds=0)
-WAKES = LIST_ONLY.model_copy(update={"max_wake_cycles": WAKELOOP.max_wake_cycles})
-NAGS = WAKES.model_copy(update={"nag_after": WAKELOOP.nag_after})
-BY_ROUND = _varied(verify_when="round")
-
-
-def _asking_agent(asks: int) -> Agent:
-    return Agent(
-        f"the plain loop, asked to continue at most {pluralize(asks, 'time')} in a row",
-        partial(run_plain_loop, asks=asks),
-    )
-
-
-def _wakeloop_agent(about: str, settings: LoopSettings = WAKELOOP, **extras: Any) -> Agent:
-    return Agent(about, partial(run_wakeloop, settings, **extras))
-
-
-def _preset_agent(name: str) -> Agent:
-    awake = preset(name).model_copy(update={"auto_continue": True})  # as the command line switches loki on
-    return _wakeloop_agent(f"our preset `{name}`", awake)
-
-
-AGENTS: Mapping[str, Agent] = MappingProxyType(
-    {
-        "plain": Agent("model and tools in a loop, no list", run_plain_loop),
-        "asked 1": _asking_agent(1),
-        "asked 3": _asking_agent(3),
-        "asked 5": _asking_agent(5),
-        "asked 10": _asking_agent(10),
-        "told 5": Agent(
-            "the plain loop, told by code what is missing, at most 5 times in a row",
-            partial(run_plain_loop, asks=5, told=True),
-        ),
-        "create_agent": Agent("LangChain's agent, no list", run_create_agent, "langchain"),
-        "TodoList": Agent(
-            "LangChain's agent with TodoListMiddleware", partial(run_create_agent, listed=True), "langchain"
-        ),
-        "TodoList, looped": Agent(
-            "TodoList, started again while items are open",
-            partial(run_create_agent, listed=True, restarts=MOST_RESTARTS),
-            "langchain",
-        ),
-        "deepagents": Agent("Deep Agents, no list", run_deepagents, "deepagents"),
-        "deepagents + TodoList": Agent(
-            "Deep Agents with TodoListMiddleware", partial(run_deepagents, listed=True), "deepagents"
-        ),
-        "deepagents + rubric": Agent(
-            "Deep Agents, graded by its model", partial(run_deepagents, graded=True), "deepagents"
-        ),
-        **{name: _preset_agent(name) for name in PRESETS},
-        "list only": _wakeloop_agent("our list, which never wakes the model", LIST_ONLY),
-        "+ wake": _wakeloop_agent("list only, and it wakes while items are open", WAKES),
-        "+ nag": _wakeloop_agent("+ wake, and reminders of the list", NAGS),
-        "+ guard": _wakeloop_agent("+ nag, and a correction before the end", _varied(max_idle_rounds=0)),
-        "+ idle rounds": _wakeloop_agent("+ guard, and an end after rounds without anything new"),
-        "never forced": _wakeloop_agent(
-            "`wakeloop`, which never asks the client for a call", _varied(force_call="never")
-        ),
-        "never forced, 8 idle": _wakeloop_agent(
-            "the same, with `max_idle_wakes` 8", _varied(force_call="never", max_idle_wakes=8)
-        ),
-        "+ verify": _wakeloop_agent(
-            "`wakeloop`, and the checks are asked before an item is closed", verified=True
-        ),
-        "+ verify round": _wakeloop_agent("+ verify, and after each round of calls", BY_ROUND, verified=True),
-        "+ verify round, errs": _wakeloop_agent(
-            "+ verify round, and a tenth of the verdicts is wrong", BY_ROUND, verified=True, misjudges=0.1
-        ),
-        "+ verify round, errs, twice": _wakeloop_agent(
-            "the same, and an item needs two verdicts",
-            BY_ROUND,
-            verified=True,
-            misjudges=0.1,
-            confirmations=2,
-        ),
-        "+ goal": _wakeloop_agent("`wakeloop`, and code says what is missing (`done_when`)", goal=True),
-        "+ audit": _wakeloop_agent(
-            "`wakeloop`, and an audit of items that were closed without work", _varied(audit="once")
-        ),
-        "on_question=park": _wakeloop_agent(
-            "`wakeloop`, and after a question it waits at once", _varied(on_question="park")
-        ),
-        "on_question=wake": _wakeloop_agent(
-            "`wakeloop`, and after a question it wakes on", _varied(on_question="wake")
-        ),
-        "list given": _wakeloop_agent("our preset `wakeloop`, the list from the caller", given=True),
-        "middleware": Agent("LangChain's agent with `WakeLoopMiddleware`", run_middleware, "langchain"),
-    }
-)
+AGENTS = _load_agents()
 
 
 def agent_named(name: str) -> Agent:

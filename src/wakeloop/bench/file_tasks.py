@@ -4,7 +4,10 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
+
+import yaml
 
 from wakeloop.bench.family_builder import (
     Expected,
@@ -247,47 +250,21 @@ def keep_ledger(rng: Random, names: Sequence[str]) -> list[Part]:
     return parts
 
 
-FUNCTIONS = (  # a right body, a wrong one, calls with their answers
-    ("return sum(n for n in xs if n % 2 < 1)", "return sum(xs)", ("([1, 2, 4])", "6"), ("([])", "0")),
-    ("return max(xs) - min(xs) if xs else 0", "return max(xs)", ("([3, 1, 9])", "8"), ("([])", "0")),
-    ("return xs[::-1]", "return xs[:-1]", ("([1, 2, 3])", "[3, 2, 1]"), ("([])", "[]")),
-    ("return len(set(xs))", "return len(xs)", ("([1, 1, 2])", "2"), ("([])", "0")),
-    ("return [n * n for n in xs]", "return [n * 2 for n in xs]", ("([1, 3])", "[1, 9]"), ("([2])", "[4]")),
-    ("return xs[1:] + xs[:1]", "return xs[1:]", ("([1, 2, 3])", "[2, 3, 1]"), ("([])", "[]")),
-    ("return sorted(xs)[:2]", "return sorted(xs)[:1]", ("([3, 1, 2])", "[1, 2]"), ("([5])", "[5]")),
-    ("return sum(xs) // (len(xs) or 1)", "return sum(xs) // len(xs)", ("([2, 4])", "3"), ("([])", "0")),
-)
-HIDDEN_CASES = (  # one call for each function that the model never sees
-    *(("([3, 8])", "8"), ("([-2, 5])", "7"), ("([4, 4, 7])", "[7, 4, 4]"), ("([5, 6, 7, 5])", "3")),
-    *(("([5, 0])", "[25, 0]"), ("([8, 9])", "[9, 8]"), ("([9, 7, 8, 9])", "[7, 8]"), ("([1, 2, 6, 6])", "3")),
-)
-DESCRIPTIONS = (
-    "the sum of the even numbers in the list xs",
-    "the greatest number of the list xs less the least, 0 for an empty list",
-    "the list xs backwards",
-    "how many different numbers the list xs holds",
-    "the squares of the numbers in the list xs",
-    "the list xs with its first number moved to the end",
-    "the two least numbers of the list xs in order, or as many as there are",
-    "the mean of the list xs rounded down, 0 for an empty list",
-)
+PROGRAMS = yaml.safe_load(Path(__file__).with_name("programs.yaml").read_text(encoding="utf-8"))
 
 
 def draw_program(rng: Random, name: str) -> tuple[str, str, str, Expected]:
     """Return a function's description, a wrong version, visible tests and the expected file."""
-    which = rng.randrange(len(FUNCTIONS))
-    right, wrong, *asked = FUNCTIONS[which]
+    program = PROGRAMS[rng.randrange(len(PROGRAMS))]
     tests = f"import sys; sys.path.insert(0, 'src')\nfrom {module_name(name)} import solve\n"
-    cases = []
-    for args, answer in asked:
+    for args, answer in program["tests"].items():
         tests += f"assert solve{args} == {answer}\n"
-        cases.append((f"solve{args}", answer))
     tests += "print('ok')\n"
-    args, answer = HIDDEN_CASES[which]
-    cases.append((f"solve{args}", answer))
+    asked = {**program["tests"], **program["hidden"]}
+    cases = tuple((f"solve{args}", answer) for args, answer in asked.items())
     head = "def solve(xs):\n    "
-    want = Expected(f"{head}{right}\n", "program", tuple(cases))
-    return DESCRIPTIONS[which], f"{head}{wrong}\n", tests, want
+    want = Expected(f"{head}{program['right']}\n", "program", cases)
+    return program["about"], f"{head}{program['wrong']}\n", tests, want
 
 
 def module_name(name: str) -> str:

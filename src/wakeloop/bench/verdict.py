@@ -103,7 +103,7 @@ def _describe(agent: str, figures: Figures, study: Study) -> str:
 
 def _is_plain(agent: str) -> bool:
     """Return whether an agent is a loop without a list."""
-    return getattr(AGENTS[agent].run, "func", AGENTS[agent].run) is run_plain_loop
+    return AGENTS[agent].run.func is run_plain_loop
 
 
 OFF, ON, GIVEN = "plain", "wakeloop", "list given"  # the agents that are compared

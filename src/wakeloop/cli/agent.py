@@ -20,7 +20,7 @@ from wakeloop.cli.external_tools import ExternalTools, Group
 from wakeloop.cli.failures import CommandError, usage_error
 from wakeloop.cli.spec_builder import settings_from_spec
 from wakeloop.cli.trusted_files import list_protected_files
-from wakeloop.demo.job import OfflineAuditor, demo_tools
+from wakeloop.demo.audit import OfflineAuditor, demo_tools
 from wakeloop.dialects import get_dialect
 from wakeloop.model.chat_models import create_model, create_openai_model
 from wakeloop.platform.traces import stream_event

@@ -106,8 +106,7 @@ def run_demo(
     spec = build_spec(AgentSpec(root=resolve_folder(root, "Name another one"), demo=True, delay=delay), given)
     name = new_thread_id("demo")
     announce_start(spec, name, output)
-    from wakeloop.demo.audit import audit_files
-    from wakeloop.demo.job import request_text
+    from wakeloop.demo.audit import audit_files, request_text
 
     where = Path(spec.root)
     if not audit_files(where):

@@ -17,7 +17,7 @@ from wakeloop.cli.spec_builder import settings_from_spec
 from wakeloop.cli.store import DatabaseFile, open_to_read
 from wakeloop.cli.streams import DASH, write_atomically
 from wakeloop.cli.thread_lookup import require_thread
-from wakeloop.demo.job import PAGE
+from wakeloop.demo.audit import PAGE
 from wakeloop.display.report import thread_report
 from wakeloop.display.screen import Line
 from wakeloop.display.terminal_output import clean_line

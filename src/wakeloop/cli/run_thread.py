@@ -35,7 +35,7 @@ from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.store import Store, open_to_read, open_to_write
 from wakeloop.cli.stored_state import read_state
 from wakeloop.cli.streams import OutputFormat, at_a_terminal, keep_stdout_for_data
-from wakeloop.demo.job import INTRODUCTION, compare_with_plain_loop, explain_missing_report
+from wakeloop.demo.audit import INTRODUCTION, compare_with_plain_loop, explain_missing_report
 from wakeloop.display.formatting import format_ending
 from wakeloop.display.live_view import LiveView
 from wakeloop.display.screen import Line, PlainView

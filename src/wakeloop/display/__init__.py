@@ -11,9 +11,9 @@ from wakeloop.platform.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from wakeloop.display.comparison import Comparison as Comparison
     from wakeloop.display.comparison import compare as compare
-    from wakeloop.display.panel import TodoPanel as TodoPanel
     from wakeloop.display.report import athread_report as athread_report
     from wakeloop.display.report import thread_report as thread_report
+    from wakeloop.display.views import TodoPanel as TodoPanel
     from wakeloop.display.views import View as View
     from wakeloop.display.views import show as show
 
@@ -22,9 +22,8 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "wakeloop.display.comparison": ("Comparison", "compare"),
-        "wakeloop.display.panel": ("TodoPanel",),
         "wakeloop.display.report": ("athread_report", "thread_report"),
-        "wakeloop.display.views": ("View", "show"),
+        "wakeloop.display.views": ("TodoPanel", "View", "show"),
     },
     extra="cli",
 )

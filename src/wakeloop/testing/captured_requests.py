@@ -22,14 +22,9 @@ _ROLES = {"human": "user", "HumanMessageChunk": "user", "ai": "assistant", "AIMe
 _LONGEST_TEXT = 200
 
 
-def messages_of(request: Request) -> list[BaseMessage]:
-    """Return the request as messages; dicts in OpenAI's format are converted."""
-    return [_message_of(message) for message in request]
-
-
 def number_requests(requests: Iterable[Request]) -> Iterable[tuple[int, list[BaseMessage]]]:
-    """Return the requests with their indices, from 0."""
-    return enumerate(messages_of(request) for request in requests)
+    """Return the requests as messages, with their indices from 0; dicts in OpenAI's format are converted."""
+    return enumerate([_message_of(message) for message in request] for request in requests)
 
 
 def role_of(message: BaseMessage) -> str:

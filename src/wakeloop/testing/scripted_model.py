@@ -1,7 +1,7 @@
 """A strict fake model that plays a script."""
 
 from collections.abc import Iterable, Iterator, Sized
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, cast
 
 from langchain_core.language_models import LanguageModelInput
@@ -12,8 +12,7 @@ from pydantic import PrivateAttr
 from wakeloop.testing.captured_requests import describe_message
 from wakeloop.testing.recording_model import RecordingModel
 from wakeloop.testing.replies import Step, is_step, step_error
-
-_LOOK_AHEAD = 100
+from wakeloop.text.characters import pluralize
 
 
 class ScriptError(AssertionError):
@@ -44,12 +43,6 @@ class _Script:
         complaint += f". Its last message: {asked}"
         self.unanswered.append(complaint)
         raise ScriptError(complaint)
-
-    def upcoming(self) -> list[Step]:
-        """Return up to 100 of the next replies without using them up."""
-        ahead = list(islice(self.coming, _LOOK_AHEAD))
-        self.coming = chain(ahead, self.coming)
-        return ahead
 
 
 class ScriptedModel(RecordingModel):
@@ -98,17 +91,11 @@ class ScriptedModel(RecordingModel):
         """
         if self._script.unanswered:
             raise ScriptError(self._script.unanswered[0])
-        left = self._script.upcoming()
-        if not left:
-            return
-        number = str(len(left))
-        if len(left) == _LOOK_AHEAD:
-            number += " or more"
-        after = "1 call"
-        if len(self.requests) != 1:
-            after = f"{len(self.requests)} calls"
-        first = describe_message(left[0]) if isinstance(left[0], AIMessage) else repr(left[0])
-        raise ScriptError(f"{number} of the script's replies left over after {after}, first: {first}")
+        for first in self._script.coming:
+            self._script.coming = chain([first], self._script.coming)
+            shown = describe_message(first) if isinstance(first, AIMessage) else repr(first)
+            after = pluralize(len(self.requests), "call")
+            raise ScriptError(f"The script has replies left over after {after}, first: {shown}")
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
         """Return this model with tools. Raises NotImplementedError if it was made with `tools=False`."""

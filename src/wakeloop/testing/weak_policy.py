@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
@@ -23,11 +23,9 @@ _MOST = 0.9  # no habit that grows makes a stop more likely than this
 _GROWTH_TOKENS = 10_000
 
 
-@dataclass(frozen=True)
-class PlannedReply:
-    """The next reply: what it is for, its text, its calls."""
+class PlannedReply(NamedTuple):
+    """The next reply: its text, its calls."""
 
-    kind: Literal["plan", "work", "update", "end"]
     text: str = ""
     moves: tuple[Call, ...] = ()
 
@@ -90,10 +88,10 @@ class WeakPolicy:
             return self._work_on(self._steps_left(), (), forced=forced)
         if not progress.items and (plan := self._plan()):
             beside = self._calls_for(self._steps_left()[:1]) if self.knobs.plan_beside else ()
-            return PlannedReply("plan", moves=(*todo_tools.plan(plan), *beside))
+            return PlannedReply(moves=(*todo_tools.plan(plan), *beside))
         if progress.replies == 1 and progress.items and self.dice.draws("repeat"):
             again = todo_tools.plan([item.text for item in progress.items])
-            return PlannedReply("plan", moves=tuple(move for move in again if move.name != "todo__init"))
+            return PlannedReply(moves=tuple(move for move in again if move.name != "todo__init"))
         return self._keep_list(todo_tools, forced=forced)
 
     @property
@@ -131,26 +129,26 @@ class WeakPolicy:
         if progress.stopped and not forced and (answer := self._answer_push()):
             return answer
         if self.dice.tosses("busy"):
-            return PlannedReply("work", moves=(LOOK,))
+            return PlannedReply(moves=(LOOK,))
         if self.dice.tosses("wander", min(_MOST, self.knobs.wander + self.knobs.crowd * len(tools))):
             return self._look_around()
         if self.todo_tools and progress.items and self.dice.tosses("relist"):
             moves = self.todo_tools.edit(progress.items, (), ()) or [show_list(tools)]
-            return PlannedReply("update", moves=tuple(moves))
+            return PlannedReply(moves=tuple(moves))
         if (
             (self._steps_left() or self._items_to_close())
             and self.dice.tosses("stop", self._stop_chance())
             and not forced
         ):
             asks = self.dice.tosses("ask") and not (self.was_marked and self.knobs.marks == "obeyed")
-            return PlannedReply("end", QUESTION if asks else DONE)
+            return PlannedReply(QUESTION if asks else DONE)
         return None
 
     def _answer_push(self) -> PlannedReply | None:
         """Return a reply that ignores a push, if the model ignores it."""
         if self.knobs.marks == "disobeyed" and self.was_marked:
-            return PlannedReply("end", ANSWER)
-        return PlannedReply("end", DONE) if self.dice.tosses("deaf") else None
+            return PlannedReply(ANSWER)
+        return PlannedReply(DONE) if self.dice.tosses("deaf") else None
 
     def _stop_chance(self) -> float:
         chance = self.knobs.stop
@@ -268,12 +266,12 @@ class WeakPolicy:
     def _work_on(self, left: Sequence[int], moves: tuple[Call, ...], *, forced: bool = False) -> PlannedReply:
         """Return the list's calls, with or before those of the next step, or else the last text."""
         if moves and (self.knobs.replies != 1 or not left):
-            return PlannedReply("update", moves=moves)
+            return PlannedReply(moves=moves)
         if left:
-            return PlannedReply("work", moves=(*moves, *self._calls_for(left[:1])))
+            return PlannedReply(moves=(*moves, *self._calls_for(left[:1])))
         if self.progress.stopped and not forced and (more := self._after_the_end()):
             return more
-        return PlannedReply("end", self.final_text())
+        return PlannedReply(self.final_text())
 
     def _calls_for(self, numbers: Sequence[int]) -> tuple[Call, ...]:
         calls: list[Call] = []
@@ -290,11 +288,11 @@ class WeakPolicy:
         new = [spoil for spoil in self.job.spoils if call_key(spoil) not in self.progress.made]
         if not new or not self.dice.tosses("spoil"):
             return None
-        return PlannedReply("work", moves=(new[0],))
+        return PlannedReply(moves=(new[0],))
 
     def _look_around(self) -> PlannedReply:
         """Return a search that was never made before."""
-        return PlannedReply("work", moves=(Call("search_files", {"query": f"look {self.reply}"}),))
+        return PlannedReply(moves=(Call("search_files", {"query": f"look {self.reply}"}),))
 
 
 def _names_part(text: str, label: str) -> bool:

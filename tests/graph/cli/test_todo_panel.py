@@ -15,9 +15,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from wakeloop import answer_of, create_todo_agent, session_of
-from wakeloop.display import TodoPanel, panel, show
-from wakeloop.display.panel import MAX_LINES, REDRAW_SECONDS, VISIBLE_LINES
+from wakeloop.display import TodoPanel, show, views
 from wakeloop.display.screen import Line
+from wakeloop.display.views import MAX_LINES, REDRAW_SECONDS, VISIBLE_LINES
 from wakeloop.errors import ArgumentError, EditError, InputError
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.testing import ScriptedModel, calls, says
@@ -174,13 +174,13 @@ def test_a_token_redraws_the_panel_without_its_list(
     cell: list[list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rendered: list[int] = []
-    whole = panel.render_list_html
+    whole = views.render_list_html
 
     def counted(todos: Any, bar: str = "") -> str:
         rendered.append(len(todos))
         return whole(todos, bar)
 
-    monkeypatch.setattr(panel, "render_list_html", counted)
+    monkeypatch.setattr(views, "render_list_html", counted)
     shown = TodoPanel(agent_of(), AT, clock=ticking(2 * REDRAW_SECONDS))
     shown.feed("values", {"todos": DONE})
     for word in ("a", "b", "c"):
@@ -248,7 +248,7 @@ def test_a_drawing_during_a_run_looks_only_at_the_lines_that_it_shows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked: list[str] = []
-    monkeypatch.setattr(panel, "redact_text", lambda text: looked.append(text) or text)
+    monkeypatch.setattr(views, "redact_text", lambda text: looked.append(text) or text)
     drawn = TodoPanel(agent_of(), AT)
     drawn.lines.extend(Line("tool", f"tool: {number}") for number in range(MAX_LINES))
     drawn.running = True

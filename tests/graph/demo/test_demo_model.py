@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from wakeloop import create_todo_agent
-from wakeloop.demo.job import OfflineAuditor, demo_tools, explain_missing_report, request_text
+from wakeloop.demo.audit import OfflineAuditor, demo_tools, explain_missing_report, request_text
 from wakeloop.presets import PRESETS, preset
 from wakeloop.testing import prompt_faults, wire_faults
 
