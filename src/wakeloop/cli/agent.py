@@ -101,19 +101,10 @@ def merge_tools(groups: Sequence[Group], todo_tools: Collection[str]) -> list[Ba
 
 
 def make_model(spec: AgentSpec, stop: Event) -> BaseChatModel:
-    """Make the model of a spec; one declared to have no function calling refuses tools."""
-    model = _create_model(spec, stop)
-    if not spec.function_calling:
-        model.__dict__["bind_tools"] = _refuse_tools  # the instance's attribute hides the class's method
-    return model
+    """Make the model of a spec; an OpenAI-compatible one sends nothing more once `stop` is set.
 
-
-def _refuse_tools(*_: Any, **__: Any) -> Any:
-    raise NotImplementedError("function_calling is off")
-
-
-def _create_model(spec: AgentSpec, stop: Event) -> BaseChatModel:
-    """Create the model; an OpenAI-compatible one sends nothing more once `stop` is set."""
+    A model that is declared to have no function calling refuses tools.
+    """
     if not spec.model:
         return OfflineAuditor(Path(spec.root), delay=spec.delay)
     if not spec.base_url:
@@ -121,13 +112,22 @@ def _create_model(spec: AgentSpec, stop: Event) -> BaseChatModel:
         check_model_name(spec.model, has_server=has_server)
     if is_openai(spec.model):
         options = {**spec.model_options, **({"base_url": spec.base_url} if spec.base_url else {})}
-        return create_openai_model(spec.model.removeprefix("openai:"), **options, **stoppable_client(stop))
-    if spec.base_url:
+        name = spec.model.removeprefix("openai:")
+        model: BaseChatModel = create_openai_model(name, **options, **stoppable_client(stop))
+    elif spec.base_url:
         raise usage_error(
             f"--base-url works only with OpenAI-compatible models, and {spec.model!r} names another "
             f"provider. If the server has a model of that name, write {f'openai:{spec.model}'!r}."
         )
-    return create_model(spec.model, **spec.model_options)
+    else:
+        model = create_model(spec.model, **spec.model_options)
+    if not spec.function_calling:
+        model.__dict__["bind_tools"] = _refuse_tools  # the instance's attribute hides the class's method
+    return model
+
+
+def _refuse_tools(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError("function_calling is off")
 
 
 def stoppable_client(stop: Event) -> dict[str, Any]:

@@ -196,10 +196,8 @@ def parse_mcp(text: str) -> str:
     if text.strip() == "none":
         return ""
     path = Path(text).expanduser()
-    if path.is_dir():
-        raise usage_error(f"{text!r} of --mcp is a folder, not a file.")
     if not path.is_file():
-        raise usage_error(f"The file {text!r} of --mcp does not exist.")
+        raise usage_error(f"{text!r} of --mcp is not a file.")
     return str(path.resolve())
 
 

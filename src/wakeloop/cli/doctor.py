@@ -11,14 +11,12 @@ from typing import Any
 
 from wakeloop.cli.agent_spec import AgentSpec, strip_credentials
 from wakeloop.cli.discovery import TOTAL_TIMEOUT, ModelSources, discover_models, format_models
-from wakeloop.cli.failures import FAILED, SETTLED, USAGE, CommandError, error_exit_code, format_error
+from wakeloop.cli.failures import SETTLED, USAGE, CommandError, error_exit_code, format_error
 from wakeloop.cli.spec_builder import build_stack, settings_from_spec, spec_from_stack
 from wakeloop.cli.store import DatabaseFile, database_exists, open_to_read
 from wakeloop.cli.streams import at_a_terminal
 from wakeloop.config.levels import config_folder
 from wakeloop.display.terminal_output import clean_line, write_text
-from wakeloop.errors import ReplyError
-from wakeloop.platform.provider_errors import find_status
 from wakeloop.text.characters import pluralize, quote_path
 
 VERSION_SUFFIX = re.compile(r"/v\d\w*$")  # of an address
@@ -33,21 +31,16 @@ def run_doctor(database: DatabaseFile, given: Mapping[str, Any], say: Callable[[
     say(f"versions: python {platform.python_version()}, {', '.join(map(format_version, PACKAGES))}")
     file = config_folder() / "config.yaml"
     say(f"config: {quote_path(file)}" + ("" if file.is_file() else " (not found; wakeloop init creates it)"))
-    worst: int = SETTLED
-    try:
-        say(describe_storage(database))
-    except CommandError as error:  # the model is worth checking all the same
-        worst = error.code
-        say(f"threads: {format_error(error)}")
+    say(describe_storage(database))
     show_progress("Looking for servers on this machine …")
     sources = discover_models(say)
     spec = choose_spec(sources, given)
     if spec is None:
         say("model: none; wakeloop init finds one")
-        return worst or USAGE
+        return USAGE
     address = f" at {strip_credentials(spec.base_url)}" if spec.base_url else ""
     say(f"model: {clean_line(spec.model_title)}{address}")
-    return check_model(spec, say) or worst
+    return check_model(spec, say)
 
 
 def format_version(package: str) -> str:
@@ -79,35 +72,23 @@ def choose_spec(sources: ModelSources, given: Mapping[str, Any]) -> AgentSpec | 
 
 def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
     """Try what a run does, whole and as a stream; report what works, and return the exit code."""
-    show_progress("Asking the model for one tool call …")
     from wakeloop.cli.agent import make_model, note_server_window
-    from wakeloop.cli.model_trial import TRIAL_TOOL, ModelTrial, NoAnswerError, ShortcomingError
+    from wakeloop.cli.model_trial import TRIAL_TOOL, ModelTrial
     from wakeloop.model.bindings import bind_tools
     from wakeloop.model.context_window import read_profile_window
 
-    model: Any = None
     with ExitStack() as clients:
-        try:
-            model = make_model(spec, Event())
-            note_server_window(model, spec)
-            if client := getattr(model, "http_client", None):
-                clients.callback(client.close)
-            finishes = settings_from_spec(spec).finish_reason == "required"
-            trial = ModelTrial(bind_tools(model, [TRIAL_TOOL]), finishes)
-            trial.request_call()
-        except ShortcomingError as error:
-            say(f"tools: {format_error(error)}")
-            return error.code
-        except NoAnswerError as error:
-            say(f"answer: {format_error(error)}")
-            return error.code
-        except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
-            say(f"answer: none. {format_error(error)}")
-            if isinstance(error, ReplyError) or find_status(error) is not None:
-                for line in suggest_alternatives(spec.model, model):
-                    say(line)
-            return error_exit_code(error)
-        say("tools: called as asked")
+        model = make_model(spec, Event())
+        note_server_window(model, spec)
+        if client := getattr(model, "http_client", None):
+            clients.callback(client.close)
+        finishes = settings_from_spec(spec).finish_reason == "required"
+        trial = ModelTrial(bind_tools(model, [TRIAL_TOOL]), finishes)
+        code = report_step(say, "tools", trial.request_call, "called as asked")
+        if code != SETTLED:
+            for line in suggest_alternatives(spec.model, model):
+                say(line)
+            return code
         if window := read_profile_window(model):
             say(f"context: {window:,} tokens")
         streamed = ModelTrial(trial.model, finishes, streaming=True)
@@ -116,16 +97,14 @@ def check_model(spec: AgentSpec, say: Callable[[str], None]) -> int:
 
 
 def report_step(say: Callable[[str], None], name: str, step: Callable[[], None], success: str) -> int:
-    """Take one more step of a trial and say what came of it. Return the exit code."""
+    """Take a step of a trial and say what came of it. Return the exit code."""
     show_progress(f"Trying the {name} …")
     try:
         step()
-    except CommandError as error:
-        say(f"{name}: {format_error(error)}")
-        return error.code
     except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence
-        say(f"{name}: failed. {format_error(error)}")
-        return FAILED
+        failed = "" if isinstance(error, CommandError) else "failed. "
+        say(f"{name}: {failed}{format_error(error)}")
+        return error_exit_code(error)
     say(f"{name}: {success}")
     return SETTLED
 

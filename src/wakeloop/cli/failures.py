@@ -3,7 +3,7 @@
 import os
 import re
 from contextlib import suppress
-from errno import EDQUOT, ENAMETOOLONG, ENOENT, ENOSPC
+from errno import EDQUOT, ENOSPC
 from typing import Any
 
 from wakeloop import errors
@@ -55,9 +55,7 @@ def error_exit_code(error: BaseException) -> int:
     """Return the exit code for an exception."""
     if isinstance(error, CommandError):
         return error.code
-    typed_wrong = isinstance(error, OSError) and error.errno == ENAMETOOLONG  # from `is_file`, for example
-    wrong = typed_wrong or lacks_current_folder(error) or isinstance(error, USAGE_ERRORS)
-    return USAGE if wrong else FAILED
+    return USAGE if isinstance(error, USAGE_ERRORS) else FAILED
 
 
 def format_error(error: BaseException) -> str:
@@ -81,22 +79,10 @@ def format_error(error: BaseException) -> str:
     elif isinstance(error, UnicodeDecodeError):
         text = "The text on stdin is not UTF-8."
     elif isinstance(error, OSError) and error.strerror:
-        text = format_system_error(error)
+        text = ": ".join(filter(None, (error.strerror, error.filename))) + "."
     else:
         text = f"The run failed: {type(error).__name__}: {error}"
     return clean_line(redact(text), 2 * MAX_SERVER_MESSAGE)
-
-
-def format_system_error(error: OSError) -> str:
-    """Say what the system could not do, and where."""
-    if lacks_current_folder(error):
-        return "The current folder does not exist any more: change to another one."
-    return ": ".join(filter(None, (error.strerror, error.filename))) + "."
-
-
-def lacks_current_folder(error: BaseException) -> bool:
-    """Whether the current folder was asked for, and has been removed: the one such error without a name."""
-    return isinstance(error, FileNotFoundError) and error.errno == ENOENT and error.filename is None
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import Runnable
 
-from wakeloop.cli.failures import FAILED, SETTLED, CommandError
+from wakeloop.cli.failures import SETTLED, CommandError
 from wakeloop.display.terminal_output import clean_line
 from wakeloop.errors import ToolError
 from wakeloop.model.reply import read_reply
@@ -29,21 +29,12 @@ _PROMPT = "Call the tool ready once, with ok set to true. Then say that you are 
 _CUT = "The reply was cut off, or a stream has no finish reason (see the setting finish_reason)."
 
 
-class ShortcomingError(CommandError):
-    """Something that a server or its model cannot do."""
-
-
-class NoAnswerError(CommandError):
-    """A request without an answer in time."""
-
-
 @dataclass
 class ModelTrial:
     """A call, and a second request with its result, as a run makes them; whole or as a stream.
 
-    What the server cannot do is raised as a `ShortcomingError`, and a request that takes longer than
-    `ANSWER_TIMEOUT` as a `NoAnswerError`; errors of the client pass. With `finishes`, a
-    stream has to say how it ended.
+    What the server cannot do is raised as a `CommandError`, and so is a request that takes longer than
+    `ANSWER_TIMEOUT`; errors of the client pass. With `finishes`, a stream has to say how it ended.
     """
 
     model: Runnable[Any, Any]
@@ -60,7 +51,7 @@ class ModelTrial:
         """Ask for a call, and answer it in the history."""
         reply, watcher = self._ask_in_time()
         if watcher.unreadable is not None:
-            raise ShortcomingError(f"not called. The call could not be read: {watcher.unreadable.why}.")
+            raise CommandError(f"not called. The call could not be read: {watcher.unreadable.why}.")
         read = read_reply(
             reply,
             None,
@@ -72,10 +63,10 @@ class ModelTrial:
             must_finish=watcher.must_finish,
         )
         for fault in read.faults.values():
-            raise ShortcomingError(f"not called. {fault}")
+            raise CommandError(f"not called. {fault}")
         if not read.calls:
             answer = clean_line(reply.text, 60)
-            raise ShortcomingError(f"not called. It answered {answer!r}; the todo list needs tool calls.")
+            raise CommandError(f"not called. It answered {answer!r}; the todo list needs tool calls.")
         results = [ToolMessage("Good.", tool_call_id=call["id"]) for call in read.message.tool_calls]
         self.messages += [read.message, *results]
 
@@ -91,7 +82,7 @@ class ModelTrial:
         try:
             asked: tuple[Any, ReplyWatcher] = run_within(ANSWER_TIMEOUT, self._ask)
         except ToolError:
-            raise NoAnswerError(f"none within {ANSWER_TIMEOUT:g} s", FAILED) from None
+            raise CommandError(f"no answer within {ANSWER_TIMEOUT:g} s") from None
         return asked
 
     def _ask(self) -> tuple[Any, ReplyWatcher]:
@@ -106,5 +97,5 @@ class ModelTrial:
             else:
                 reply = self.model.invoke(self.messages, watcher.config)
         if watcher.never_began:
-            raise ShortcomingError("none. A run asks again without one, which costs a request.", SETTLED)
+            raise CommandError("none. A run asks again without one, which costs a request.", SETTLED)
         return reply, watcher

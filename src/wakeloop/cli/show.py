@@ -35,15 +35,13 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
 
-LABELS = {
+LABELS = {  # of what the graph wrote; anything else is "graph"
     "wake": "graph wake",
     "guard": "graph correction",
     "nag": "graph reminder",
     "retry": "graph retry",
     "repair": "graph repair",
-    "activate": "graph",
     "event": "event",
-    "format": "graph",
 }
 
 
@@ -113,8 +111,7 @@ def describe_spec(spec: AgentSpec) -> Iterator[str]:
     tools = "the demo's own" if spec.demo else ", ".join(spec.tools) or "none"
     yield f"model: {clean_line(spec.model_title)}"
     yield f"tools: {clean_line(tools)}, in {quote_path(clean_line(spec.root))}"
-    yield f"preset: {clean_line(spec.preset)}"
-    for kind, name in (("role", spec.role), ("agent", spec.agent)):
+    for kind, name in (("preset", spec.preset), ("role", spec.role), ("agent", spec.agent)):
         if name:
             yield f"{kind}: {clean_line(name)}"
     if spec.settings:

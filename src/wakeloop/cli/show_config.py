@@ -25,7 +25,6 @@ DEFAULTS: dict[str, Any] = {  # of the keys that are not settings
     "function_calling": True,
 }
 MAX_CELL = 48  # characters of a value in the table
-UNCUT_KEYS = ("base_url", "mcp")  # people copy these: shown whole below a table that cuts them
 COLUMN_TITLES = ("KEY", "VALUE", "LEVEL", "FROM")
 
 
@@ -54,10 +53,13 @@ def show_config(
             own = read_state(store.saver, known.id).values.get("todo_settings") or {}
         view = build_view(build_stack(known.spec, given), own, known.id)
     files = list_config_files(place)
-    if json:
-        yield to_json_line(view_to_json(view, files))
-    else:
+    if not json:
         yield from format_view(view, files)
+        return
+    shown: dict[str, Any] = {"values": {}, "agent": view.agent or None, "ignored": list(view.ignored)}
+    for key, found in view.values.items():
+        shown["values"][key] = {"value": found.value, "level": found.level, "from": found.source}
+    yield to_json_line({**shown, "files": [{"path": path, "found": exists} for path, exists in files]})
 
 
 def build_view(stack: LevelStack, own: Mapping[str, Any], thread: str) -> ConfigView:
@@ -69,7 +71,10 @@ def build_view(stack: LevelStack, own: Mapping[str, Any], thread: str) -> Config
     url = strip_credentials(select_base_url(found))
     values["base_url"] = values["base_url"]._replace(value=url) if url else default_value("base_url")
     if stack.whole is None:
-        return ConfigView({**values, **thread_values(found.settings, own, thread)})
+        now = found.settings.model_copy(update=check_overrides(found.settings, own))
+        for key in resolve_aliases(own):
+            values[key] = ResolvedValue(getattr(now, key), "thread", f".set in {thread}", explicit=True)
+        return ConfigView(values)
     ignored = [*found.ignored, "thread"] if own else found.ignored
     return ConfigView(values, stack.whole.source, ignored)
 
@@ -77,15 +82,6 @@ def build_view(stack: LevelStack, own: Mapping[str, Any], thread: str) -> Config
 def default_value(key: str) -> ResolvedValue:
     """Return the built-in value of a key."""
     return ResolvedValue(DEFAULTS[key], "built-in", "wakeloop", explicit=False)
-
-
-def thread_values(base: LoopSettings, own: Mapping[str, Any], thread: str) -> dict[str, ResolvedValue]:
-    """Return the values that a thread sets itself."""
-    now = base.model_copy(update=check_overrides(base, own))
-    source = f".set in {thread}"
-    return {
-        key: ResolvedValue(getattr(now, key), "thread", source, explicit=True) for key in resolve_aliases(own)
-    }
 
 
 def list_config_files(place: DatabaseFile) -> list[tuple[str, bool]]:
@@ -106,12 +102,7 @@ def format_view(view: ConfigView, files: Sequence[tuple[str, bool]] = ()) -> Ite
     # A terminal shows short file names in the table: the full paths follow below it.
     short = {path: Path(path).name for path, _ in files} if width else {}
     rows = [COLUMN_TITLES, *(format_row(key, value, short) for key, value in view.values.items())]
-    table = list(format_columns(rows, width, cuttable=(1,)))
-    yield from table
-    for key in UNCUT_KEYS:
-        value = str(view.values[key].value or "")
-        if not any(value in line for line in table):
-            yield f"{key}: {quote_path(value)}"
+    yield from format_columns(rows, width, cuttable=(1,))
     if view.ignored:
         ignored = ", ".join(view.ignored)
         yield f"The agent file {quote_path(view.agent)} overrides all settings; ignored levels: {ignored}."
@@ -123,18 +114,5 @@ def format_view(view: ConfigView, files: Sequence[tuple[str, bool]] = ()) -> Ite
 
 def format_row(key: str, found: ResolvedValue, short: Mapping[str, str]) -> tuple[str, str, str, str]:
     """Format one value as cells; `short` has the short names of files."""
-    value = found.value
-    text = to_json(value)
-    if key == "tools" and value is not None:
-        text = ", ".join(value) or "none"
     source = short.get(found.source, found.source)
-    return key, clean_line(text, MAX_CELL), found.level, clean_line(source)
-
-
-def view_to_json(view: ConfigView, files: Sequence[tuple[str, bool]]) -> dict[str, Any]:
-    """Return the view as plain JSON: `values` by key, `agent`, `ignored` levels, `files`."""
-    values = {}
-    for key, found in view.values.items():
-        values[key] = {"value": found.value, "level": found.level, "from": found.source}
-    listed = [{"path": path, "found": exists} for path, exists in files]
-    return {"values": values, "agent": view.agent or None, "ignored": list(view.ignored), "files": listed}
+    return key, clean_line(to_json(found.value), MAX_CELL), found.level, clean_line(source)

@@ -152,10 +152,8 @@ def read_global_levels(folder: Path) -> list[Level]:
     """Read `config.yaml`, if it exists, and above it the variables `WAKELOOP_…`."""
     levels = []
     path = folder / "config.yaml"
-    if path.is_file():
+    if os.path.lexists(path):  # a folder or a dead link raises: its settings must not be left out
         levels.append(Level("global", str(path), check_document(read_yaml(path))))
-    elif os.path.lexists(path):  # its settings, such as a limit of costs, would be left out without a word
-        raise SettingsError(f"{quote_path(path)} is a folder or a dead link, not a file that can be read.")
     for key, value in read_environment(NON_SETTINGS).items():
         variable = f"{PREFIX}{key.upper()}"
         levels.append(Level("global", variable, check_document(Document(Path(variable), {key: value}))))
@@ -181,10 +179,6 @@ def read_agent(folder: Path, name: str) -> Level:
     inner = top.pop("settings", None) or {}
     if not isinstance(inner, Mapping):
         raise document.error("settings", f"settings must be a mapping, got {inner!r}.")
-    inner_keys = set(map(canonical_key, inner))
-    for key in top:
-        if canonical_key(key) in inner_keys:
-            raise document.error(key, f"the key {key!r} is also under 'settings': remove one of them.")
     lines = {key: document.lines.get(f"settings.{key}", 0) for key in inner}
     settings = check_document(Document(document.path, inner, lines), allowed=())
     values = check_document(Document(document.path, top, document.lines))
@@ -204,15 +198,10 @@ def list_names(folder: Path, kind: str) -> list[str]:
 
 def _find_agent_file(folder: Path, name: str) -> Path:
     """Return an agent's file, or the `config.yaml` of its folder, as loki has it."""
-    agents = folder / "agents"
-    nested = agents / name / "config.yaml"
-    if not nested.is_file() or nested.parent.parent != agents:
-        return _find_named_file(agents, name, ".yaml", "agent")
-    if (agents / f"{name}.yaml").is_file():
-        raise SettingsError(
-            f"There are two agents {name!r}, {quote_path(nested)} and {name}.yaml: remove one of them."
-        )
-    return nested
+    nested = folder / "agents" / name / "config.yaml"
+    if nested.is_file() and nested.parent.parent == folder / "agents":
+        return nested
+    return _find_named_file(folder / "agents", name, ".yaml", "agent")
 
 
 def _find_named_file(folder: Path, name: str, suffix: str, what: str) -> Path:

@@ -168,7 +168,7 @@ def test_an_invalid_file_is_named_with_line_and_key(text: str, line: int, why: s
 
 def test_a_path_that_exists_but_is_not_a_file_is_reported(folder: Path) -> None:
     (folder / "config.yaml").symlink_to("nowhere")
-    with pytest.raises(SettingsError, match="not a file that can be read"):
+    with pytest.raises(SettingsError, match="cannot be read"):
         read_global_levels(folder)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from secrets import token_hex
 
 import pexpect
-import pyte
 import pytest
 from chat_server import Reply, Server
 from emulator import Emulator
@@ -103,25 +102,6 @@ def test_a_talk_in_three_widths(shell: Shell, tmp_path: Path, serve) -> None:
     talk.child.close()
     assert talk.child.exitstatus == 0
     assert len(server.requests) == 6
-
-
-def test_a_text_taller_than_the_screen_is_printed_once(shell: Shell, tmp_path: Path, serve) -> None:
-    server = serve(Reply("One."))
-    talk = Emulator(shell, tmp_path / "state", *options(server), rows=24)
-    screen = talk.screen = pyte.HistoryScreen(80, 24, history=1000)
-    screen.write_process_input, talk.stream = talk.child.send, pyte.Stream(screen)
-    talk.until_last(*AT_80[:2], ">")
-    text = "".join(f"w{number:04} " for number in range(500)) + "last"
-    talk.child.send(f"\x1b[200~{text}\x1b[201~")
-    talk.until(lambda: "last" in "".join(screen.display))
-    talk.child.send("\r")
-    talk.until_last("model: One.", "0 wakes, 1 request, 15 tokens, S s", ">")
-    gone = ("".join(row[column].data for column in range(80)) for row in screen.history.top)
-    whole = "".join([*gone, *screen.display]).replace(" ", "")
-    assert whole.count("last") == 1
-    assert f"{AT_80[1]}> {text}model: One.".replace(" ", "") in whole
-    assert server.requests[0]["messages"][-1]["content"] == text
-    talk.child.close(force=True)
 
 
 @pytest.mark.slow

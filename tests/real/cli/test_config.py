@@ -108,7 +108,7 @@ def test_the_table_for_people(folder: Path, tmp_path: Path) -> None:
     assert cells["nag_after"] == ["1", "base", "--set"]
     assert cells["dialect"] == ['"loki"', "base", "--preset"]
     assert cells["auto_continue"] == ["true", "command", "line", "switched", "on", "under", "loki"]
-    assert cells["tools"] == ["files", "built-in", "wakeloop"]
+    assert cells["tools"] == ['["files"]', "built-in", "wakeloop"]
     assert f"file: {folder / 'config.yaml'}" in lines
     assert f"file: {folder / 'roles' / 'coder.md'}" in lines
     assert f"file: {tmp_path / 'threads.sqlite'} (not found)" in lines

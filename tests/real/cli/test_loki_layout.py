@@ -49,15 +49,6 @@ def test_an_agents_folder_and_keys_at_the_top_level(folder: Path) -> None:
         "auto_continue": True,
         "max_wake_cycles": 4,
     }
-    (folder / "agents" / "clerk.yaml").write_text(LOKIS)
-    with pytest.raises(SettingsError, match="two agents 'clerk'"):
-        read_agent(folder, "clerk")
-
-
-def test_a_key_in_both_places_is_refused(folder: Path) -> None:
-    (folder / "agents" / "a.yaml").write_text("max_auto_continues: 4\nsettings:\n  max_wake_cycles: 5\n")
-    with pytest.raises(SettingsError, match=r"a\.yaml, line 1: .+ remove one of them"):
-        read_agent(folder, "a")
 
 
 @pytest.mark.parametrize(

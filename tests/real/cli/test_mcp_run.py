@@ -214,8 +214,8 @@ def test_a_file_that_nobody_named_is_reported_and_starts_nothing(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--mcp", "nothing.json"], "The file 'nothing.json' of --mcp does not exist."),
-        (["--mcp", "."], "'.' of --mcp is a folder, not a file."),
+        (["--mcp", "nothing.json"], "'nothing.json' of --mcp is not a file."),
+        (["--mcp", "."], "'.' of --mcp is not a file."),
         (["--mcp", "bad.json"], r"\S+/bad.json, line 1 is not valid JSON: Expecting value."),
         (
             ["--mcp", "one.json", "--model", "m"],

@@ -14,7 +14,6 @@ from platformdirs import user_state_path
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app_or_none
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import is_searching
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -29,7 +28,6 @@ from wakeloop.cli.manage_threads import MANY_ITEMS, TodoAction
 from wakeloop.cli.questions import discard_typed_input, suppress_echo
 from wakeloop.cli.streams import read_line
 from wakeloop.config.levels import is_thread_setting
-from wakeloop.display.terminal_output import count_columns, write_text
 from wakeloop.settings import ALIASES, LoopSettings
 
 CONTINUATION = "  "  # before each further row of an entry
@@ -129,14 +127,8 @@ class TerminalInput:
         session = self.answers if answer else self.messages
         session.bottom_toolbar = toolbar or None
         while True:
-            session.app.erase_when_done = False
-            try:
-                typed = session.prompt(prompt)
-            except KeyboardInterrupt:
-                continue
-            if session.app.erase_when_done:
-                write_text(prompt + typed, sys.stdout, whole=True)
-            return typed
+            with suppress(KeyboardInterrupt):
+                return session.prompt(prompt)
 
     def capture_ahead(self, send: Callable[[str], bool]) -> AbstractContextManager[None]:
         """Capture keys for the run and for the next entry."""
@@ -205,7 +197,6 @@ def key_bindings() -> KeyBindings:
         if is_unclosed(buffer.text):
             buffer.insert_text("\n")
         else:
-            event.app.erase_when_done = overflows_screen(buffer.text, event.app.output.get_size())
             buffer.validate_and_handle()
 
     @keys.add("escape", "enter")
@@ -213,12 +204,6 @@ def key_bindings() -> KeyBindings:
         event.current_buffer.insert_text("\n")
 
     return keys
-
-
-def overflows_screen(text: str, size: Size) -> bool:
-    """Whether text is too tall for the screen; prompt_toolkit would then draw it twice at its end."""
-    room = max(size.columns - len(CONTINUATION), 1)
-    return sum(1 + count_columns(line) // room for line in text.expandtabs().split("\n")) >= size.rows - 1
 
 
 def open_history(path: Path) -> History:
