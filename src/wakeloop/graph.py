@@ -6,17 +6,10 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
+from wakeloop import routes
 from wakeloop.checks.checked_graph import CheckedGraph
 from wakeloop.platform.runnables import Node, Router
 from wakeloop.platform.saver_aware_graph import SaverAwareGraph
-from wakeloop.routes import (
-    after_activate,
-    after_call_model,
-    after_guard,
-    after_review,
-    after_todos,
-    after_tools,
-)
 from wakeloop.state import TEXTLESS_CHANNELS
 
 AFTER_ROUND: dict[Hashable, str] = {
@@ -58,22 +51,22 @@ def draw_graph(nodes: Mapping[str, Node], schemas: Schemas) -> StateGraph[Any, A
     graph.add_edge(START, "activate")
     graph.add_conditional_edges(
         "activate",
-        Router(after_activate),
+        Router(routes.after_activate),
         {"something to answer": "call_model", "nothing to answer": "finalization_guard"},
     )
     graph.add_conditional_edges(
         "call_model",
-        Router(after_call_model, todo_tools=schemas.todo_tools),
+        Router(routes.after_call_model, todo_tools=schemas.todo_tools),
         ["run_tools", "review_calls", "validate_todos", "finalization_guard"],
     )
-    graph.add_conditional_edges("run_tools", Router(after_tools), AFTER_TOOLS)
-    graph.add_conditional_edges("review_calls", Router(after_review), AFTER_REVIEW)
-    graph.add_conditional_edges("validate_todos", Router(after_todos), AFTER_TODOS)
+    graph.add_conditional_edges("run_tools", Router(routes.after_tools), AFTER_TOOLS)
+    graph.add_conditional_edges("review_calls", Router(routes.after_review), AFTER_REVIEW)
+    graph.add_conditional_edges("validate_todos", Router(routes.after_todos), AFTER_TODOS)
     graph.add_edge("nag", "call_model")
     graph.add_edge("wake", "call_model")
     graph.add_conditional_edges(
         "finalization_guard",
-        Router(after_guard),
+        Router(routes.after_guard),
         {"open, within budget": "wake", "ask again": "call_model", "stop": END},
     )
     return graph

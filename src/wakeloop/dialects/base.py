@@ -1,6 +1,7 @@
 """The base class of dialects: todo tools and their results."""
 
 import json
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -63,10 +64,6 @@ def choose_second_nudge(settings: LoopSettings) -> str:
     """
     own_words = "nudge" in settings.prompts and "nudge_again" not in settings.prompts
     return "nudge" if own_words or settings.continuation_prompt is not None else "nudge_again"
-
-
-def _quote(listing: str, settings: LoopSettings) -> str:
-    return escape_automatic(listing) if settings.announces else listing
 
 
 LONGEST_WHY = 300  # characters of a refusal in a line
@@ -217,11 +214,13 @@ class Dialect:
 
     def quote_list(self, todos: Sequence[Todo], goal: str, settings: LoopSettings) -> str:
         """Render the list for an injected message, where no item may pass for the message's own words."""
-        return _quote(self.render_list(todos, goal, settings), settings)
+        listing = self.render_list(todos, goal, settings)
+        return escape_automatic(listing) if settings.announces else listing
 
     def quote_items(self, todos: Sequence[Todo], settings: LoopSettings) -> str:
         """Render some items of the list in the same way."""
-        return _quote("\n".join(self.render_items(todos, settings)), settings)
+        listing = "\n".join(self.render_items(todos, settings))
+        return escape_automatic(listing) if settings.announces else listing
 
     def render_items(self, todos: Sequence[Todo], settings: LoopSettings) -> list[str]:
         """Render one line per item. If one was cut, another line says how to see it whole."""
@@ -233,11 +232,9 @@ class Dialect:
     ) -> list[str]:
         """Render the line about shortened items. `words` are the prompts, by default the dialect's."""
         # clip_item and clip_item_texts return the same object unless they cut a text.
-        for new, old in zip(short, todos, strict=True):
-            if new is not old:
-                prompts = self.prompts if words is None else words
-                return [fill_prompt("cut_text", self.prompt_folder, prompts)]
-        return []
+        if all(map(operator.is_, short, todos)):
+            return []
+        return [fill_prompt("cut_text", self.prompt_folder, self.prompts if words is None else words)]
 
     def render_hidden_count(self, todos: Sequence[Todo], hidden: int, settings: LoopSettings) -> list[str]:
         """Render the line that counts the items that were left out, if any were."""

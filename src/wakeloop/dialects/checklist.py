@@ -85,11 +85,11 @@ class Checklist(Dialect):
         notes = []
         for key, why in outcome.denied.items():
             notes.append(f"#{format_id(key)} was not accepted as completed: {indent_lines(why)}")
-        names = []
-        for todo in outcome.dropped:
-            names.append(f"#{format_id(todo['id'])}: {shorten(to_one_line(todo['content']))}")
+        names = ", ".join(
+            f"#{format_id(todo['id'])}: {shorten(to_one_line(todo['content']))}" for todo in outcome.dropped
+        )
         if names:
-            notes.append(f"dropped while open: {', '.join(names)}")
+            notes.append(f"dropped while open: {names}")
         todos = outcome.board.todos
         short = list(map(clip_item_texts, todos))
         notes += self.render_cut_note(todos, short)

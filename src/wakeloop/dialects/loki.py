@@ -100,13 +100,11 @@ class Loki(Dialect):
         lines = [f"Progress: {format_progress(todos)} completed"]
         if goal:
             lines.insert(0, f"Goal: {clip_text(goal)}")
-        shown, hidden = list(todos), 0
+        shown = list(todos)
         if len(shown) > settings.nudge_items:
             shown, _ = select_for_nudge(todos, settings.nudge_items)
-            hidden = len(todos) - len(shown)
-        lines += self.render_items(shown, settings)
-        lines += self.render_hidden_count(todos, hidden, settings)
-        return "\n".join(lines)
+        hidden = self.render_hidden_count(todos, len(todos) - len(shown), settings)
+        return "\n".join([*lines, *self.render_items(shown, settings), *hidden])
 
     def render_item(self, todo: Todo) -> str:
         """Render `  ○ 1. text`, with `✓` for a closed item."""
@@ -139,14 +137,8 @@ def _parse_id(value: Any) -> int | str:
 
 def _format_item(todo: Todo) -> Mapping[str, Any]:
     words = {"completed": "done", "in_progress": "pending"}  # loki knows only pending and done
-    item: dict[str, Any] = {
-        "id": todo["id"],
-        "text": todo["content"],
-        "status": words.get(todo["status"], todo["status"]),
-    }
-    if "reason" in todo:
-        item["reason"] = todo["reason"]
-    return item
+    item = {"id": todo["id"], "text": todo["content"], "status": words.get(todo["status"], todo["status"])}
+    return {**item, "reason": todo["reason"]} if "reason" in todo else item
 
 
 def _to_json(value: Mapping[str, Any]) -> str:

@@ -222,28 +222,24 @@ class Parley(Dialect):
             case Change() | ChangeSeveral():
                 return self.render_changed(outcome)
             case _:
-                return "\n".join([*map(self.render_any_item, todos), self.render_counts(todos)])
+                return "\n".join([*map(self._render_any_item, todos), self.render_counts(todos)])
 
     def render_added(self, outcome: Outcome) -> str:
         """Render the added items. A long plan that was stored as sent is only given its numbers."""
         new = _find_touched(outcome)
-        if self._can_omit_texts(outcome, new):
-            first, last = _format_ids([new[0]["id"]]), _format_ids([new[-1]["id"]])
-            lines = [f"Stored {_format_count(len(new))}, {first} to {last}."]
+        count = "1 item" if len(new) == 1 else f"{len(new)} items"
+        sent = outcome.operation.contents if isinstance(outcome.operation, Add) else ()
+        # If all items were stored as sent, the model can number them itself.
+        is_known = len(new) > FULL_ECHO_LIMIT and [todo["content"] for todo in new] == list(sent)
+        if is_known and not self.variant:
+            lines = [f"Stored {count}, {_format_ids([new[0]['id']])} to {_format_ids([new[-1]['id']])}."]
         else:
             short = list(map(clip_item_texts, new))
-            lines = [f"Stored {_format_count(len(new))}:" if new else "Stored nothing."]
-            lines += map(self.render_item, short)
-            lines += self.render_cut_note(new, short)
+            lines = [f"Stored {count}:" if new else "Stored nothing."]
+            lines += [*map(self.render_item, short), *self.render_cut_note(new, short)]
         if outcome.repeated:
             lines.append(f"Already open: {_format_ids(outcome.repeated)}.")
         return "\n".join(lines)
-
-    def _can_omit_texts(self, outcome: Outcome, new: Sequence[Todo]) -> bool:
-        # If all items were stored as sent, the model can number them itself.
-        if self.variant or len(new) <= FULL_ECHO_LIMIT or not isinstance(outcome.operation, Add):
-            return False
-        return [todo["content"] for todo in new] == list(outcome.operation.contents)
 
     def numbers_in(self, result: str) -> range:
         """Return the numbers in the result of a long plan."""
@@ -257,7 +253,9 @@ class Parley(Dialect):
         denied: list[str] = []
         for todo in _find_touched(outcome):
             if todo["id"] in outcome.denied:
-                denied.append(self.render_denial(todo, outcome.denied[todo["id"]]))
+                why = indent_lines(outcome.denied[todo["id"]])
+                denied.append(f"[{format_id(todo['id'])}] was not accepted as done: {why}.")
+                denied.append(f"It is stored as {STATUS_TO_WORD[todo['status']]}.")
             else:
                 stored.append(todo)
         if not stored:
@@ -274,11 +272,6 @@ class Parley(Dialect):
             if following is not None:
                 sentences.append(f"Next: {self.render_item(clip_item_texts(following)).strip()}")
         return " ".join(sentences)
-
-    def render_denial(self, todo: Todo, why: str) -> str:
-        """Render that the verifier did not accept an item, and how it is stored."""
-        denial = f"[{format_id(todo['id'])}] was not accepted as done: {indent_lines(why)}"
-        return f"{denial}. It is stored as {STATUS_TO_WORD[todo['status']]}."
 
     def render_counts(self, todos: Sequence[Todo]) -> str:
         """Render how many items are closed and open."""
@@ -300,22 +293,16 @@ class Parley(Dialect):
             note = " (in progress)"
         return f"  [{format_id(todo['id'])}] {to_one_line(todo['content'])}{note}"
 
-    def render_any_item(self, todo: Todo) -> str:
-        """Render an open or closed item."""
-        line = self.render_item(todo)
-        if is_closed(todo):
-            line += f" ({STATUS_TO_WORD[todo['status']]})"
-        return line
+    def _render_any_item(self, todo: Todo) -> str:
+        word = f" ({STATUS_TO_WORD[todo['status']]})" if is_closed(todo) else ""
+        return self.render_item(todo) + word
 
     def shows_open_items(self, outcome: Outcome) -> bool:
         """Return whether a result shows every open item: `todo_list` does, and so does the first plan."""
-        match outcome.operation:
-            case Show():
-                return True
-            case Add():
-                return count_open(outcome.board.todos) == len(outcome.touched)
-            case _:
-                return False
+        adds_all = isinstance(outcome.operation, Add) and count_open(outcome.board.todos) == len(
+            outcome.touched
+        )
+        return adds_all or isinstance(outcome.operation, Show)
 
 
 def find_next_open(board: Board, key: int | str) -> Todo | None:
@@ -334,7 +321,3 @@ def _find_touched(outcome: Outcome) -> list[Todo]:
 
 def _format_ids(keys: Iterable[int | str]) -> str:
     return ", ".join([f"[{format_id(key)}]" for key in keys])
-
-
-def _format_count(count: int) -> str:
-    return "1 item" if count == 1 else f"{count} items"

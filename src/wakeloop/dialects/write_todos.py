@@ -80,10 +80,8 @@ class WriteTodos(Dialect):
         completed = getattr(call, "completed", ())
         if call.todos is None:
             return Complete(tuple(completed))
-        drafts = []
-        for item in call.todos:
-            status: Status = "completed" if item.content in completed else item.status
-            drafts.append(Draft(item.content, status))
+        statuses: dict[str, Status] = dict.fromkeys(completed, "completed")
+        drafts = (Draft(item.content, statuses.get(item.content, item.status)) for item in call.todos)
         return Replace(tuple(drafts))
 
     def refusal(self, operation: Operation, board: Board) -> str | None:
@@ -102,7 +100,11 @@ class WriteTodos(Dialect):
         short = list(map(clip_item_texts, todos))
         result: dict[str, Any] = {"todos": [_format_item(todo) for todo in short]}
         if self.variant and _is_known(outcome):
-            result = self._count_items(outcome)
+            left = open_items(todos)
+            result = {"open": len(left)}
+            # the next one, if the model has not started it
+            if left and isinstance(outcome.operation, Complete) and not outcome.has_other_calls:
+                result["next"] = clip_item_texts(left[0])["content"]
         if outcome.dropped:
             result["dropped"] = [clip_item_texts(todo)["content"] for todo in outcome.dropped]
         if outcome.denied:
@@ -114,14 +116,6 @@ class WriteTodos(Dialect):
         if len(todos) >= LAST_CHECK_FROM and all(todo["status"] == "completed" for todo in todos):
             result["note"] = fill_prompt("last_check", self.name, self.prompts)
         return json.dumps(result, ensure_ascii=False)
-
-    def _count_items(self, outcome: Outcome) -> dict[str, Any]:
-        """Return the counts, and the next open item if the model has not started it."""
-        left = open_items(outcome.board.todos)
-        result: dict[str, Any] = {"open": len(left)}
-        if left and isinstance(outcome.operation, Complete) and not outcome.has_other_calls:
-            result["next"] = clip_item_texts(left[0])["content"]
-        return result
 
     def shows_open_items(self, outcome: Outcome) -> bool:
         """Return whether the call or its result shows every open item."""
