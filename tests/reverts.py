@@ -361,8 +361,8 @@ REVERTS: dict[str, tuple[str, str, str]] = {
     ),
     "c93": (
         "loop/replies.py",
-        'if call["id"] in reviews else {}',
-        "if False else {}",
+        'if call["id"] in reviews:',
+        "if False:",
     ),
     "c74": (
         "model/tool_calls.py",

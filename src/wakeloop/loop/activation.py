@@ -4,11 +4,10 @@ from collections.abc import Collection, Sequence
 
 from wakeloop.loop.case import Case
 from wakeloop.loop.gates import has_no_wakes_left, is_disabled
-from wakeloop.loop.ledger import THREAD_KEYS, Ledger
+from wakeloop.loop.ledger import THREAD_KEYS, Ledger, drop_keys
 from wakeloop.loop.progress import begin_measuring, count_settled
 from wakeloop.loop.spending import count_earned_wakes, find_spent_budget
 from wakeloop.settings import LoopSettings
-from wakeloop.stream import Budget, StopReason
 from wakeloop.todos.items import Todo
 
 OUTCOME_KEYS = ("wrote", "given_up")  # notes of what was done, by which a run ends
@@ -44,31 +43,21 @@ def continue_activation(
 
     While the thread is `waiting` for more it does not wake; where the budget is spent, the end is noted.
     """
-    notes: Ledger = {**old}
-    notes.pop("refused", None)
-    notes.pop("idle_rounds", None)
-    notes.pop("settings", None)  # `activate` notes those in force
+    notes = drop_keys(
+        old, frozenset(("refused", "idle_rounds", "settings"))
+    )  # `activate` notes those in force
     if waiting:
         return notes
     spent = notes.get("wake_cycles", 0)
-    notes["end"] = find_budget_stop(
-        spent, settings, find_spent_budget(notes, settings), count_earned_wakes(notes, settings)
-    )
-    if notes["end"]:
-        return notes
-    return begin_wake(notes, spent + 1, todos)
+    notes["end"] = find_spent_budget(notes, settings)
+    case = Case(open=0, settings=settings, wakes=spent, earned=count_earned_wakes(notes, settings))
+    if is_disabled(case):
+        notes["end"] = "disabled"
+    elif has_no_wakes_left(case):
+        notes["end"] = notes["end"] or "wake_budget"
+    return notes if notes["end"] else begin_wake(notes, spent + 1, todos)
 
 
 def begin_wake(notes: Ledger, cycle: int, todos: Sequence[Todo]) -> Ledger:
     """Return the notes at the beginning of a wake's turn."""
     return {**begin_measuring(notes, todos), "wake_cycles": cycle}
-
-
-def find_budget_stop(
-    spent: int, settings: LoopSettings, over: Budget | None = None, more: int = 0
-) -> StopReason | None:
-    """Return why a subagent's result is not answered, by the gates that concern the budgets."""
-    case = Case(open=0, settings=settings, wakes=spent, earned=more)
-    if is_disabled(case):
-        return "disabled"
-    return over or ("wake_budget" if has_no_wakes_left(case) else None)

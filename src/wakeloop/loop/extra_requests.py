@@ -31,11 +31,6 @@ def may_steer(case: Case) -> bool:
     return not answered and not find_obstacle(case, case.costs.correction)
 
 
-def continue_steered(case: Case) -> Literal["steer"] | None:
-    """Continue with the words that a person has steered in since the last request."""
-    return "steer" if case.steered and may_steer(case) else None
-
-
 def format_or_end(case: Case, reason: EndReason) -> Literal["format", EndReason]:
     """Ask for the answer in the caller's format where the run ends with one."""
     if reason in DONE and case.unformatted:
@@ -51,27 +46,22 @@ def end_by_goal(case: Case) -> Literal["format", EndReason] | None:
     """
     if not case.judged or case.goal not in GOAL_ENDS:
         return None
-    reason = GOAL_ENDS[case.goal]
-    if reason in DONE and case.unformatted and not find_obstacle(case, case.costs.request):
-        return "format"
-    return reason
+    asked = format_or_end(case, GOAL_ENDS[case.goal])
+    return asked if asked == "format" else GOAL_ENDS[case.goal]
 
 
-def may_ask_for_list(case: Case) -> bool:
-    """Tell whether the model is asked what is left, after a turn that worked without any list.
+def ask_about_list(case: Case) -> Literal["ask", "audit"] | None:
+    """Ask what is left after a turn that worked without any list, or about suspects (rule 25).
 
-    This comes before the gates: without a list nothing is open, and nobody knows what is missing.
+    This comes before the gates: without a list nothing is open, and nobody knows what is missing. It takes
+    steps for one more turn.
     """
     quiet = case.suppressed or case.waiting or not case.settings.auto_continue
-    return case.lacks_list and not quiet and not find_obstacle(case, case.costs.correction)
-
-
-def may_audit(case: Case) -> bool:
-    """Tell whether the model is asked about suspects (rule 25), while steps for one more turn are left."""
-    if not case.suspects or not is_done(case) or case.waiting:
-        return False
-    quiet = case.suppressed or not case.settings.auto_continue
-    return not quiet and not find_obstacle(case, case.costs.correction)
+    if quiet or find_obstacle(case, case.costs.correction):
+        return None
+    if case.lacks_list:
+        return "ask"
+    return "audit" if case.suspects and is_done(case) else None
 
 
 def may_correct_loop(case: Case) -> bool:

@@ -87,10 +87,12 @@ def note_reply(
     elif reply.calls:
         new["bad_replies"] = bad
     if reply.calls:
-        kind: EndReason = "truncated" if reply.cut else "malformed_calls"
-        return _note_round(
-            new, reply, kind, settings, open_count, steps_left, costs or choose_costs(settings)
-        )
+        new = _note_round(new, reply, settings, open_count)
+        if new.get("bad_replies", 0) > settings.reply_retries:
+            new["end"] = "truncated" if reply.cut else "malformed_calls"
+        else:
+            note_step_limit(new, steps_left, costs or choose_costs(settings))
+        return new
     return note_retry(new, "cut", "truncated", settings)
 
 
@@ -134,13 +136,12 @@ def find_external_calls(notes: Ledger, calls: Sequence[Any]) -> list[Any]:
     """
     todo = set(notes.get("todo_calls", ()))
     faults, reviews = notes.get("faults", {}), notes.get("reviews", {})
-    outside = []
-    for call in calls:
-        if call["id"] not in todo:
-            more: dict[str, Any] = {"review": reviews[call["id"]]} if call["id"] in reviews else {}
-            if call["id"] in faults:
-                more["fault"] = faults[call["id"]]
-            outside.append({**call, **more})
+    outside = [{**call} for call in calls if call["id"] not in todo]
+    for call in outside:
+        if call["id"] in reviews:
+            call["review"] = reviews[call["id"]]
+        if call["id"] in faults:
+            call["fault"] = faults[call["id"]]
     return outside
 
 
@@ -213,16 +214,8 @@ def note_retry(notes: Ledger, why: str, kind: EndReason, settings: LoopSettings)
     return new
 
 
-def _note_round(
-    notes: Ledger,
-    reply: ReplyFacts,
-    kind: EndReason,
-    settings: LoopSettings,
-    open_count: int,
-    steps_left: int,
-    costs: Costs,
-) -> Ledger:
-    """Note what the routers of a round need: its todo calls, its faults, and where it goes afterwards."""
+def _note_round(notes: Ledger, reply: ReplyFacts, settings: LoopSettings, open_count: int) -> Ledger:
+    """Note what the routers of a round need: its todo calls, its faults, and whether a reminder follows."""
     sound = reply.calls - len({*reply.todo_calls, *reply.faults})
     if sound or reply.wrote or reply.faults:  # only to read the list is still silence
         notes.pop("uncalled", None)
@@ -234,22 +227,18 @@ def _note_round(
     if reply.wrote:
         notes["writes"] = notes.get("writes", 0) + 1
         if may_need_approval(notes, settings):
-            notes["plan"] = "due"
-            notes["plan_when"] = "first" if settings.approve_plan == "first" else "changes"
-    if sound and not reply.cut and "fresh" in notes.get("looks", {}).values():
+            notes |= {"plan": "due", "plan_when": "first" if settings.approve_plan == "first" else "changes"}
+    if sound and not reply.cut:
         # calls outside the todo tools run: a verdict before them may no longer be true
-        notes["looks"] = {key: "due" if how == "fresh" else how for key, how in notes["looks"].items()}
-    if settings.on_no_list == "ask" and sound and not reply.cut and "unlisted" not in notes:
-        notes["unlisted"] = "ran"
+        if "fresh" in notes.get("looks", {}).values():
+            notes["looks"] = {key: "due" if how == "fresh" else how for key, how in notes["looks"].items()}
+        if settings.on_no_list == "ask":
+            notes.setdefault("unlisted", "ran")
     before = notes.get("todo_stale_iterations", 0)
     stale = count_stale_rounds(before, wrote=reply.wrote, open_count=open_count, settings=settings)
     due = stale != before and is_nag_due(stale, settings)
     notes["todo_stale_iterations"] = stale
     notes["nag"] = due and not notes.get("todo_guard_suppressed", False)
-    if notes.get("bad_replies", 0) > settings.reply_retries:
-        notes["end"] = kind
-    else:
-        note_step_limit(notes, steps_left, costs)
     return notes
 
 

@@ -101,7 +101,8 @@ def find_question(messages: Sequence[BaseMessage]) -> str:
                 return ""
             silent.append(answer_text(message))
         elif kind_of(message) in ("wake", "activate"):
-            if before or not silent or not is_doubtful(message):
+            mark: Mapping[str, Any] = message.additional_kwargs["wakeloop"]
+            if before or not silent or mark.get("doubt") not in ("question", "topic"):
                 return ""
             before = True
         elif message.type != "ai" and not before and kind_of(message) != "retry":
@@ -115,12 +116,6 @@ def _reads_list(message: BaseMessage, reads: Collection[str]) -> bool:
         return message.name in reads
     names = [call["name"] for call in getattr(message, "tool_calls", ())]
     return bool(names) and all(name in reads for name in names)
-
-
-def is_doubtful(message: BaseMessage) -> bool:
-    """Tell whether a wake's message said more than to continue."""
-    mark: Mapping[str, Any] = message.additional_kwargs["wakeloop"]
-    return mark.get("doubt") in ("question", "topic")
 
 
 def build_wait(awaited: str, messages: Sequence[BaseMessage], owed: Sequence[Any] = ()) -> dict[str, Any]:
@@ -154,10 +149,9 @@ def must_insist(notes: Ledger, settings: LoopSettings, open_count: int) -> bool:
 def begin_push(notes: Ledger, *, forced: bool) -> None:
     """Note that a wake or a correction begins a turn, and whether its first request asks for a call."""
     notes.pop("called", None)
+    notes.pop("force", None)
     if forced:
         notes["force"] = True
-    else:
-        notes.pop("force", None)
 
 
 def note_wake(notes: Ledger, settings: LoopSettings, *, insists: bool) -> None:

@@ -36,10 +36,8 @@ def find_waiting_party(waiting_on: Sequence[Any]) -> str:
 
 def find_waiting_question(waiting_on: Sequence[Any]) -> str:
     """Return the question that a session waits with, or ""."""
-    for entry in waiting_on:
-        if isinstance(entry, Mapping) and isinstance(entry.get("question"), str):
-            return str(entry["question"])
-    return ""
+    entries = filter(lambda entry: isinstance(entry, Mapping), waiting_on)
+    return next((entry["question"] for entry in entries if isinstance(entry.get("question"), str)), "")
 
 
 def find_next_wait(waiting_on: Sequence[Any]) -> Mapping[str, Any] | None:
@@ -76,11 +74,9 @@ def set_ceilings(waiting_on: Sequence[Any], now: float) -> list[Any]:
     """Return the entries that a run parks with. A wait for others gets a time at which it ends."""
     timed = []
     for entry in waiting_on:
-        limited = isinstance(entry, Mapping) and read_wait_kind(entry) in HAS_CEILING
-        if limited and read_wait_end(entry) is None:
-            timed.append({**entry, "until": now + LONGEST_WAIT})
-        else:
-            timed.append(entry)
+        is_endless = read_wait_kind(entry) in HAS_CEILING and read_wait_end(entry) is None
+        limited = isinstance(entry, Mapping) and is_endless
+        timed.append({**entry, "until": now + LONGEST_WAIT} if limited else entry)
     return timed
 
 
@@ -111,15 +107,16 @@ def render_ended_waits(
 
 
 def _name_wait(entry: Mapping[str, Any]) -> str:
-    match read_wait_kind(entry):
-        case "peer":
-            return f"a reply from {_shorten_name(entry.get('from') or entry.get('id'))}"
-        case "subagent" if entry.get("id") == "subagents":
-            return "a result of a subagent"
-        case "subagent":
-            return f"the result of subagent {_shorten_name(entry.get('id'))}"
-        case _:
-            return _shorten_name(entry.get("what") or entry.get("id"))
+    kind, name = read_wait_kind(entry), entry.get("id")
+    if kind == "subagent":
+        return (
+            "a result of a subagent"
+            if name == "subagents"
+            else f"the result of subagent {_shorten_name(name)}"
+        )
+    if kind == "peer":
+        return f"a reply from {_shorten_name(entry.get('from') or name)}"
+    return _shorten_name(entry.get("what") or name)
 
 
 def _shorten_name(name: object) -> str:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
 from wakeloop.loop.case import Case
+from wakeloop.loop.extra_requests import is_guarded
 from wakeloop.loop.gates import ENDINGS, GATES, LIMITS, find_first_gate
 from wakeloop.loop.progress import fingerprint_call, fingerprint_reply, has_progressed, remember_fingerprints
 from wakeloop.loop.replies import count_stale_rounds, is_nag_due
-from wakeloop.loop.ruling import is_guarded
 from wakeloop.loop.turn import choose_state
 from wakeloop.stream import Budget, EndReason, StopReason
 

@@ -9,7 +9,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
 
 from wakeloop import SettingsError
-from wakeloop.loop.activation import begin_activation, continue_activation, find_budget_stop
+from wakeloop.loop.activation import begin_activation, continue_activation
 from wakeloop.loop.spending import (
     Usage,
     add_request,
@@ -100,7 +100,9 @@ def test_a_new_activation_resets_the_count_and_a_subagents_result_continues_it()
     ],
 )
 def test_why_a_subagents_result_is_not_answered(change: Any, over_: Any, end: Any) -> None:
-    assert find_budget_stop(2, settings(**change), over_) == end
+    limit = {"max_tokens": 1} if over_ else {}
+    notes: Any = {**spent(USED), "wake_cycles": 2}
+    assert continue_activation(notes, [], settings(**change, **limit), waiting=False)["end"] == end
 
 
 GO = HumanMessage("go")
