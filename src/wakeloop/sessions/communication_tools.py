@@ -54,6 +54,10 @@ class SessionToolCall:
         """The id of the event that this call sends: the same whenever the call is repeated."""
         return derive_id(self.thread, self.message.id or "", self.id)
 
+    def make_message(self, text: str, **more: Any) -> WakeEvent:
+        """Return the event that brings another thread this text."""
+        return {"kind": "peer_message", "id": self.event_id, "text": text, "sender": self.thread, **more}  # type: ignore[typeddict-item]
+
     @property
     def position(self) -> int:
         """The number of calls to this tool before this one in its message."""
@@ -191,8 +195,7 @@ class SessionTools:
                 "answer first, or continue with what you have"
             )
         key = call.event_id
-        event: WakeEvent = {"kind": "peer_message", "id": key, "text": text, "sender": call.thread}
-        self.send(to, {**event, "correlation_id": key, "chain": chain})
+        self.send(to, call.make_message(text, correlation_id=key, chain=chain))
         waits = {"id": key, "on": "peer", "from": to}
         return call.make_result(
             f"Asked {to}. The reply will come as a message: do what you can without it, then end your turn."
@@ -204,7 +207,7 @@ class SessionTools:
     def send_message(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> str:
         call = SessionToolCall.from_runtime(runtime)
         text, to = _require_text(message, "message"), self.resolve_address(agent, call)
-        self.send(to, {"kind": "peer_message", "id": call.event_id, "text": text, "sender": call.thread})
+        self.send(to, call.make_message(text))
         return f"Sent to {to}.{self.note_hold(to)}"
 
     @describe("Answer the agent that has waited longest for your reply.")
@@ -233,9 +236,8 @@ class SessionTools:
             most = pluralize(self.limits.children, "subagent")
             raise ToolException(f"at most {most} may run at once; wait for one of them first")
         handle = f"{kind}:sub{depth}-{call.event_id[:HANDLE_LENGTH]}"
-        event: WakeEvent = {"kind": "peer_message", "id": call.event_id, "text": text, "sender": call.thread}
         wants = {"correlation_id": handle, "wants": "subagent_done", "chain": call.chain}
-        self.send(handle, {**event, **wants})  # type: ignore[typeddict-item]
+        self.send(handle, call.make_message(text, **wants))
         return call.make_result(f"Started {handle}.", todo_subagents=[{"id": handle}])
 
     @describe("Wait for these subagents: after this turn your list wakes you only when all have finished.")

@@ -90,13 +90,11 @@ def build_entry(
     store: object, thread_id: object, message: str | None, edits: Mapping[str, Any] | None
 ) -> PutOp:
     """Return the write that stores an entry."""
-    if store is None:
-        raise ArgumentError(
-            "Steering needs a store. Build the agent with store=InMemoryStore(), or with one that lasts, and "
-            "pass the same store here."
-        )
     if not isinstance(store, BaseStore):
-        raise ArgumentError(f"`store` must be a LangGraph store, got {shorten(repr(store))}.")
+        raise ArgumentError(
+            "Steering needs the LangGraph store that the agent was built with, such as "
+            f"store=InMemoryStore(), got {shorten(repr(store))}."
+        )
     return PutOp(name_thread(thread_id), make_key(), build_value(message, edits), index=False)
 
 

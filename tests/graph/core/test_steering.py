@@ -260,9 +260,9 @@ def test_a_wakes_request_does_not_read_a_second_time(steered: Steered) -> None:
 
 
 def test_without_a_store_it_says_so() -> None:
-    with pytest.raises(ArgumentError, match="Steering needs a store"):
+    with pytest.raises(ArgumentError, match=r"Steering needs the LangGraph store .+, got None"):
         steer(None, "1", "Hello.")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="must be a LangGraph store"):
+    with pytest.raises(ArgumentError, match="Steering needs the LangGraph store"):
         steer("store", "1", "Hello.")  # type: ignore[arg-type]
 
 
