@@ -35,10 +35,9 @@ from wakeloop.sessions.host_rules import (
 )
 from wakeloop.sessions.langgraph_server.server_store import ServerStore, server_thread_id
 from wakeloop.sessions.questions import open_questions
-from wakeloop.text.secrets import redact_text
 from wakeloop.thread.outside import build_ended_update
 from wakeloop.thread.steering import may_begin
-from wakeloop.thread.thread_status import LAST_NODE, is_unfinished
+from wakeloop.thread.thread_status import LAST_NODE, describe_failure, is_unfinished
 
 OUTAGE_ERRORS = (httpx.TransportError, APIConnectionError)
 
@@ -212,19 +211,13 @@ class ServerRunner:
         mine = [item for item in claimed if item.get("run") == name]
         if (run := self.store.find_run(thread, name, newest)) is not None:
             return self.join(thread, run["run_id"], mine, question)
-        gone: list[str] = []
-        left: list[dict[str, Any]] = []
-        for item in mine:
-            settled = self.store.find_settled(thread, item["event"]["id"])
-            if settled:  # cancelled, or settled by another host
-                gone.append(item["event"]["id"])
-                if settled.get("cancelled"):
+        settled = {item["event"]["id"]: self.store.find_settled(thread, item["event"]["id"]) for item in mine}
+        if gone := [key for key, entry in settled.items() if entry]:  # cancelled, or settled by another host
+            for item in mine:
+                if (settled[item["event"]["id"]] or {}).get("cancelled"):
                     self.send_refusal(thread, item["event"], CANCELLED_MESSAGE)
-            else:
-                left.append(item)
-        if gone:
             self.store.settle_events(thread, gone)
-            return self.release(thread, left)
+            return self.release(thread, [item for item in mine if item["event"]["id"] not in gone])
         given: dict[str, Any] = {"input": {"todo_inbox": [item["event"] for item in mine]}}
         if question is not None:
             if question not in open_questions(self.store.read_state(thread)):
@@ -260,7 +253,10 @@ class ServerRunner:
         """Wait for the end of a run, then settle it."""
         result: Any = self.store.client.runs.join(server_thread_id(thread), run)
         status = self.store.client.runs.get(server_thread_id(thread), run)["status"]
-        failure = describe_failure(result, status) if status in FAILED_STATUSES else None
+        failure = None
+        if status in FAILED_STATUSES:
+            error = result.get("__error__") if isinstance(result, Mapping) else None
+            failure = describe_failure(error or f"The run ended with status {status!r} on the server.")
         return self.settle_run(thread, mine, failure, question)
 
     def settle_run(self, thread: str, mine: Items, failure: str | None, question: str | None) -> bool:
@@ -309,11 +305,3 @@ class ServerRunner:
     def send_refusal(self, thread: str, event: WakeEvent, problem: str) -> None:
         """Tell whoever waits for an answer to an event that no run will take it."""
         send_answer(self.host, make_refusal(event, thread, problem))
-
-
-def describe_failure(result: Any, status: str) -> str:
-    """Return the words of the error with which a run failed."""
-    error = result.get("__error__") if isinstance(result, Mapping) else None
-    if isinstance(error, Mapping):
-        return redact_text(f"{error.get('error', 'Error')}: {error.get('message', '')}")
-    return redact_text(str(error)) if error else f"The run ended with status {status!r} on the server."
