@@ -16,21 +16,24 @@ from langgraph.types import Command
 from wakeloop.channels.conversation import Messages, merge_messages
 from wakeloop.checks.argument_values import get_tool_name
 from wakeloop.dialects.base import Dialect
+from wakeloop.loop.case import Costs
 from wakeloop.loop.item_notes import may_check_round
 from wakeloop.loop.ledger import drop_keys
 from wakeloop.loop.nudge import close_round
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import find_last_round
+from wakeloop.loop.replies import note_format_reply
 from wakeloop.loop.ruling import rule
 from wakeloop.loop.silences import note_free_call, note_steps
 from wakeloop.loop.spending import check_price
-from wakeloop.middleware.agent_exchange import JUDGED_LATER, AgentExchange
 from wakeloop.middleware.agent_tools import check_tools, order_results
 from wakeloop.middleware.draft import Draft, assign_ids, replace_history
 from wakeloop.middleware.turns import Turns
 from wakeloop.middleware.watched_request import HeardCalls
 from wakeloop.model.bindings import ToolSelection, has_calls, select_tools
 from wakeloop.model.context_window import read_profile_window
+from wakeloop.model.finish_reasons import reply_problem
+from wakeloop.model.reply import drop_calls
 from wakeloop.model.reply_watcher import ReplyWatcher, watch_request
 from wakeloop.model.request import RequestContext, Systems
 from wakeloop.model.tool_choice import forced_call_choice, is_openai, no_call_choice
@@ -41,18 +44,42 @@ from wakeloop.platform.checkpointers import has_checkpointer
 from wakeloop.platform.openai_replies import repair_replies
 from wakeloop.platform.runnables import read_step
 from wakeloop.routes import after_round
+from wakeloop.text.characters import shorten
 from wakeloop.text.marks import (
     append_to_result,
     find_last,
     make_assistant_message,
+    make_mark,
     mark_no_answer,
     new_id,
     split_result_text,
 )
+from wakeloop.thread.exchange import Exchange
 from wakeloop.thread.judges import Play, ask_about_items
 from wakeloop.thread.steering import query_store
 from wakeloop.thread.tool_reviews import ToolReviews, find_asking_tools
 from wakeloop.todos.items import count_open
+
+JUDGED_LATER = Costs(round=0)  # a round is judged after the reply, when the hooks before it are known
+
+
+class AgentExchange(Exchange):
+    """A request through an agent's own model node, which reads an answer in a format itself."""
+
+    def store_structured(self, result: Any, heard: ReplyWatcher) -> None:  # noqa: ARG002 - whole, or the agent has raised
+        """Store the reply as the agent does; request it again if it holds no answer in the format."""
+        reply, response = result["raw"], result["response"]
+        refused = reply_problem(reply) == "refused"
+        problem = None
+        if response.structured_response is None and not refused:
+            said = [str(m.content) for m in response.result if m is not reply]
+            problem = shorten(" ".join(said) or "there was no result in it", 300)
+            reply = reply if said else drop_calls(reply, self.request.fill_prompt("no_text"))
+        self.ledger = note_format_reply(self.ledger, problem, self.settings, cut=False, refused=refused)
+        marked = {**reply.additional_kwargs, **make_mark("format")}
+        key = reply.id if reply.id and not self.has_message(reply.id) else new_id()
+        self.stores_reply = True
+        self.request.writes.append(reply.model_copy(update={"additional_kwargs": marked, "id": key}))
 
 
 @dataclass
@@ -214,8 +241,10 @@ class AgentRequest:
         self.forced = False
         if self.tools.may_call:
             choice = request.tool_choice
-            if choice is None and (choice := self.find_forced_choice()) is not None:
-                self.forced = True
+            wanted = exchange.asks_for_call and self.tools.todos
+            if choice is None and wanted and "tool_choice" not in request.model_settings:
+                choice = forced_call_choice(request.model)
+                self.forced = choice is not None
         elif bound:
             choice = no_call_choice(request.model)
         return request.override(
@@ -225,14 +254,6 @@ class AgentRequest:
             tool_choice=choice,
             response_format=request.response_format if formats else None,
         )
-
-    def find_forced_choice(self) -> Any:
-        """Return the `tool_choice` that asks for a call, where the loop wants one and nobody else chose."""
-        if not (self.exchange.asks_for_call and self.tools.todos):
-            return None
-        if "tool_choice" in self.request.model_settings:
-            return None
-        return forced_call_choice(self.request.model)
 
     def choose_tools(self, *, called: bool, formats: bool) -> ToolSelection:
         """Return which tools the request carries; calls in the history (`called`) need their tools."""
@@ -245,9 +266,7 @@ class AgentRequest:
 
     def bind_tools(self, *, formats: bool) -> list[Any]:
         """Return the tools of the request: the agent's own, and the todo tools."""
-        bound: list[Any] = []
-        if self.tools.own:
-            bound += self.request.tools
+        bound: list[Any] = [*self.request.tools] if self.tools.own else []
         if not self.tools.todos:
             return bound
         if not (formats and is_openai(self.request.model)):

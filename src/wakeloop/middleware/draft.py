@@ -60,17 +60,13 @@ class Draft:
         if not _have_ids(self.before):
             update["messages"] = replace_history(self.state["messages"])
         elif self.messages:
-            update["messages"] = write_for_channel(self.before, self.messages)
+            removes = any(isinstance(message, RemoveMessage) for message in self.messages)
+            update["messages"] = self.messages
+            if removes and not isinstance(self.before, Messages):  # `add_messages` does not move messages
+                update["messages"] = replace_history(merge_messages(self.before, [self.messages]))
         if jump is not None:
             update["jump_to"] = jump
         return update or None
-
-
-def write_for_channel(before: Sequence[Any], writes: list[Any]) -> list[Any]:
-    """Return writes for a channel that may be `add_messages`, which does not move messages."""
-    if isinstance(before, Messages) or not any(isinstance(message, RemoveMessage) for message in writes):
-        return writes
-    return replace_history(merge_messages(before, [writes]))
 
 
 def replace_history(messages: Sequence[Any]) -> list[Any]:
@@ -93,10 +89,8 @@ def with_message_ids(state: Any) -> Any:
 def remove_placeholder(messages: Sequence[Any]) -> list[Any]:
     """Return the write that removes an empty last reply, a placeholder."""
     last = find_last(AIMessage, messages)
-    empty = last and kind_of(last) == "repair" and not last.content
-    if last and empty:
-        return [RemoveMessage(last.id or "")]
-    return []
+    is_placeholder = last is not None and kind_of(last) == "repair" and not last.content
+    return [RemoveMessage(last.id or "")] if last and is_placeholder else []
 
 
 def assign_ids(messages: Sequence[Any]) -> Sequence[Any]:

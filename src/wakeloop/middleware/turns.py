@@ -92,9 +92,7 @@ class Turns:
         round_ = Round.read(state, config, self.validate)
         if round_ is None:
             return self.judges.finish(self.end_turn(state, config))
-        played: dict[str, Any] = {}
-        if round_.todo:
-            played = self.validate.invoke(round_.state, config)
+        played = self.validate.invoke(round_.state, config) if round_.todo else {}
         return self.judges.finish(self.answer_round(round_, played, config))
 
     async def afollow_reply(self, state: Any, config: RunnableConfig) -> Any:
@@ -102,9 +100,7 @@ class Turns:
         round_ = Round.read(state, config, self.validate)
         if round_ is None:
             return await self.judges.afinish(self.end_turn(state, config))
-        played: dict[str, Any] = {}
-        if round_.todo:
-            played = await self.validate.ainvoke(round_.state, config)
+        played = await self.validate.ainvoke(round_.state, config) if round_.todo else {}
         return await self.judges.afinish(self.answer_round(round_, played, config))
 
     def answer_round(self, round_: "Round", played: Mapping[str, Any], config: RunnableConfig) -> Play[Any]:

@@ -1,8 +1,9 @@
 """Watches a request that the agent makes."""
 
 from asyncio import get_running_loop
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Self
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
 from langchain.agents.structured_output import StructuredOutputError, ToolStrategy
@@ -112,59 +113,53 @@ def is_heard(model: Any) -> bool:
     )
 
 
-class FormatErrorCatcher:
-    """Catches LangChain's error for an answer that is not in the provider's format, and keeps the answer.
+@contextmanager
+def catch_format_error(request: ModelRequest[Any], said: list[ModelResponse[Any]]) -> Iterator[None]:
+    """Catch LangChain's error for an answer that is not in the provider's format, and keep the answer.
 
     A `ToolStrategy` has its own way, `handle_errors`.
     """
-
-    def __init__(self, request: ModelRequest[Any]) -> None:
-        self.asked = request.response_format
-        self.said: ModelResponse[Any] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        if not isinstance(error, StructuredOutputError) or isinstance(self.asked, ToolStrategy):
-            return False
-        self.said = ModelResponse([error.ai_message])
-        return True
+    try:
+        yield
+    except StructuredOutputError as error:
+        if isinstance(request.response_format, ToolStrategy):
+            raise
+        said.append(ModelResponse([error.ai_message]))
 
 
 def call_handler(
     handler: Callable[[Any], Any], request: Any, ear: ReplyWatcher, config: RunnableConfig
 ) -> Any:
     """Return a reply, or None if it could not be read. Errors and traces hold no keys."""
-    response = None
-    with RedactingTracer(ear.config, request.model) as traced, ear, FormatErrorCatcher(request) as unfit:
+    answers: list[Any] = []
+    with RedactingTracer(ear.config, request.model) as traced, ear, catch_format_error(request, answers):
         if traced is None or traced is config:
-            response = handler(request)
+            answers.append(handler(request))
         else:
             with set_config_context(traced) as context:
-                response = context.run(handler, request)
+                answers.append(context.run(handler, request))
     again = _build_next_attempt(request, ear)
     if again is not None:
         return call_handler(handler, again, ear, config)
-    return response if unfit.said is None else unfit.said
+    return answers[0] if answers else None
 
 
 async def acall_handler(
     handler: Callable[[Any], Awaitable[Any]], request: Any, ear: ReplyWatcher, config: RunnableConfig
 ) -> Any:
     """Return the same; the model is awaited."""
-    response = None
-    with RedactingTracer(ear.config, request.model) as traced, ear, FormatErrorCatcher(request) as unfit:
+    answers: list[Any] = []
+    with RedactingTracer(ear.config, request.model) as traced, ear, catch_format_error(request, answers):
         if traced is None or traced is config:
-            response = await handler(request)
+            answers.append(await handler(request))
         else:
             with set_config_context(traced) as context:
                 task = get_running_loop().create_task(_await_handler(handler, request), context=context)
-                response = await task
+                answers.append(await task)
     again = _build_next_attempt(request, ear)
     if again is not None:
         return await acall_handler(handler, again, ear, config)
-    return response if unfit.said is None else unfit.said
+    return answers[0] if answers else None
 
 
 def _build_next_attempt(request: Any, ear: ReplyWatcher) -> Any:

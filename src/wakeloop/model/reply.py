@@ -208,14 +208,11 @@ def _make_stored_message(raw: AIMessage, pairs: Sequence[Pair], known: Callable[
     """Return the reply as the history stores it: with these calls, a new id if needed, and no mark."""
     update: dict[str, Any] = storable_fields(raw)
     content = make_storable(raw.content) if raw.content else raw.content
-    if content != raw.content:
+    if content is not raw.content:
         update["content"] = content
     if not raw.id or known(raw.id) or fix_surrogates(raw.id) != raw.id:
         update["id"] = new_id()
-    reply = raw
-    if update:
-        reply = raw.model_copy(update=update)
-    reply = join_reasoning(reply)
+    reply = join_reasoning(raw.model_copy(update=update) if update else raw)
     reply = reply.model_copy(update=set_calls(reply, pairs))
     return remove_mark(with_legal_speaker(reply) if reply.name else reply)  # type: ignore[return-value]
 

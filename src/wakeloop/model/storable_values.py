@@ -1,5 +1,6 @@
 """Values that checkpoints can store and requests can carry."""
 
+from collections.abc import Callable
 from math import isfinite
 from operator import is_
 from typing import Any
@@ -23,36 +24,42 @@ def storable_fields(raw: AIMessage) -> dict[str, Any]:
     changed: dict[str, Any] = {}
     for name in _METADATA:
         value = getattr(raw, name)
-        if not value:
-            continue
-        stored = make_storable(value)
-        if stored != value:
+        stored = make_storable(value) if value else value
+        if stored is not value:
             changed[name] = stored
     if raw.usage_metadata is not None and not _is_count(raw.usage_metadata):
         changed["usage_metadata"] = None
     return changed
 
 
-def make_storable(value: Any, room: int = DEEPEST) -> Any:
-    """Return plain JSON that a checkpoint can store; anything else is returned unchanged.
+def _shorten_large(value: Any) -> Any:
+    """Return an integer of more than 64 bits as a string, and anything else as it is."""
+    if isinstance(value, int) and _is_too_large(value):
+        return shorten(hex(value), _LONGEST_NUMBER)  # str() refuses numbers of more than 4,300 digits
+    return value
+
+
+def make_storable(value: Any, room: int = DEEPEST, change: Callable[[Any], Any] = _shorten_large) -> Any:
+    """Return plain JSON that a checkpoint can store: the same object if nothing has to change.
 
     Integers of more than 64 bits become strings, values below the depth limit are left out, and lone
-    surrogates are replaced.
+    surrogates are replaced. `change` is applied to what is not a string, a list or an object.
 
     >>> make_storable({"n": 2**70})
     {'n': '0x400000000000000000'}
     """
+    if isinstance(value, str):
+        return fix_surrogates(value)
     if isinstance(value, dict):
-        if not room:
-            return {}
-        return {fix_surrogates(key): make_storable(part, room - 1) for key, part in value.items()}
+        new = {}
+        for key, part in value.items() if room else ():
+            new[make_storable(key, 1, change)] = make_storable(part, room - 1, change)
+        same = all(map(is_, new, value)) and all(map(is_, new.values(), value.values()))
+        return value if same and len(new) == len(value) else new
     if isinstance(value, list):
-        if not room:
-            return []
-        return [make_storable(part, room - 1) for part in value]
-    if isinstance(value, int) and _is_too_large(value):
-        return shorten(hex(value), _LONGEST_NUMBER)  # str() refuses numbers of more than 4,300 digits
-    return fix_surrogates(value)
+        parts = [make_storable(part, room - 1, change) for part in (value if room else ())]
+        return value if len(parts) == len(value) and all(map(is_, parts, value)) else parts
+    return change(value)
 
 
 def storage_problem(value: object, where: str, room: int = DEEPEST) -> str | None:
@@ -87,37 +94,24 @@ def make_sendable(message: BaseMessage) -> BaseMessage:
         return message
     update = {}
     for name, value in zip(_SENT_FIELDS, values, strict=True):
-        if not value or (isinstance(value, dict | list) and is_plain_json(value)):
-            continue
-        sendable = _make_json(value, is_content=name == "content")
+        change = _make_content_sendable if name == "content" else _make_sendable
+        sendable = make_storable(value, change=change)
         if sendable is not value:
             update[name] = sendable
     return message.model_copy(update=update) if update else message
 
 
-def _make_json(value: Any, *, is_content: bool) -> Any:
-    """Return a value as JSON, and the same object if nothing has to change."""
-    if isinstance(value, str):
-        return fix_surrogates(value)
-    if isinstance(value, dict):
-        new = {_make_json_key(key): _make_json(part, is_content=is_content) for key, part in value.items()}
-        same = all(map(is_, new, value)) and all(map(is_, new.values(), value.values()))
-        return value if same and len(new) == len(value) else new
-    if isinstance(value, list | tuple | set | frozenset):
-        parts = [_make_json(part, is_content=is_content) for part in value]
-        same = isinstance(value, list | tuple) and all(map(is_, parts, value))
-        return value if same else parts
-    if isinstance(value, int | None) or (isinstance(value, float) and isfinite(value)):
-        return value
-    if is_content and (isinstance(value, bytes) or hasattr(value, "model_dump")):
-        return value  # clients write these their own way
-    return str(value)
+def _make_sendable(value: Any) -> Any:
+    if isinstance(value, tuple | set | frozenset):
+        return make_storable(list(value), change=_make_sendable)
+    is_json = isinstance(value, int | None) or (isinstance(value, float) and isfinite(value))
+    return value if is_json else str(value)
 
 
-def _make_json_key(key: Any) -> Any:
-    if isinstance(key, str):
-        return fix_surrogates(key)
-    return key if isinstance(key, int | float | None) else str(key)
+def _make_content_sendable(value: Any) -> Any:
+    """Return a value of a message's content; bytes and models are written by clients, in their own way."""
+    is_theirs = isinstance(value, bytes) or hasattr(value, "model_dump")
+    return value if is_theirs else _make_sendable(value)
 
 
 def _is_too_large(number: int) -> bool:

@@ -48,7 +48,7 @@ def clean_tool_message(message: BaseMessage) -> BaseMessage:
         if value is None or (isinstance(value, str | dict) and not value):
             continue
         stored = make_storable(value)
-        if stored is not value and stored != value:  # an artifact may be an array
+        if stored is not value:
             update[name] = stored
     if update:
         message = message.model_copy(update=update)
