@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 Kind = Literal["text", "list", "aside"]
 
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+# A block of code; without an end it reaches to the end of the text.
+_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_TABLE = re.compile(  # also without outer bars: the head, the rule below it, the rows
+    r"^(?:.+\n)?[ \t]*(?:\|[ \t]*)?:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)+(?:\|[ \t]*)?$(?:\n.*\|.*$)*",
+    re.MULTILINE,
+)
 _ITEM = re.compile(r"\s*(?:[-*+•–]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+\S")
-_TABLE_RULE = re.compile(r"\s*(?:\|\s*)?:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+(?:\|\s*)?$")
-_ASIDE = re.compile(r"\s*(?:[|>]|(?:[-*_]\s*){3,}$)")  # a row of a table, a quote, a line across the page
+_ASIDE = re.compile(r"\s*(?:[|>]|(?:[-*_]\s*){3,}$)")  # a table or code, a quote, a line across the page
 _INLINE_CODE = re.compile(r"(?<!`)(`++).+?(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"!?\[[^\[\]\n]*\]\([^()\s]*(?:\s+\"[^\"\n]*\")?\)|<https?://[^<>\s]*>")
 _URL = re.compile(r"\b(?:https?://|www\.)\S*[^\s?!.,;:)\]\"'*_]")
@@ -25,14 +28,6 @@ _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL |
 _QUESTION = re.compile(rf"[{_SIGNS[1:]}]|(?<![?!])(?!(?<=\s)\?\?)!*\?[?!]*+[{_CLOSERS}*_~]*(?=\s|$)")
 
 
-@dataclass(frozen=True)
-class Block:
-    """Lines of one kind: a paragraph, a list, or an aside (code, table, quote)."""
-
-    kind: Kind
-    text: str
-
-
 def asks_question(text: str) -> bool:
     r"""Tell whether a sentence of the last paragraph, or of a list at the end, is a question.
 
@@ -44,10 +39,13 @@ def asks_question(text: str) -> bool:
     >>> asks_question("Why was it slow? I looked.\n\nAn index was missing.")
     False
     """
-    for block in reversed(list(_split_blocks(_THOUGHTS.sub("", text)))):
-        if block.kind != "aside" and _has_question(block.text):
+    text = _THOUGHTS.sub("", text).expandtabs(4)
+    for pattern in (_FENCED, _TABLE):
+        text = pattern.sub("|", text)
+    for kind, block in reversed(list(_split_blocks(text.splitlines()))):
+        if kind != "aside" and _has_question(block):
             return True
-        if block.kind == "text":
+        if kind == "text":
             return False
     return False
 
@@ -58,67 +56,23 @@ def _has_question(text: str) -> bool:
     return _QUESTION.search(text) is not None
 
 
-def _split_blocks(text: str) -> Iterator[Block]:
-    """Yield the blocks of a message. A fence that is never closed reaches to the end."""
-    lines: list[str] = []
+def _split_blocks(lines: list[str]) -> Iterator[tuple[Kind, str]]:
+    """Yield kind and text of each block of a message; an aside is code, a table, a quote or a line."""
+    block: list[str] = []
     kind: Kind | None = None
-    for found, line in _classify_lines(text.expandtabs(4).splitlines()):
-        if found != kind and lines:
-            yield Block(kind or "aside", "\n".join(lines))
-            lines = []
+    in_list = False
+    for line in [*lines, ""]:
+        found: Kind | None = None  # a blank line ends a paragraph; after one in a list, the list may continue
+        if _ASIDE.match(line):
+            found = "aside"
+        elif _ITEM.match(line) or (in_list and line.strip() and line.startswith(" ")):
+            found = "list"
+        elif line.strip():
+            found = "aside" if kind is None and line.startswith("    ") else "text"
+        if kind is not None and found != kind:
+            yield kind, "\n".join(block)
+            block = []
         kind = found
         if found is not None:
-            lines.append(line)
-    if lines:
-        yield Block(kind or "aside", "\n".join(lines))
-
-
-def _classify_lines(lines: list[str]) -> Iterator[tuple[Kind | None, str]]:
-    """Yield each line with the kind of its block; None for a blank line, which ends a paragraph."""
-    tables, following = _find_tables(lines), _find_following_lines(lines)
-    fence, kind, in_list = "", cast("Kind | None", None), False
-    for place, line in enumerate(lines):
-        mark = _FENCE.match(line)
-        if fence:
-            if mark and mark[1].startswith(fence) and not line.strip().strip(mark[1][0]):
-                fence = ""
-            yield "aside", line
-            continue
-        if mark:
-            fence = mark[1]
-        if not line.strip():  # between two items, or an item and its next paragraph, the list continues
-            after = following[place]
-            kind = "list" if in_list and (_ITEM.match(after) or after.startswith(" ")) else None
-        elif mark or place in tables or _ASIDE.match(line):
-            kind = "aside"
-        elif _ITEM.match(line) or (in_list and kind == "list" and line.startswith(" ")):
-            kind = "list"
-        else:
-            kind = "aside" if kind is None and line.startswith("    ") else "text"
-        in_list = kind == "list"
-        yield kind, line
-
-
-def _find_following_lines(lines: list[str]) -> list[str]:
-    """Return for each line the next one that is not blank, or ""."""
-    following, after = [""] * len(lines), ""
-    for place in reversed(range(len(lines))):
-        following[place] = after
-        if lines[place].strip():
-            after = lines[place]
-    return following
-
-
-def _find_tables(lines: list[str]) -> set[int]:
-    """Return the places of the lines of tables without outer bars: the head, the rule below it, the rows."""
-    found: set[int] = set()
-    inside = False
-    for place, line in enumerate(lines):
-        if _TABLE_RULE.match(line):
-            found |= {place - 1, place}
-            inside = True
-        elif inside and "|" in line:
-            found.add(place)
-        else:
-            inside = False
-    return found
+            in_list = found == "list"
+            block.append(line)
