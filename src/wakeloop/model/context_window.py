@@ -194,11 +194,10 @@ def keep_lines(message: Any) -> dict[Any, tuple[ToolCall | None, ToolMessage | N
 
 def find_end(messages: Sequence[AnyMessage], key: str | None) -> int:
     """Return the place after the message with this id; 0 if it is not there."""
-    if key is None:
-        return 0
-    for place, message in enumerate(messages, 1):
-        if message.id == key:
-            return place
+    if key is not None:
+        for place, message in enumerate(messages, 1):
+            if message.id == key:
+                return place
     return 0
 
 

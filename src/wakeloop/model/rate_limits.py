@@ -1,7 +1,7 @@
 """When to repeat a request that a limit has refused."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -59,14 +59,11 @@ def find_retry_time(error: BaseException, now: float) -> float | None:
     >>> find_retry_time(ModelRateLimitError("Slow down. Please try again in 1m30s."), now=1000)
     1090.0
     """
-    stated = _find_stated_time(error, now)
+    stated = _find_stated_time([error, *filter(None, [error.__cause__])], now)  # a client may wrap another's
     return stated if stated is not None and stated < FARTHEST else None
 
 
-def _find_stated_time(error: BaseException, now: float) -> float | None:
-    chain = [error]
-    if error.__cause__ is not None:  # a client may wrap its transport's error in its own
-        chain.append(error.__cause__)
+def _find_stated_time(chain: Sequence[BaseException], now: float) -> float | None:
     if not any(map(_is_rate_limit, chain)) or any(map(_is_out_of_money, chain)):
         return None
     for one in chain:
@@ -107,25 +104,19 @@ def read_words(text: str) -> float | None:
 
 
 def _is_rate_limit(error: BaseException) -> bool:
-    if is_provider_error(error, "ModelRateLimitError"):
-        return True
+    response: Any = getattr(error, "response", None)  # botocore's is a plain dict
+    failure = response.get("Error") if isinstance(response, Mapping) else None
+    aws_code = failure.get("Code") if isinstance(failure, Mapping) else None
     code: Any = find_status(error) or getattr(error, "code", None)
-    return code == REFUSED or _read_aws_code(error) in THROTTLED
+    return is_provider_error(error, "ModelRateLimitError") or code == REFUSED or aws_code in THROTTLED
 
 
 def _is_out_of_money(error: BaseException) -> bool:
     body = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, Mapping) else {}
-    given = inner if isinstance(inner, Mapping) else {}
-    return not NEVER_BACK.isdisjoint(
-        (str(getattr(error, "code", "")), str(given.get("code")), str(given.get("type")))
-    )
-
-
-def _read_aws_code(error: BaseException) -> str:
-    response = getattr(error, "response", None)  # botocore's is a plain dict
-    failure = response.get("Error") if isinstance(response, Mapping) else None
-    return str(failure.get("Code")) if isinstance(failure, Mapping) else ""
+    inner = body.get("error", body) if isinstance(body, Mapping) else None
+    given: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {}
+    codes = (getattr(error, "code", None), given.get("code"), given.get("type"))
+    return not NEVER_BACK.isdisjoint(map(str, codes))
 
 
 def _iterate_headers(error: BaseException) -> Iterator[Mapping[str, str]]:

@@ -32,9 +32,7 @@ def measure_usage(reply: Any, count_sent: Callable[[], int]) -> Usage:
     `reply` may be the mapping of a structured result, with the message under `raw`. `count_sent` counts the
     characters of the request; it is only called for an estimate.
     """
-    message = reply
-    if isinstance(reply, Mapping):
-        message = reply.get("raw")
+    message = reply.get("raw") if isinstance(reply, Mapping) else reply
     if not isinstance(message, AIMessage):
         message = AIMessage("")
     reported = reported_usage(message)
@@ -79,13 +77,10 @@ class UsageRecorder(BaseCallbackHandler):
 
     def on_llm_end(self, response: LLMResult, **_: Any) -> None:
         """Record what a reply reports. A reply that reports nothing is not counted."""
-        if not response.generations:
-            return
-        message = getattr(response.generations[0][0], "message", None)
-        if isinstance(message, AIMessage):
-            usage = reported_usage(message)
-            if usage is not None:
-                self.used.append(usage)
+        message = getattr(response.generations[0][0], "message", None) if response.generations else None
+        usage = reported_usage(message) if isinstance(message, AIMessage) else None
+        if usage is not None:
+            self.used.append(usage)
 
 
 @computed_per_object
