@@ -9,6 +9,7 @@ from wakeloop.errors import SettingsError
 from wakeloop.text.wording import suggest
 
 FOLDER = Path(__file__).parent
+FILES = tuple(sorted(FOLDER.rglob("*.md")))  # listed now: a server's event loop may not list folders
 FILLERS = ("no_text", "continued", "run_interrupted")
 """The prompts that are sent as the model's own words. A reply that equals one of them is empty."""
 RESULTS = ("cut_call", "unanswered", "unanswered_todo", "not_run", "call_rejected")
@@ -18,13 +19,13 @@ RESULTS = ("cut_call", "unanswered", "unanswered_todo", "not_run", "call_rejecte
 @cache
 def list_prompts() -> frozenset[str]:
     """Return the name of every prompt."""
-    return frozenset(path.stem for path in FOLDER.rglob("*.md"))
+    return frozenset(path.stem for path in FILES)
 
 
 @cache
 def find_blanks(name: str) -> frozenset[str]:
     """Return the blanks that a prompt may have: those of its files."""
-    texts = [path.read_text(encoding="utf-8") for path in FOLDER.rglob(f"{name}.md")]
+    texts = [path.read_text(encoding="utf-8") for path in FILES if path.stem == name]
     return frozenset(Template("\n".join(texts)).get_identifiers())
 
 
