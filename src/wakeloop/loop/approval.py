@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, Self, cast, get_args
 
 from wakeloop.text.characters import fix_surrogates, shorten, to_one_line
@@ -123,20 +124,15 @@ class Review:
 
     def covers(self, call: Mapping[str, Any]) -> bool:
         """Tell whether a person decides a call. The tool itself refuses a question without words."""
-        described = call["args"].get(self.described_by) if self.described_by else None
-        return not isinstance(described, str) or bool(described.strip())
+        question = call["args"].get(self.described_by)
+        return not isinstance(question, str) or bool(question.strip())
 
     def note_call(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is noted of a call that waits: an answer is judged by this, whoever takes it."""
-        described = call["args"].get(self.described_by) if self.described_by else None
-        text = self.description
-        if isinstance(described, str) and described.strip():
-            text = describe_question(described, call["args"])
-        return {
-            "allowed": list(self.allowed),
-            "description": text or f"Run {call['name']}?",
-            "on": self.on,
-        }
+        question, text = call["args"].get(self.described_by), self.description or f"Run {call['name']}?"
+        if isinstance(question, str) and question.strip():
+            text = describe_question(question, call["args"])
+        return {"allowed": list(self.allowed), "description": text, "on": self.on}
 
 
 def build_approval_request(
@@ -194,10 +190,8 @@ def build_question(question: str, choices: Sequence[str] = ()) -> dict[str, Any]
 
 def describe_question(question: str, args: Mapping[str, Any]) -> str:
     """Return a question with its numbered choices, if it has some."""
-    lines = [question]
-    for number, choice in enumerate(find_choices(args), 1):
-        lines.append(f"  {number}. {to_one_line(choice)}")
-    return "\n".join(lines)
+    choices = enumerate(find_choices(args), 1)
+    return "\n".join([question, *(f"  {number}. {to_one_line(choice)}" for number, choice in choices)])
 
 
 def find_choices(args: Mapping[str, Any]) -> list[str]:
@@ -325,15 +319,15 @@ def _read_words(answer: object, actions: Sequence[Any], configs: Sequence[Any]) 
         words = Words("no", said.strip())
     kind: DecisionKind = "approve" if words.kind == "yes" else "reject"
     if words.kind == "unclear":
-        raise OperationRefused(_explain_unclear(words, configs))
+        why = "a yes with more words may be a no" if words.goes_on else "it is neither a yes nor a no"
+        raise OperationRefused(f"{why}; {_list_choices(configs)}")
     if kind == "approve" and any(takes_response):
         raise OperationRefused(f"{BOTH_ARE_WORDS}; {_list_choices(configs)}")
-    decisions: list[Decision] = []
     for responds, config in zip(takes_response, configs, strict=True):
         if not responds and kind not in config["allowed_decisions"]:
             raise OperationRefused(_list_choices(configs))
-        decisions.append(Decision("respond", words=said) if responds else Decision(kind, words=words.reason))
-    return decisions
+    answers = {True: Decision("respond", words=said), False: Decision(kind, words=words.reason)}
+    return [answers[responds] for responds in takes_response]
 
 
 def _is_prose(answer: object) -> bool:
@@ -357,16 +351,9 @@ def _read_text(answer: object) -> str:
     return cast(str, fix_surrogates(answer if isinstance(answer, str) else str(answer)))
 
 
-def _explain_unclear(words: Words, configs: Sequence[Any]) -> str:
-    why = "a yes with more words may be a no" if words.goes_on else "it is neither a yes nor a no"
-    return f"{why}; {_list_choices(configs)}"
-
-
 def _list_choices(configs: Sequence[Any]) -> str:
     """Return what may be answered, in words and as decisions."""
-    allowed: list[str] = []
-    for config in configs:
-        allowed += [kind for kind in config["allowed_decisions"] if kind not in allowed]
+    allowed = dict.fromkeys(chain.from_iterable(config["allowed_decisions"] for config in configs))
     choices = []
     if all("approve" in config["allowed_decisions"] for config in configs):
         choices.append("yes")

@@ -25,9 +25,8 @@ def note_changes(ledger: Ledger, before: Sequence[Todo], after: Sequence[Todo], 
     """Note what somebody else changed. Earlier notes stay as the model knew the items."""
     unseen: dict[str, Any] = {**ledger.get("unseen", {})}
     rows: dict[str, list[Any]] = {str(row[0]): row for row in unseen.get("items", ())}
-    was = {str(todo["id"]): todo for todo in before}
-    now = {str(todo["id"]): todo for todo in after}
-    for key in (*was, *(key for key in now if key not in was)):
+    was, now = _by_id(before), _by_id(after)
+    for key in was | now:
         if was.get(key) == now.get(key):
             continue
         known = rows[key][1] if key in rows else was.get(key)
@@ -76,8 +75,7 @@ def note_own_write(ledger: Ledger, before: Sequence[Todo], after: Sequence[Todo]
     if "unseen" not in ledger:
         return
     unseen: dict[str, Any] = {**ledger["unseen"]}
-    was = {str(todo["id"]): todo for todo in before}
-    now = {str(todo["id"]): todo for todo in after}
+    was, now = _by_id(before), _by_id(after)
     rows = []
     for key, known, by in unseen.get("items", ()):
         old, new, knows = was.get(str(key)), now.get(str(key)), known
@@ -95,6 +93,10 @@ def drop_changes(ledger: Ledger, by: str) -> None:
         unseen: dict[str, Any] = {**ledger["unseen"]}
         unseen["items"] = [row for row in unseen.get("items", ()) if row[2] != by]
         _keep(ledger, unseen)
+
+
+def _by_id(todos: Sequence[Todo]) -> dict[str, Todo]:
+    return {str(todo["id"]): todo for todo in todos}
 
 
 def _keep(ledger: Ledger, unseen: dict[str, Any]) -> None:
@@ -131,10 +133,8 @@ def describe_changes(
 
     With `is_shown` the same message shows the list, so only what that does not show is said.
     """
-    now = {str(todo["id"]): todo for todo in todos}
-    listed = (
-        {str(todo["id"]) for todo in select_for_nudge(todos, settings.nudge_items)[0]} if is_shown else ()
-    )
+    now = _by_id(todos)
+    listed = _by_id(select_for_nudge(todos, settings.nudge_items)[0]) if is_shown else {}
     groups: dict[tuple[str, str], list[str]] = {}
     lines = 0
     for key, known, by in unseen.get("items", ()):
@@ -161,12 +161,10 @@ def _describe_item(dialect: Dialect, known: Todo | None, new: Todo | None) -> li
         todo = new or known
         return [] if todo is None else [("removed" if new is None else "added", _render_line(dialect, todo))]
     found = []
-    line = _render_line(dialect, new)
     if known["content"] != new["content"]:
         was = shorten(to_one_line(known["content"]))
-        found.append(("reworded", f"{line} (was: {was})"))
-    old_notes, new_notes = ({**todo, "content": ""} for todo in (known, new))
-    if old_notes != new_notes:
+        found.append(("reworded", f"{_render_line(dialect, new)} (was: {was})"))
+    if {**known, "content": ""} != {**new, "content": ""}:
         found.append((_find_verb(known, new), dialect.render_item(clip_item(new))))
     return found
 
@@ -189,14 +187,13 @@ def _render_line(dialect: Dialect, todo: Todo) -> str:
 
 
 def _name_order(dialect: Dialect, settings: LoopSettings, todos: Sequence[Todo]) -> str:
-    names = []
-    for todo in todos[: settings.nudge_items]:
-        names.append(
-            f"[{format_id(todo['id'])}]" if dialect.numbers_items else to_one_line(clip_item(todo)["content"])
-        )
-    if len(todos) > len(names):
-        names.append(f"and {len(todos) - len(names)} more")
-    return ", ".join(names)
+    shown = todos[: settings.nudge_items]
+    if dialect.numbers_items:
+        names = [f"[{format_id(todo['id'])}]" for todo in shown]
+    else:
+        names = [to_one_line(clip_item(todo)["content"]) for todo in shown]
+    more = [f"and {len(todos) - len(shown)} more"] if len(todos) > len(shown) else []
+    return ", ".join([*names, *more])
 
 
 def render_every_item(

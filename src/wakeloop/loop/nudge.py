@@ -37,17 +37,14 @@ def shorten_nudge(
     dialect: Dialect, settings: LoopSettings, messages: Sequence[BaseMessage], todos: Sequence[Todo]
 ) -> tuple[Dialect, LoopSettings]:
     """Return what a nudge is made with: short, and with few items, if the model has just seen the list."""
-    if not dialect.next_items or not count_open(todos) or not _has_seen_list(dialect, messages, todos):
+    if not dialect.next_items or not count_open(todos):
+        return dialect, settings
+    is_near = any(_may_show_list(dialect, message) for message in messages[-RECENT_MESSAGES:])
+    if not is_near or find_unseen_lines(dialect, messages, todos):  # the history must show every open item
         return dialect, settings
     few = min(dialect.next_items, settings.nudge_items)
     brief = replace(dialect, variant=f"{dialect.variant}/short".strip("/"))
     return brief, settings.model_copy(update={"nudge_items": few})
-
-
-def _has_seen_list(dialect: Dialect, messages: Sequence[BaseMessage], todos: Sequence[Todo]) -> bool:
-    """Tell whether the history shows every open item, and the last messages show something of the list."""
-    near = any(_may_show_list(dialect, message) for message in messages[-RECENT_MESSAGES:])
-    return near and not find_unseen_lines(dialect, messages, todos)
 
 
 def find_unseen_lines(
@@ -239,7 +236,5 @@ def _name_peers(owed: Sequence[Any], most: int) -> str:
     for entry in owed[:most]:
         name = entry.get("sender") or entry.get("id") if isinstance(entry, dict) else entry
         names.append(shorten(to_one_line(str(name))))
-    peers = ", ".join(names)
-    if len(owed) > len(names):
-        peers += f" and {len(owed) - len(names):,} more"
-    return peers
+    more = f" and {len(owed) - len(names):,} more" if len(owed) > len(names) else ""
+    return ", ".join(names) + more

@@ -109,9 +109,7 @@ def _read_edited_list(args: Mapping[str, Any], before: Board, after: Board) -> t
             raise OperationRefused("todos is not valid JSON; send a list of strings or items") from None
     if not isinstance(given, list):
         raise OperationRefused("an edit needs the list as todos, a list of strings or items")
-    items = []
-    for one in given:
-        items.append({"content": one} if isinstance(one, str) else one)
+    items = [{"content": one} if isinstance(one, str) else one for one in given]
     known = {str(todo["id"]): todo["id"] for todo in (*before.todos, *after.todos)}
     listed: list[dict[str, Any]] = []
     for item in map(dict, read_list(items)):

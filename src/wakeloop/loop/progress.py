@@ -16,8 +16,6 @@ from wakeloop.settings import LoopSettings
 from wakeloop.text.characters import shorten, to_one_line
 from wakeloop.text.marks import (
     activation_messages,
-    is_user_message,
-    opens_activation,
     split_result_text,
     text_of,
 )
@@ -107,25 +105,16 @@ def find_last_round(newest_first: Iterable[AnyMessage]) -> list[Pair]:
         if isinstance(message, ToolMessage):
             results[message.tool_call_id] = message
         elif isinstance(message, AIMessage) and message.tool_calls:
-            pairs: list[Pair] = []
-            for call in message.tool_calls:
-                if call["id"] in results:
-                    pairs.append((call, results[call["id"] or ""]))
-            return pairs
+            calls = [call for call in message.tool_calls if call["id"] in results]
+            return [(call, results[call["id"] or ""]) for call in calls]
     return []
 
 
 def fingerprint_earlier_calls(messages: Sequence[AnyMessage], todo_tools: Collection[str]) -> str:
     """Return the fingerprints of an activation's newest calls outside the todo tools."""
-    found: list[str] = []
-    for message in reversed(messages):
-        if len(found) >= REMEMBERED or is_user_message(message) or opens_activation(message):
-            break
-        made = message.tool_calls if isinstance(message, AIMessage) else []
-        for call in reversed(made):
-            if call["name"] not in todo_tools:
-                found.append(fingerprint_call(call["name"], call["args"]))
-    return remember_fingerprints("", found[::-1])[0]
+    earlier = _collect_calls(activation_messages(messages), todo_tools)
+    prints = [fingerprint_call(call["name"], call["args"]) for call in reversed(earlier)]
+    return remember_fingerprints("", prints)[0]
 
 
 def fingerprint_call(name: str, args: Mapping[str, Any]) -> str:
@@ -184,13 +173,8 @@ def count_idle_rounds(
     if not made:
         return 0
     todo, faults = set(ledger.get("todo_calls", ())), ledger.get("faults", {})
-    pairs: list[Pair] = []
-    written: list[Any] = []
-    for call, result in made:
-        if call["id"] in todo:
-            written.append(result.artifact)
-        elif call["id"] not in faults:
-            pairs.append((call, result))
+    written = [result.artifact for call, result in made if call["id"] in todo]
+    pairs = [pair for pair in made if pair[0]["id"] not in todo and pair[0]["id"] not in faults]
     # both are asked in any case: each keeps notes of what it has seen
     is_new = _has_new_result(messages, ledger, pairs, todo_tools)
     has_grown = _has_grown(ledger, todos, written)
@@ -224,12 +208,10 @@ def needs_idle_reminder(idle: int, ledger: Ledger, settings: LoopSettings) -> bo
 def describe_repeats(messages: Sequence[AnyMessage], idle: int) -> dict[str, Any]:
     """Return the blanks for a message about idle rounds: how many, and the newest different calls in them."""
     replies = (m for m in activation_messages(messages) if isinstance(m, AIMessage) and m.tool_calls)
-    names: list[str] = []
+    calls: list[ToolCall] = []
     for reply in islice(replies, idle):
-        for call in reversed(reply.tool_calls):
-            name = _format_call(call)
-            if name not in names:
-                names.append(name)
+        calls += reversed(reply.tool_calls)
+    names = list(dict.fromkeys(map(_format_call, calls)))
     repeated = ", ".join(reversed(names[:MOST_NAMED]))
     if len(names) > MOST_NAMED:
         repeated += f" and {len(names) - MOST_NAMED} more"
@@ -237,9 +219,8 @@ def describe_repeats(messages: Sequence[AnyMessage], idle: int) -> dict[str, Any
 
 
 def _format_call(call: ToolCall) -> str:
-    args = []
-    for key, value in call["args"].items():
-        args.append(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}")
+    given = call["args"].items()
+    args = [f"{key}={json.dumps(value, ensure_ascii=False, default=str)}" for key, value in given]
     return shorten(to_one_line(f"{call['name']}({', '.join(args)})"), 80)
 
 
@@ -277,10 +258,9 @@ def _has_grown(ledger: Ledger, todos: Sequence[Todo], written: Sequence[Any]) ->
         return only_further
     now = measure_reach(todos)
     most = list(map(max, best, now))
+    ledger.pop("best", None)
     if most != now:
         ledger["best"] = most
-    else:
-        ledger.pop("best", None)
     return only_further or most != best
 
 
@@ -334,9 +314,8 @@ def forget_cleared(
     visible: Sequence[AnyMessage], ledger: Ledger, settings: LoopSettings, todo_tools: Collection[str]
 ) -> None:
     """Remember only the calls whose results the model still sees: others may be made again."""
-    if settings.max_idle_rounds:
-        earlier = _collect_calls(activation_messages(visible), todo_tools)
-        ledger["pairs"] = _fingerprint_history(visible, earlier)
+    ledger.pop("pairs", None)
+    note_pairs(visible, ledger, settings, todo_tools)
     ledger["seen"] = fingerprint_earlier_calls(visible, todo_tools)
 
 
@@ -356,11 +335,8 @@ def _collect_calls(newest_first: Iterable[AnyMessage], todo_tools: Collection[st
 
 def _fingerprint_history(messages: Sequence[AnyMessage], newest_first: Sequence[ToolCall]) -> str:
     results = {m.tool_call_id: m for m in reversed(messages) if isinstance(m, ToolMessage)}
-    prints = []
-    for call in reversed(newest_first):
-        if call["id"] in results:
-            prints.append(_fingerprint_pair(call, results[call["id"]]))
-    return "".join(prints)
+    answered = [call for call in reversed(newest_first) if call["id"] in results]
+    return "".join(_fingerprint_pair(call, results[call["id"]]) for call in answered)
 
 
 def _fingerprint_pair(call: ToolCall, result: ToolMessage) -> str:

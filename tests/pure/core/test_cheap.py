@@ -91,7 +91,13 @@ def asks(*names: str, at: str = "1") -> list[Any]:
 
 def test_attempts_are_read_from_this_activation_only() -> None:
     before = [HumanMessage("a"), *asks("old")]
-    history = [*before, HumanMessage("b"), *asks("x", "todo_list"), *asks("y", "x", at="2")]
+    history = [
+        *before,
+        AIMessage("Done."),
+        HumanMessage("b"),
+        *asks("x", "todo_list"),
+        *asks("y", "x", at="2"),
+    ]
     assert fingerprint_earlier_calls(history, {"todo_list"}) == fingerprint_call("x", {}) + fingerprint_call(
         "y", {}
     )

@@ -388,7 +388,7 @@ SAID = AIMessage("another assistant's words, beside a result")
         ),
         (
             {"waking": True},
-            [called("z"), result("z"), GO, called("x"), result("x"), called("z2"), result("z2")],
+            [called("z"), result("z"), SAID, GO, called("x"), result("x"), called("z2"), result("z2")],
             {"waking": True, "seen": prints("x", "z"), "worked": True},
         ),
     ],
