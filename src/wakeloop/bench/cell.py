@@ -95,7 +95,7 @@ def _play_task(cell: Cell, task: Task, study: Study, make: ModelMaker, timeout: 
         job = Job(task, folder, model, tools, config)
         agent = agent_named(cell.agent)
         begun = time.monotonic()
-        end, ending = run_to_end(lambda job: run_with_timeout(lambda: agent.run(job), meter, timeout), job)
+        end, ending = run_to_end(lambda: run_with_timeout(lambda: agent.run(job), meter, timeout), model)
         seconds = time.monotonic() - begun
         if bench.full:
             raise OSError(bench.full.errno, bench.full.strerror, name)
@@ -123,15 +123,15 @@ def _play_task(cell: Cell, task: Task, study: Study, make: ModelMaker, timeout: 
     }
 
 
-def run_to_end(run: Callable[[Job], Ending], job: Job) -> tuple[str, Ending]:
+def run_to_end(run: Callable[[], Ending], model: BaseChatModel) -> tuple[str, Ending]:
     """Run an agent and return how it ended. Raises `BenchError` if that says nothing about the agent."""
 
     def short(said: object) -> str:
-        known = redact_text(str(said), collect_secrets(job.model))  # a server may repeat the key it was sent
+        known = redact_text(str(said), collect_secrets(model))  # a server may repeat the key it was sent
         return " ".join(known.split())[:LONGEST]
 
     try:
-        ending = run(job)
+        ending = run()
     except CeilingError as error:
         return "ceiling", Ending("", "open", str(error))
     except GraphRecursionError:
@@ -165,9 +165,7 @@ class Estimate(NamedTuple):
     most_requests: int
 
 
-def estimate_run(
-    study: Study, ahead: Sequence[Cell], workers: int, a_request: float = SECONDS_PER_REQUEST
-) -> Estimate:
+def estimate_run(study: Study, ahead: Sequence[Cell], workers: int) -> Estimate:
     """Play a sample of the cells offline, with a reliable weak model, and multiply.
 
     Nothing of a user's own task is run: its checks count as passed, its programs as silent.
@@ -182,7 +180,9 @@ def estimate_run(
             total[name] += len(some) * _mean(rows, name)
         total["cost"] += len(some) * sum(map(study.prices.cost, rows)) / max(1, len(rows))
         real = sum(not is_weak(cell.model) for cell in some)
-        total["seconds"] += len(some) * _mean(rows, "seconds") + real * _mean(rows, "requests") * a_request
+        total["seconds"] += (
+            len(some) * _mean(rows, "seconds") + real * _mean(rows, "requests") * SECONDS_PER_REQUEST
+        )
     total["seconds"] /= workers
     return Estimate(len(ahead), **total, most_requests=len(ahead) * study.max_requests)
 

@@ -235,18 +235,7 @@ def _comparable(text: str, like: Comparison) -> object:
             return text
     lines = [*map(str.rstrip, text.strip().splitlines())]
     if like == "table":
-        return [*map(_table_cells, lines)]
+        return [RULE.sub("-", line).replace("|", " ").split() for line in lines]
     if like == "rows":
         return [*lines[:1], *sorted(lines[1:])]
     return lines
-
-
-def _table_cells(line: str) -> list[str]:
-    """Return the cells of a row of a Markdown table; the rules below the head all count as `-`."""
-    cells = []
-    for cell in line.strip().strip("|").split("|"):
-        text = cell.strip()
-        if RULE.fullmatch(text):
-            text = "-"
-        cells.append(text)
-    return cells

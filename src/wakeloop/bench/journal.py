@@ -4,7 +4,7 @@ import fcntl
 import gzip
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,7 +117,7 @@ def parse_journal(whole: bytes, path: Path) -> tuple[dict[str, Any] | None, list
     """
     lines = whole[: whole.rfind(b"\n") + 1].splitlines()
     head: dict[str, Any] | None = None
-    rows = []
+    rows: dict[Cell, Row] = {}
     for number, line in enumerate(lines, 1):
         parsed = _parse_line(line, path, number)
         if head is None:
@@ -125,16 +125,8 @@ def parse_journal(whole: bytes, path: Path) -> tuple[dict[str, Any] | None, list
         elif OUTAGE in parsed:
             head[OUTAGE] = parsed[OUTAGE]
         else:
-            rows.append(parsed)
-    return head, first_rows(rows)
-
-
-def first_rows(rows: Iterable[Row]) -> list[Row]:
-    """Return the first row of each cell."""
-    first: dict[Cell, Row] = {}
-    for row in rows:
-        first.setdefault(Cell.of(row), row)
-    return list(first.values())
+            rows.setdefault(Cell.of(parsed), parsed)
+    return head, list(rows.values())
 
 
 def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:

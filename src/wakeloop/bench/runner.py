@@ -11,7 +11,6 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessP
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from itertools import chain
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -41,27 +40,23 @@ class Progress:
 
     whole: int
     finished: int
-    workers: int
     cost: float
     begun: float = field(default_factory=time.monotonic)
-    seconds: dict[str, list[float]] = field(default_factory=dict)
+    played: int = 0
     outages: int = 0
 
-    def add(self, row: Row, cost: float) -> None:
+    def add(self, cost: float) -> None:
         """Count a finished cell."""
         self.finished += 1
+        self.played += 1
         self.outages = 0
         self.cost += cost
-        self.seconds.setdefault(row["agent"], []).append(row["seconds"])
 
     def seconds_left(self, ahead: Sequence[Cell]) -> float:
-        """Return the expected seconds of the cells ahead, from the averages of their agents."""
-        every = [*chain.from_iterable(self.seconds.values())]
-        if not every:
+        """Return the expected seconds of the cells ahead, from the pace so far."""
+        if not self.played:
             return float("nan")
-        usual = sum(every) / len(every)
-        by_agent = {agent: sum(taken) / len(taken) for agent, taken in self.seconds.items()}
-        return sum(by_agent.get(cell.agent, usual) for cell in ahead) / self.workers
+        return (time.monotonic() - self.begun) / self.played * len(ahead)
 
 
 @dataclass(frozen=True)
@@ -128,7 +123,7 @@ def play_study(
     with Journal(out / JOURNAL, head) as journal:
         ahead = [cell for cell in every if cell not in journal.done]
         spent = sum(map(study.prices.cost, journal.rows))
-        progress = Progress(len(every), len(every) - len(ahead), workers, spent)
+        progress = Progress(len(every), len(every) - len(ahead), spent)
         why = ""
         check_journal(journal, every, told)
         with worker_pool(workers, study, timeout) as start:
@@ -183,7 +178,7 @@ def _record_result(
     except BrokenExecutor:
         return "one of its processes was ended from outside"
     journal.add(row)
-    progress.add(row, study.prices.cost(row))
+    progress.add(study.prices.cost(row))
     return ""
 
 

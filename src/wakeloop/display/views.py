@@ -332,10 +332,7 @@ class TodoPanel:
         printer.text(str(self))
 
     def _repr_html_(self) -> str:
-        parts = [
-            render_list_html(self.screen.todos, format_bar(self.screen.todos)),
-            make_paragraph(self._status_line()),
-        ]
+        parts = [self._render_list().html, make_paragraph(self._status_line())]
         if self.title:
             parts.insert(0, f"<p><b>{escape_html(strip_controls(self.title))}</b></p>")
         if questions := self._format_questions():
