@@ -2,15 +2,25 @@
 
 import gzip
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from wakeloop.bench import figures as of
 from wakeloop.bench.figures import Figures, group_names, group_rows
 from wakeloop.bench.journal import Row
-from wakeloop.bench.report import Result, draw_plots, render_details, render_legend, render_section
+from wakeloop.bench.report import (
+    Result,
+    draw_plots,
+    line_style,
+    render_details,
+    render_legend,
+    render_section,
+    save_plot,
+)
 from wakeloop.bench.study import Study
 from wakeloop.bench.tables import (
     format_multiple,
@@ -24,6 +34,7 @@ from wakeloop.bench.tables import (
 DOCS = Path(__file__).parents[1] / "docs"
 APART = DOCS / "effect"  # rows, plots, and a page for each study
 TITLE = "Does it finish more work?"
+BUDGETS = [n / 10 for n in range(1, 41)]  # multiples of the reference's spending
 CHEAPER = 0.99  # of the subject's cost: a smaller difference does not count
 
 
@@ -134,6 +145,46 @@ def other_tables(result: Result) -> str:
     return "\n".join(f"### {title}\n\n{text}\n" for title, text in parts.items() if text)
 
 
+TASK_OF_MODEL = ("model", "family", "parts", "results")  # what a budget is for
+
+
+def completed_within(
+    rows: Sequence[Row], study: Study, budgets: Mapping[tuple[object, ...], float], times: float
+) -> float:
+    """Return the share of runs that were completed for at most `times` the budget of their model's task."""
+    hits = runs = 0
+    for key, some in group_rows(rows, *TASK_OF_MODEL).items():
+        if key in budgets:
+            runs += len(some)
+            hits += sum(row["completed"] and study.prices.cost(row) <= times * budgets[key] for row in some)
+    return hits / runs if runs else math.nan
+
+
+def average_budgets(rows: Sequence[Row], study: Study) -> dict[tuple[object, ...], float]:
+    """Return an agent's average spending on each task with each model."""
+    groups = group_rows(rows, *TASK_OF_MODEL)
+    return {key: of.average(some, study.prices.cost) for key, some in groups.items()}
+
+
+def plot_spending(plt: Any, rows: Sequence[Row], study: Study, folder: Path) -> Path:
+    """Plot what each agent completes within a budget, over all models; 1 is what the reference spends."""
+    by_agent = group_rows(rows, "agent")
+    budgets = average_budgets(by_agent.get((study.reference,), []), study)
+    picture, axes = plt.subplots(figsize=(6.4, 3.8))
+    for number, ((agent,), some) in enumerate(by_agent.items()):
+        percents = [100 * completed_within(some, study, budgets, times) for times in BUDGETS]
+        style = line_style(number, str(agent), study)
+        look = {"color": style["color"], "linewidth": style["linewidth"]}
+        axes.step(BUDGETS, percents, where="post", label=str(agent), **look)
+    axes.set(
+        xlabel=f"spent, in what {study.reference} spends",
+        ylabel="completed, %",
+        ylim=(-3, 103),
+        title=study.name,
+    )
+    return save_plot(plt, picture, axes, folder / "spend.svg")
+
+
 def save_rows(result: Result, file: Path) -> None:
     """Write study and rows to a compressed file; the same rows give the same bytes."""
     head = {"study": result.study.model_dump(mode="json"), "hash": result.study.hash}
@@ -145,7 +196,7 @@ def save_rows(result: Result, file: Path) -> None:
 def write_study(result: Result) -> list[Path]:
     """Write rows, plots and the page of one study, and return the plots."""
     name = result.study.name
-    plots = draw_plots(result.rows, result.study, APART / name)
+    plots = draw_plots(result.rows, result.study, APART / name, [plot_spending])
     save_rows(result, APART / f"{name}.jsonl.gz")
     links = f"{link_plots(plots, APART)}\n\n[Every row of it]({name}.jsonl.gz)"
     parts = [

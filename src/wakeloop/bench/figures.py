@@ -1,4 +1,4 @@
-"""The figures of rows: by agent, paired, at equal spend.
+"""The figures of rows: by agent, and paired.
 
 Tasks (a family at a length) are resampled, and then the runs of each: runs of one task are alike, and a claim
 is about tasks that were not in the study.
@@ -245,30 +245,6 @@ def judge_difference(one: Comparison, study: Study) -> str:
     if abs(one.difference.value) < study.smallest:
         return "a difference too small to matter"
     return "more" if one.difference.value > 0 else "less"
-
-
-# -- equal spend ------------------------------------------------------------------------------------------
-
-
-TASK_OF_MODEL = ("model", "family", "parts", "results")  # what a budget is for
-
-
-def completed_within(
-    rows: Sequence[Row], study: Study, budgets: Mapping[tuple[object, ...], float], times: float
-) -> float:
-    """Return the share of runs that were completed for at most `times` the budget of their model's task."""
-    hits = runs = 0
-    for key, some in group_rows(rows, *TASK_OF_MODEL).items():
-        if key in budgets:
-            runs += len(some)
-            hits += sum(row["completed"] and study.prices.cost(row) <= times * budgets[key] for row in some)
-    return hits / runs if runs else math.nan
-
-
-def average_budgets(rows: Sequence[Row], study: Study) -> dict[tuple[object, ...], float]:
-    """Return an agent's average spending on each task with each model."""
-    groups = group_rows(rows, *TASK_OF_MODEL)
-    return {key: average(some, study.prices.cost) for key, some in groups.items()}
 
 
 # -- losses -----------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Renders the page of a study, losses first, and its plots."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -149,10 +149,10 @@ def _template(name: str) -> Template:
     return Template((TEMPLATES / name).read_text(encoding="utf-8"))
 
 
-BUDGETS = [n / 10 for n in range(1, 41)]  # multiples of the reference's spending
+Plot = Callable[[Any, Sequence[Row], Study, Path], Path]  # of pyplot, and of the folder to write it to
 
 
-def draw_plots(rows: Sequence[Row], study: Study, folder: Path) -> list[Path]:
+def draw_plots(rows: Sequence[Row], study: Study, folder: Path, more: Sequence[Plot] = ()) -> list[Path]:
     """Write the plots; the same rows give the same bytes. Raises `BenchError` without matplotlib."""
     try:
         import matplotlib as mpl  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - of the extra
@@ -163,13 +163,10 @@ def draw_plots(rows: Sequence[Row], study: Study, folder: Path) -> list[Path]:
         raise BenchError("Plots need matplotlib: pip install 'wakeloop[bench]'.") from None
     look: Any = {"svg.hashsalt": "wakeloop", "svg.fonttype": "none", "font.size": 9}
     with mpl.rc_context(look):
-        return [
-            plot_completion(plt, rows, study, folder / "completed.svg"),
-            plot_spending(plt, rows, study, folder / "spend.svg"),
-        ]
+        return [plot(plt, rows, study, folder) for plot in (plot_completion, *more)]
 
 
-def plot_completion(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
+def plot_completion(plt: Any, rows: Sequence[Row], study: Study, folder: Path) -> Path:
     """Plot what each agent completes, model by model, with Wilson's intervals."""
     models = group_names(rows, "model")
     by_agent = group_rows(rows, "agent")
@@ -185,40 +182,23 @@ def plot_completion(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> 
                 values.append(100 * completed.value)
                 below.append(100 * (completed.value - completed.low))
                 above.append(100 * (completed.high - completed.value))
-        style = _line_style(number, str(agent), study)
+        style = line_style(number, str(agent), study)
         axes.errorbar(places, values, yerr=[below, above], fmt="o", label=str(agent), **style)
     axes.set(ylabel="completed, %", ylim=(-3, 103), title=study.name)
     axes.set_xticks(range(len(models)), labels=models, rotation=20, ha="right")
-    return _save(plt, picture, axes, file)
+    return save_plot(plt, picture, axes, folder / "completed.svg")
 
 
-def plot_spending(plt: Any, rows: Sequence[Row], study: Study, file: Path) -> Path:
-    """Plot what each agent completes within a budget, over all models; 1 is what the reference spends."""
-    by_agent = group_rows(rows, "agent")
-    budgets = of.average_budgets(by_agent.get((study.reference,), []), study)
-    picture, axes = plt.subplots(figsize=(6.4, 3.8))
-    for number, ((agent,), some) in enumerate(by_agent.items()):
-        percents = [100 * of.completed_within(some, study, budgets, times) for times in BUDGETS]
-        style = _line_style(number, str(agent), study)
-        look = {"color": style["color"], "linewidth": style["linewidth"]}
-        axes.step(BUDGETS, percents, where="post", label=str(agent), **look)
-    axes.set(
-        xlabel=f"spent, in what {study.reference} spends",
-        ylabel="completed, %",
-        ylim=(-3, 103),
-        title=study.name,
-    )
-    return _save(plt, picture, axes, file)
-
-
-def _line_style(number: int, agent: str, study: Study) -> dict[str, Any]:
+def line_style(number: int, agent: str, study: Study) -> dict[str, Any]:
+    """Return the style of an agent; the subject stands out."""
     style = {"color": f"C{number % 10}", "linewidth": 1.0, "markersize": 4}
     if agent == study.subject:
         style |= {"color": "#00796b", "linewidth": 2.4}
     return style
 
 
-def _save(plt: Any, picture: Any, axes: Any, file: Path) -> Path:
+def save_plot(plt: Any, picture: Any, axes: Any, file: Path) -> Path:
+    """Write a plot with its legend."""
     axes.grid(visible=True, linewidth=0.3)
     axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, fontsize=7)
     file.parent.mkdir(parents=True, exist_ok=True)

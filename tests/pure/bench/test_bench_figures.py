@@ -12,9 +12,7 @@ from rows import STUDY, row
 
 from wakeloop.bench.figures import (
     average,
-    average_budgets,
     compare_agents,
-    completed_within,
     compute_figures,
     find_losses,
     is_early_stop,
@@ -105,14 +103,6 @@ def test_a_difference_can_be_too_small_to_matter() -> None:
         judge_difference(found, STUDY.model_copy(update={"smallest": 0.6}))
         == "a difference too small to matter"
     )
-
-
-def test_at_equal_spend_expensive_work_counts_for_nothing() -> None:
-    plain, dear = many("plain", 20), many("wakeloop", 20, input=5000)
-    budgets = average_budgets(plain, STUDY)
-    assert budgets == {("weak", "make-files", 5, 0): 1040}
-    assert [completed_within(plain, STUDY, budgets, times) for times in (0.5, 1)] == [0, 1]
-    assert [completed_within(dear, STUDY, budgets, times) for times in (1, 10)] == [0, 1]
 
 
 def test_losses_name_the_winner_of_every_figure() -> None:

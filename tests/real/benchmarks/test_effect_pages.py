@@ -53,6 +53,14 @@ def test_at_other_prices(pages: Any) -> None:
     ]  # fmt: skip
 
 
+def test_at_equal_spend_expensive_work_counts_for_nothing(pages: Any) -> None:
+    plain, dear = [row("plain")], [row("wakeloop", input=5000)]
+    budgets = pages.average_budgets(plain, STUDY)
+    assert budgets == {("weak", "make-files", 5, 0): 1040}
+    assert [pages.completed_within(plain, STUDY, budgets, times) for times in (0.5, 1)] == [0, 1]
+    assert [pages.completed_within(dear, STUDY, budgets, times) for times in (1, 10)] == [0, 1]
+
+
 @pytest.mark.slow
 def test_the_pages_follow_from_the_rows(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     published, apart = pages.APART, tmp_path / "effect"
