@@ -108,7 +108,7 @@ def make_model(spec: AgentSpec, stop: Event) -> BaseChatModel:
     if not spec.model:
         return OfflineAuditor(Path(spec.root), delay=spec.delay)
     if not spec.base_url:
-        has_server = any(level["values"].get("base_url") for level in spec.levels)
+        has_server = any(level.values.get("base_url") for level in spec.levels)
         check_model_name(spec.model, has_server=has_server)
     if is_openai(spec.model):
         options = {**spec.model_options, **({"base_url": spec.base_url} if spec.base_url else {})}

@@ -4,16 +4,15 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from typing_extensions import TypedDict
-
 from wakeloop.cli.failures import usage_error
 from wakeloop.config import TOOLS
+from wakeloop.config.levels import Level
 from wakeloop.text.addresses import is_http_url
 from wakeloop.text.secret_formats import SECRET_NAME
 from wakeloop.text.secrets import redact_text
@@ -23,14 +22,6 @@ DEFAULT_WAIT = 900.0  # seconds, of --wait
 OWN_TOOLS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # MODULE:NAME
 GOAL_SECONDS = 300.0  # that the command of --done-when may take
 YAML_WORDS = {"True": True, "False": False, "Null": None, "NULL": None, "None": None, "~": None}
-
-
-class StoredLevel(TypedDict):
-    """A configuration level: what `config.levels.Level` holds."""
-
-    name: str
-    source: str
-    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -63,7 +54,7 @@ class AgentSpec:
     delay: float = 0
     role: str = ""
     agent: str = ""
-    levels: Sequence[StoredLevel] = ()
+    levels: Sequence[Level] = ()
     switched_on: bool = False
     function_calling: bool = True
     verify: str = ""
@@ -84,8 +75,8 @@ class AgentSpec:
 
     def to_json(self) -> str:
         """Return the spec as JSON to store, without user and password in URLs."""
-        levels = [{**level, "values": strip_base_url(level["values"])} for level in self.levels]
-        return json.dumps({**strip_base_url(asdict(self)), "levels": levels})
+        levels = [replace(level, values=strip_base_url(level.values)) for level in self.levels]
+        return json.dumps(strip_base_url(asdict(replace(self, levels=levels))))
 
     @property
     def model_title(self) -> str:

@@ -58,9 +58,9 @@ class LevelStack:
         without a request limit gets the default one.
         """
         whole = self.whole
-        agent_files, others = split_levels(self.levels, AGENT)
+        others = [level for level in self.levels if level is not whole]
         found = resolve_levels(others, whole=whole)
-        sources = agent_files or others
+        sources = others if whole is None else [whole]
         added = {}
         if found.get("preset") == "loki" and found.get("function_calling") is not False:
             added["auto_continue"] = find_explicit_value(
@@ -125,9 +125,7 @@ def spec_from_stack(stack: LevelStack, before: AgentSpec, given: Mapping[str, An
         imports=given.get("imports", before.imports),
         role=stack.role,
         agent=stack.agent,
-        levels=[
-            {"name": level.name, "source": level.source, "values": level.values} for level in stack.levels
-        ],
+        levels=[*stack.levels],
         switched_on=found.values["auto_continue"].level == "command line",
     )
 
@@ -183,25 +181,17 @@ def build_stack(before: AgentSpec | None, given: Mapping[str, Any]) -> LevelStac
         old, role, agent = levels_from_spec(before), before.role, before.agent
     role = choose_name(given.get("role"), role)
     agent = choose_name(given.get("agent"), agent)
-    base, outside = split_levels(old, BASE)
+    outside = [level for level in old if level.name != BASE]
     if before is None or "role" in given or "agent" in given:
         outside = read_file_levels(role, agent)
     elif "max_cost" in given and not keep_only_prices(old):
         # a thread that started without prices can only be limited by today's
         outside = [*keep_only_prices(read_file_levels(role, agent)), *outside]
-    agent_files, below = split_levels(outside, AGENT)
-    for level in agent_files:
-        refuse_agent_conflicts(level, agent, given)
-    return LevelStack([*below, *apply_options(base, given), *agent_files], role, agent)
-
-
-def split_levels(levels: Iterable[Level], name: str) -> tuple[list[Level], list[Level]]:
-    """Return the levels of this name, and the others."""
-    named: list[Level] = []
-    others: list[Level] = []
-    for level in levels:
-        (named if level.name == name else others).append(level)
-    return named, others
+    base = apply_options([level for level in old if level.name == BASE], given)
+    stack = LevelStack(sorted([*outside, *base], key=lambda level: level.name == AGENT), role, agent)
+    if stack.whole is not None:
+        refuse_agent_conflicts(stack.whole, agent, given)
+    return stack
 
 
 def choose_name(name: str | None, before: str) -> str:
@@ -239,8 +229,7 @@ def levels_from_spec(spec: AgentSpec) -> list[Level]:
     """Return the levels that a spec was built from; a spec without any is one base level."""
     if not spec.levels:
         return apply_options([], {key: getattr(spec, key) for key in OPTIONS if getattr(spec, key)})
-    kept = [Level(**level) for level in spec.levels]
-    return [replace(level, values=restore_credentials(level.values)) for level in kept]
+    return [replace(level, values=restore_credentials(level.values)) for level in spec.levels]
 
 
 def restore_credentials(values: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -63,7 +63,7 @@ def list_code_files(spec: AgentSpec) -> list[Path]:
 
 def list_configuration(spec: AgentSpec) -> list[Path]:
     """Return the configuration files that a thread was built from."""
-    sources = [Path(level["source"]) for level in spec.levels]
+    sources = [Path(level.source) for level in spec.levels]
     return [path for path in sources if path.is_absolute() and path.is_file()]
 
 

@@ -64,12 +64,7 @@ class Level:
         name = self.values.get("preset")
         if name is None:
             return dict(self.values)
-        standard, chosen = LoopSettings(), preset(name)
-        changed = {}
-        for key in LoopSettings.model_fields:
-            if getattr(chosen, key) != getattr(standard, key):
-                changed[key] = getattr(chosen, key)
-        return {**changed, **self.values}
+        return {**preset(name).model_dump(exclude_defaults=True), **self.values}
 
 
 class ResolvedValue(NamedTuple):
