@@ -19,8 +19,7 @@ from langgraph.types import Interrupt, StateSnapshot
 
 from wakeloop.cli.final_state import to_json_line
 from wakeloop.cli.questions import build_input, find_questions, suppress_echo
-from wakeloop.cli.run_spec import RunSpec
-from wakeloop.cli.spec_builder import settings_from_spec
+from wakeloop.cli.spec_builder import RunSpec, settings_from_spec
 from wakeloop.cli.streams import OutputFormat, at_a_terminal
 from wakeloop.dialects import get_dialect
 from wakeloop.display.formatting import format_elapsed

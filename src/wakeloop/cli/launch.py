@@ -1,20 +1,20 @@
 """Start of the commands run, resume, chat and demo."""
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from wakeloop.cli.agent_spec import AgentSpec, refuse_non_utf8, resolve_folder
+from wakeloop.cli.agent_spec import AgentSpec, read_option_file, refuse_non_utf8, resolve_folder
 from wakeloop.cli.failures import usage_error
-from wakeloop.cli.run_spec import RunSpec
-from wakeloop.cli.spec_builder import build_spec
+from wakeloop.cli.spec_builder import RunSpec, build_spec
 from wakeloop.cli.store import DatabaseFile, ThreadRecord
 from wakeloop.cli.streams import OutputOptions, read_all
 from wakeloop.cli.thread_lookup import find_thread, new_thread_id, resolve_thread_option
-from wakeloop.cli.todo_file import read_todo_file
 from wakeloop.cli.trusted_files import confirm_files
 from wakeloop.display.terminal_output import clean_line, write_text
+from wakeloop.todos.items import OperationRefused, read_list
 
 BYTE_ORDER_MARK = "\ufeff"
 TEXT_OUTPUT = OutputOptions()
@@ -160,3 +160,45 @@ def check_text(text: str, empty: str) -> None:
 def read_stdin(source: TextIO | None = None) -> str:
     """Read all of stdin, without a byte order mark."""
     return read_all(source or sys.stdin).removeprefix(BYTE_ORDER_MARK)
+
+
+# -- todo files: lists as plain text, JSON or YAML -------------------------------------------------------
+
+
+STRUCTURED_SUFFIXES = (".json", ".yaml", ".yml")
+
+
+def read_todo_file(path: Path) -> list[Mapping[str, Any]]:
+    """Read the items of a file: one per line, or a JSON or YAML list of strings and items.
+
+    Raises `CommandError` for a file without items or with invalid ones.
+    """
+    text = read_option_file(path, "--todos")
+    which = f"The file {str(path)!r} for --todos"
+    items: list[Mapping[str, Any]]
+    if path.suffix.lower() in STRUCTURED_SUFFIXES:
+        listed = _parse_structured(path.suffix.lower(), text, which)
+        if not isinstance(listed, list):
+            raise usage_error(f"{which} must contain a list of strings or items.")
+        items = [{"content": item} if isinstance(item, str) else item for item in listed]
+    else:
+        items = [{"content": line.strip()} for line in text.splitlines() if line.strip()]
+    if not items:
+        raise usage_error(f"{which} contains no items.")
+    try:
+        read_list(items)
+    except OperationRefused as refusal:
+        raise usage_error(f"{which} is not a valid list: {refusal}.") from None
+    return items
+
+
+def _parse_structured(suffix: str, text: str, which: str) -> Any:
+    try:
+        if suffix == ".json":
+            return json.loads(text)
+        import yaml
+
+        return yaml.safe_load(text)
+    except Exception as error:  # noqa: BLE001 - a parser's errors are of many kinds
+        why = str(error).partition("\n")[0]
+        raise usage_error(f"{which} cannot be parsed: {why}.") from None

@@ -12,8 +12,7 @@ from langgraph.store.base import BaseStore
 from wakeloop.agent import create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.failures import CommandError, redact, usage_error
-from wakeloop.cli.run_spec import RunSpec
-from wakeloop.cli.spec_builder import settings_from_spec
+from wakeloop.cli.spec_builder import RunSpec, settings_from_spec
 from wakeloop.cli.store import DatabaseFile, open_to_read
 from wakeloop.cli.streams import DASH, write_atomically
 from wakeloop.cli.thread_lookup import require_thread

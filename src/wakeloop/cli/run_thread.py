@@ -31,7 +31,7 @@ from wakeloop.cli.final_state import (
 )
 from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.questions import build_input, find_questions, make_question_handler
-from wakeloop.cli.run_spec import RunSpec
+from wakeloop.cli.spec_builder import RunSpec
 from wakeloop.cli.store import open_to_read, open_to_write
 from wakeloop.cli.stored_state import read_state
 from wakeloop.cli.streams import OutputFormat, at_a_terminal, keep_stdout_for_data

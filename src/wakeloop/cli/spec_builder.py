@@ -1,13 +1,16 @@
-"""Build a thread's spec from the configuration levels."""
+"""Build specs from configuration levels, and those of runs."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import TYPE_CHECKING, Any
 
-from wakeloop.cli.agent_spec import AgentSpec, is_openai, resolve_folder, strip_credentials
+from wakeloop.cli.agent_spec import DEFAULT_WAIT, AgentSpec, is_openai, resolve_folder, strip_credentials
 from wakeloop.cli.failures import usage_error
+from wakeloop.cli.store import DatabaseFile
+from wakeloop.cli.streams import OutputOptions
 from wakeloop.config.levels import (
     Level,
     ResolvedConfig,
@@ -23,6 +26,10 @@ from wakeloop.loop.gates import LIMITS
 from wakeloop.presets import preset
 from wakeloop.settings import PRICES_EXAMPLE, AgentFileSettings, LoopSettings
 from wakeloop.text.addresses import is_http_url
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
 
 BASE, AGENT = "base", "agent"
 OPTIONS = {  # options with a flag of their own: the level's key for each, and the flag
@@ -287,3 +294,43 @@ def refuse_agent_conflicts(level: Level, agent: str, given: Mapping[str, Any]) -
             raise usage_error(
                 f"The agent {agent!r} sets its own {name}: drop {option}, or edit {level.source}."
             )
+
+
+# -- the specification of one run of one thread ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run of one thread.
+
+    `request` is the thread's first message. `message` is sent now: a new input, or, if the run `resumes`, an
+    answer, a message, or None to continue as is. `given` are the options of this command. With `ask`, the
+    user approves each shell command. Setting `stop` ends running commands. `todos` replaces the list.
+    """
+
+    database: DatabaseFile
+    thread: str
+    spec: AgentSpec
+    request: str
+    message: str | None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    resumes: bool = False
+    output: OutputOptions = field(default_factory=OutputOptions)
+    ask: bool = True
+    todos: Sequence[Mapping[str, Any]] | None = None
+    stop: Event = field(default_factory=Event)
+
+    @property
+    def config(self) -> "RunnableConfig":
+        """The config under which the graph finds the thread."""
+        return {"configurable": {"thread_id": self.thread}}
+
+    @property
+    def typed_settings(self) -> Mapping[str, Any]:
+        """The settings that were typed with this command."""
+        return collect_typed_settings(self.given)
+
+    @property
+    def wait(self) -> float:
+        """The longest time, in seconds, to wait for a limit."""
+        return float(self.given.get("wait", DEFAULT_WAIT))

@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from wakeloop import create_todo_agent
-from wakeloop.cli.chat.parsing import parse_entry
+from wakeloop.cli.chat.dot_commands import parse_entry
 from wakeloop.cli.questions import Answering, build_input, make_question_handler
 from wakeloop.sessions import choose_next_input
 from wakeloop.testing import ScriptedModel, calls, says

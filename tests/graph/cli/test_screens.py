@@ -19,7 +19,7 @@ from langgraph.config import get_stream_writer
 from wakeloop import create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.execution import choose_view
-from wakeloop.cli.run_spec import RunSpec
+from wakeloop.cli.spec_builder import RunSpec
 from wakeloop.cli.store import DatabaseFile
 from wakeloop.cli.streams import OutputFormat, OutputOptions
 from wakeloop.display import screen

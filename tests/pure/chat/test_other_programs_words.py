@@ -6,8 +6,8 @@ import pytest
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 
+from wakeloop.cli.chat.dot_commands import Command, parse_entry
 from wakeloop.cli.chat.input import keys_to_text
-from wakeloop.cli.chat.parsing import Command, parse_entry
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from wakeloop.cli.failures import CommandError
-from wakeloop.cli.todo_file import read_todo_file
+from wakeloop.cli.launch import read_todo_file
 
 A, B = {"content": "a"}, {"content": "b: c"}
 DONE = {"content": "a", "status": "completed"}

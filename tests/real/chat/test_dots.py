@@ -255,6 +255,8 @@ def test_info(talk_with, plays) -> None:
     assert rows["nag_every"] == ["3", "thread", ".set", "in", "mine"]
     assert rows["model"] == ['"m"', "base", "--model"]
     assert "thread: mine" in does(talk, ".info session")
+    with pytest.raises(CommandError, match=r"\.info shows todo, config, session, role, agent, got 'x'"):
+        does(talk, ".info x")
 
 
 # -- scripts ---------------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ from typing import Any
 
 from wakeloop.cli.agent_spec import parse_options
 from wakeloop.cli.chat.conversation import Conversation
-from wakeloop.cli.chat.dot_commands import DOT_COMMANDS
-from wakeloop.cli.chat.parsing import Command, parse_entry
+from wakeloop.cli.chat.dot_commands import COMMANDS, Command, parse_entry
 from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import DatabaseFile, open_to_write
 
@@ -32,4 +31,6 @@ def talks(root: Path) -> Iterator[Callable[..., Conversation]]:
 def does(talk: Conversation, line: str) -> list[str]:
     command = parse_entry(line)
     assert isinstance(command, Command)
-    return list(DOT_COMMANDS[command.name](talk, command))
+    does = COMMANDS[command.name][2]
+    assert does is not None
+    return list(does(talk, command))

@@ -23,7 +23,7 @@ from chat_server import Reply, Server
 from processes import Shell, wakeloop
 
 from wakeloop.checks.models import is_local_address
-from wakeloop.cli import discovery, doctor, model_trial
+from wakeloop.cli import discovery, model_trial
 from wakeloop.cli.discovery import KEY_PROVIDERS
 from wakeloop.cli.store import DatabaseFile
 
@@ -586,7 +586,7 @@ def test_at_a_terminal_the_doctor_says_what_it_waits_for(
 ) -> None:
     """Each finding is shown before the next check begins."""
     served(monkeypatch, serve, CALLED)
-    monkeypatch.setattr(doctor, "at_a_terminal", lambda: True)
+    monkeypatch.setattr(discovery, "at_a_terminal", lambda: True)
     code, _, err = wakeloop("doctor")
     assert (code, err.splitlines()) == (
         0,
@@ -605,8 +605,8 @@ def test_at_a_terminal_the_doctor_says_what_it_waits_for(
         return found(*given)
 
     monkeypatch.setattr(discovery, "query_server", asked)
-    monkeypatch.setattr(doctor, "show_progress", order.append)
-    assert doctor.run_doctor(DatabaseFile.of(None), {}, order.append) == 0
+    monkeypatch.setattr(discovery, "show_progress", order.append)
+    assert discovery.run_doctor(DatabaseFile.of(None), {}, order.append) == 0
     assert [line.partition(":")[0].partition(" ")[0] for line in order] == [
         *("versions", "config", "threads", "Looking", "keys", "asked", "server", "model", "Trying", "tools"),
         *("Trying", "result", "Trying", "stream"),

@@ -13,7 +13,7 @@ from talking import does, talks
 from wakeloop.cli.agent import build_agent_graph, make_model
 from wakeloop.cli.agent_spec import AgentSpec, parse_options
 from wakeloop.cli.chat.conversation import Conversation
-from wakeloop.cli.chat.parsing import parse_entry
+from wakeloop.cli.chat.dot_commands import parse_entry
 from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import CommandError
 from wakeloop.cli.spec_builder import build_spec

@@ -14,14 +14,12 @@ from langgraph.types import StateSnapshot
 
 from wakeloop.cli.agent import build_agent_graph, make_model
 from wakeloop.cli.agent_spec import AgentSpec
-from wakeloop.cli.chat.parsing import is_message
 from wakeloop.cli.execution import Outcome, View, choose_view, count_down, execute, is_run_alive
 from wakeloop.cli.external_tools import ExternalTools
 from wakeloop.cli.failures import usage_error
 from wakeloop.cli.offline_graph import build_offline_graph
-from wakeloop.cli.run_spec import RunSpec
 from wakeloop.cli.run_thread import graph_input
-from wakeloop.cli.spec_builder import LevelStack, build_spec, build_stack, settings_from_spec
+from wakeloop.cli.spec_builder import LevelStack, RunSpec, build_spec, build_stack, settings_from_spec
 from wakeloop.cli.store import DatabaseFile, Store, ThreadLock, open_to_write
 from wakeloop.cli.trusted_files import confirm_files
 from wakeloop.dialects import get_dialect
@@ -166,9 +164,9 @@ class Conversation:
         return drop_question(self.graph, self.config)
 
     def steer(self, typed: str) -> bool:
-        """Send a line to the run under way and show it; return False for commands, and where none is."""
+        """Send a line to the run under way and show it; return False where none is."""
         view, store = self.view, self.store.graph_store
-        if view is None or store is None or not is_message(typed):
+        if view is None or store is None:
             return False
         try:
             steer(store, self.thread, typed.strip())

@@ -1,14 +1,14 @@
-"""Dot commands of a chat."""
+"""Chat entries: text, and dot commands."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from wakeloop.cli.agent_spec import YAML_WORDS, parse_value
-from wakeloop.cli.chat import parsing
 from wakeloop.cli.chat.conversation import Conversation
-from wakeloop.cli.chat.parsing import Command
 from wakeloop.cli.failures import usage_error
+from wakeloop.cli.manage_threads import TodoAction, build_changes, parse_action
 from wakeloop.cli.run_thread import AUTO_CONTINUE_NOTE
 from wakeloop.cli.show import describe_thread, format_todos
 from wakeloop.cli.show_config import build_view, format_view
@@ -21,9 +21,117 @@ from wakeloop.display.formatting import format_ending, to_json
 from wakeloop.display.terminal_output import clean_line
 from wakeloop.loop.overrides import check_overrides
 from wakeloop.settings import ALIASES, AgentFileSettings, LoopSettings, check_setting_name, resolve_aliases
-from wakeloop.text.characters import pluralize
+from wakeloop.text.characters import is_blank, pluralize
+from wakeloop.text.wording import nearest
 from wakeloop.thread.outside import hold_thread
 from wakeloop.thread.thread_status import read_session
+
+FENCE = '"""'
+COMMAND_PATTERN = re.compile(r"\.([A-Za-z]\w*)(?:\s+(.*))?", re.DOTALL)
+BARE_COMMANDS = ("exit", "help")  # commands that also work without a dot
+TOPICS = ("todo", "config", "session", "role", "agent")
+LEAVABLE = ("role", "agent")
+KEY_HELP = (
+    f"Enter sends, Alt-Enter starts a new line, Tab completes; {FENCE} opens and closes several lines.",
+    "Ctrl-C stops a run or clears the line, Ctrl-D leaves. Put a space before text that starts with a dot.",
+    "exit and quit leave, help lists these commands. A / works in place of the dot.",
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A dot command: its name and its argument."""
+
+    name: str
+    rest: str = ""
+
+
+def parse_entry(typed: str) -> str | Command:
+    """Parse an entry into a dot command or text. Raises `CommandError` for an unknown command."""
+    if found := COMMAND_PATTERN.fullmatch(normalize_command(typed.rstrip())):
+        name, rest = found[1].lower(), (found[2] or "").strip()
+        if name not in COMMANDS:
+            near = nearest(name, COMMANDS)
+            raise usage_error(
+                f"Unknown command .{name}. {f'Did you mean .{near}?' if near else 'See .help.'}"
+            )
+        if name == "exit" and rest in LEAVABLE:
+            return Command(rest, "null")
+        if name == "exit" and rest:
+            raise usage_error(
+                f".exit takes role, agent or nothing, got {rest!r}. Use .session THREAD to switch threads."
+            )
+        return Command(name, rest)
+    return strip_fence(typed)
+
+
+def is_message(typed: str) -> bool:
+    """Whether a line is words for the model: not a command, and not part of several lines."""
+    is_command = COMMAND_PATTERN.fullmatch(normalize_command(typed.rstrip()))
+    return not is_blank(typed) and FENCE not in typed and is_command is None
+
+
+def normalize_command(typed: str) -> str:
+    """Rewrite `/name`, `exit`, `quit` and `help` as dot commands; return other text unchanged."""
+    word, space, rest = typed.partition(" ")
+    name = word.lower().removeprefix("/").removeprefix(".")
+    if name == "quit":
+        name = "exit"
+    if word.startswith("/"):
+        is_command = name in COMMANDS
+    elif word.startswith("."):
+        is_command = name in COMMANDS and not rest  # with an argument, it is left as it was typed
+    else:
+        is_command = name in BARE_COMMANDS and not rest  # "exit now" is a message
+    return f".{name}{space}{rest}" if is_command else typed
+
+
+def is_unclosed(typed: str) -> bool:
+    """Whether several lines are opened but not closed."""
+    text = typed.strip()
+    return text.startswith(FENCE) and (len(text) < 2 * len(FENCE) or not text.endswith(FENCE))
+
+
+def strip_fence(typed: str) -> str:
+    """Return text without the fence around several lines."""
+    text = typed.strip()
+    if not text.startswith(FENCE):
+        return text
+    return text.removeprefix(FENCE).removesuffix(FENCE).strip("\n")
+
+
+def help_lines() -> list[str]:
+    """Return the help: every command with its arguments and what it does."""
+    heads = {name: f".{name} {takes}".rstrip() for name, (takes, *_) in COMMANDS.items()}
+    width = max(map(len, heads.values()))
+    return [*(f"{heads[name]:{width}}  {does}" for name, (_, does, _) in COMMANDS.items()), *KEY_HELP]
+
+
+# -- arguments of commands -------------------------------------------------------------------------------
+
+
+def refuse_argument(command: Command) -> None:
+    """Refuse an argument of a command that takes none."""
+    if command.rest:
+        raise usage_error(f".{command.name} takes no argument, got {command.rest!r}.")
+
+
+def parse_todo_edit(rest: str) -> dict[str, Any]:
+    """Return the arguments of `update_todos` for `.todo ACTION …`; {} if it only shows the list."""
+    word, *others = rest.split(maxsplit=1) or ["list"]
+    text = others[0].strip() if others else ""
+    action = parse_action(word)
+    if action is TodoAction.ADD:
+        words = [line.strip() for line in strip_fence(text).splitlines() if line.strip()]
+    elif action in (TodoAction.BLOCK, TodoAction.EDIT):
+        words = text.split(maxsplit=1)
+    else:
+        words = text.split()
+    return build_changes(action, words, ".todo")
+
+
+# -- the commands -----------------------------------------------------------------------------------------
+
 
 DotCommand = Callable[[Conversation, Command], Iterable[str]]
 
@@ -77,7 +185,9 @@ def clear_todos(talk: Conversation, command: Command) -> Iterable[str]:
 
 def show_info(talk: Conversation, command: Command) -> Iterable[str]:
     """Show the list, the settings, the role or agent, or the thread."""
-    what, snapshot = parsing.parse_topic(command), talk.snapshot
+    what, snapshot = command.rest, talk.snapshot
+    if what and what not in TOPICS:
+        raise usage_error(f".info shows {', '.join(TOPICS)}, got {what!r}.")
     if what == "config":
         yield from format_view(build_view(talk.stack, talk.overrides, talk.thread))
     elif what == "todo":
@@ -85,7 +195,7 @@ def show_info(talk: Conversation, command: Command) -> Iterable[str]:
             yield f"goal: {clean_line(goal)}"
         yield from format_todos(snapshot.values.get("todos") or [])
         yield format_ending(read_session(snapshot))
-    elif what in parsing.LEAVABLE:
+    elif what in LEAVABLE:
         yield from list_available(what, getattr(talk.spec, what))
         yield from describe_choice(what, getattr(talk.spec, what), talk)
     else:
@@ -96,7 +206,7 @@ def show_info(talk: Conversation, command: Command) -> Iterable[str]:
 
 def edit_todos(talk: Conversation, command: Command) -> Iterable[str]:
     """Show or edit the list."""
-    changes = parsing.parse_todo_edit(command.rest)
+    changes = parse_todo_edit(command.rest)
     yield from format_todos(talk.edit(changes) if changes else talk.snapshot.values.get("todos") or [])
 
 
@@ -152,13 +262,13 @@ def switch_thread(talk: Conversation, command: Command) -> Iterable[str]:
 
 def stop_run(talk: Conversation, command: Command) -> Iterable[str]:
     """End a run that waits or was interrupted."""
-    parsing.refuse_argument(command)
+    refuse_argument(command)
     return ["Run ended." if talk.stop() else "No run to end."]
 
 
 def hold(talk: Conversation, command: Command) -> Iterable[str]:
     """Park the thread until a message or `.go`."""
-    parsing.refuse_argument(command)
+    refuse_argument(command)
     talk.refuse_unfinished()
     talk.remember_spec()
     held = hold_thread(talk.graph, talk.config)
@@ -167,24 +277,7 @@ def hold(talk: Conversation, command: Command) -> Iterable[str]:
 
 def list_commands(talk: Conversation, command: Command) -> Iterable[str]:  # noqa: ARG001 - same signature as all
     """List the commands."""
-    return parsing.help_lines()
-
-
-DOT_COMMANDS: Mapping[str, DotCommand] = MappingProxyType(
-    {
-        "set": set_override,
-        "unset": remove_override,
-        "clear": clear_todos,
-        "info": show_info,
-        "todo": edit_todos,
-        "role": switch_role,
-        "agent": switch_agent,
-        "session": switch_thread,
-        "stop": stop_run,
-        "hold": hold,
-        "help": list_commands,
-    }
-)
+    return help_lines()
 
 
 # -- settings of one thread, as `.set` changes them ------------------------------------------------------
@@ -241,3 +334,26 @@ def describe_value(base: LoopSettings, own: Mapping[str, Any], given: str) -> st
     if key in own:
         return f"{key} is {to_json(own[key])} in this thread (default: {to_json(getattr(base, key))})."
     return f"{key} is {to_json(getattr(base, key))}; this thread does not override it."
+
+
+COMMANDS: Mapping[str, tuple[str, str, DotCommand | None]] = {
+    "set": ("KEY VALUE", "override a setting in this thread; null removes the override", set_override),
+    "unset": ("KEY", "remove an override", remove_override),
+    "clear": ("todo", "empty list and goal, and end an unfinished run", clear_todos),
+    "info": (
+        f"[{'|'.join(TOPICS)}]",
+        "show the list, the settings, the thread, the role or agent",
+        show_info,
+    ),
+    "todo": ("[ACTION ...]", "edit the list: " + ", ".join(TodoAction), edit_todos),
+    "role": ("[NAME|none]", "choose a role; 'none' disables it", switch_role),
+    "agent": ("[NAME|none]", "load an agent file and clear the list; 'none' disables it", switch_agent),
+    "session": ("[THREAD]", "switch to another thread, or start a new one", switch_thread),
+    "resume": ("", "repeat a question, finish an interrupted run, or continue the list", None),
+    "stop": ("", "end a run that waits or was interrupted; your next message starts fresh", stop_run),
+    "hold": ("", "park the thread: no kick, clock or peer moves it", hold),
+    "go": ("", "release a thread on hold, and continue its list", None),
+    "help": ("", "list these commands", list_commands),
+    "exit": ("[role|agent]", "leave the chat, or only a role or an agent", None),
+}
+"""For each command its arguments, what it does, and the function; the chat itself does the others."""

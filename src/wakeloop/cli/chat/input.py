@@ -22,7 +22,7 @@ from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-from wakeloop.cli.chat.parsing import COMMANDS, FENCE, LEAVABLE, TOPICS, is_unclosed
+from wakeloop.cli.chat.dot_commands import COMMANDS, FENCE, LEAVABLE, TOPICS, is_unclosed
 from wakeloop.cli.launch import BYTE_ORDER_MARK
 from wakeloop.cli.manage_threads import MANY_ITEMS, TodoAction
 from wakeloop.cli.questions import discard_typed_input, suppress_echo

@@ -8,9 +8,8 @@ from threading import Event
 from typing import TextIO
 
 from wakeloop.cli.agent_spec import AgentSpec, refuse_non_utf8
-from wakeloop.cli.chat import parsing
 from wakeloop.cli.chat.conversation import Conversation, build_chat_graph
-from wakeloop.cli.chat.dot_commands import DOT_COMMANDS
+from wakeloop.cli.chat.dot_commands import COMMANDS, Command, is_message, parse_entry, refuse_argument
 from wakeloop.cli.chat.input import ChatInput, Names, PipeInput, TerminalInput, interrupt_prompt
 from wakeloop.cli.execution import Outcome, View
 from wakeloop.cli.external_tools import ExternalTools, exit_on_sigterm, unused_mcp_notes
@@ -172,7 +171,7 @@ class Repl:
         if not typed.strip():
             return False
         refuse_non_utf8(typed)
-        entry = parsing.parse_entry(typed)
+        entry = parse_entry(typed)
         if isinstance(entry, str):
             answering = self.find_answering() if self.source.is_person else None
             meant = entry if answering is None else answering.take(entry, self.err.say)
@@ -182,7 +181,7 @@ class Repl:
                 self.run_thread(meant)
             return False
         if entry.name in ("exit", "resume", "go"):
-            parsing.refuse_argument(entry)
+            refuse_argument(entry)
         if entry.name in ("resume", "go"):
             release_thread(self.talk.graph, self.talk.config)
             self.resume()
@@ -200,10 +199,10 @@ class Repl:
             self.answering = (key, Answering(waits[0].value))
         return self.answering[1]
 
-    def run_dot_command(self, command: parsing.Command) -> None:
+    def run_dot_command(self, command: Command) -> None:
         """Run a dot command; if it switched threads, report the state of the new one."""
-        thread = self.talk.thread
-        for text in DOT_COMMANDS[command.name](self.talk, command):
+        thread, (*_, does) = self.talk.thread, COMMANDS[command.name]
+        for text in does(self.talk, command) if does else ():
             self.say("item", text)
         if self.talk.thread != thread:
             self.report_state()
@@ -220,7 +219,7 @@ class Repl:
 
     def run_thread(self, message: str | None) -> None:
         """Run the thread and report how it ended; Ctrl-C ends the run for good."""
-        with self.source.capture_ahead(self.talk.steer):
+        with self.source.capture_ahead(lambda typed: is_message(typed) and self.talk.steer(typed)):
             outcome, view = self.talk.run(message, self.source.typed_ahead)
         if outcome.stopped == signal.SIGTERM:
             self.say("note", f"To finish the run: wakeloop resume {self.talk.thread}")

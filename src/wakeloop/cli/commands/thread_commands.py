@@ -37,7 +37,7 @@ def init() -> int:
 @command("model", "base_url")
 def doctor(given: AgentOptions, database: "DatabaseFile") -> int:
     """Check keys, servers and models, and report what works. Sends one small request."""
-    from wakeloop.cli.doctor import run_doctor
+    from wakeloop.cli.discovery import run_doctor
 
     return run_doctor(database, given, lambda line: print_lines([line]))
 
