@@ -22,8 +22,8 @@ SAVERS = (
     "Numbered",
 )
 
-# a peer package's agent, in memory and in another environment, without this package
-APART = "bench/peer_program.py"
+# another package's agent, which is measured in memory
+APART = "bench/agents.py"
 
 
 def find_offences(file: Path) -> set[str]:
