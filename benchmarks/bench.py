@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="measure nothing: what is kept already")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
-        parser.error(f"there is no part {min(unknown)!r}; there are {', '.join(PARTS)}")
+        parser.error(f"unknown part {min(unknown)!r}; choose from {', '.join(PARTS)}")
     found = kept(options.json, "full" if options.size == "targets" else options.size)
     for name in () if options.show else options.parts or PARTS:
         start = time.monotonic()

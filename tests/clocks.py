@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Clock:
-    """A clock that advances only when told to, separately in each thread."""
+    """A clock that advances only on request, separately in each thread."""
 
     def __init__(self) -> None:
         self.local = threading.local()

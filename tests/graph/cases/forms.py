@@ -351,7 +351,7 @@ class Responses(OverHttp):
             if item.get("type") == "function_call":
                 found.append(("call", item["call_id"], item["name"]))
                 if not isinstance(json.loads(item["arguments"]), dict):
-                    found.append(("bad", "", "arguments are no object"))
+                    found.append(("bad", "", "arguments are not an object"))
             elif item.get("type") == "function_call_output":
                 found.append(("result", item["call_id"], ""))
             else:

@@ -60,7 +60,7 @@ def test_c44_two_spellings_that_drop_each_other(rig: Rig) -> None:
 
 
 def test_c44_a_heeded_correction_settles(rig: Rig) -> None:
-    rig.build([write("a"), *[looks("x")] * 11, close(1), "There is no way on."], tools=[look])
+    rig.build([write("a"), *[looks("x")] * 11, close(1), "I can't continue."], tools=[look])
     rig.run("go")
     rig.model.assert_done()
     assert rig.ending == ("dormant", "settled", 0)

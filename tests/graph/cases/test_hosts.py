@@ -16,7 +16,7 @@ from wakeloop.testing import ScriptedModel, calls, says
 
 @tool
 async def slow() -> str:
-    """Wait a moment: there is no synchronous version."""
+    """Wait a moment: it has only an asynchronous version."""
     await asyncio.sleep(0)
     return "waited"
 

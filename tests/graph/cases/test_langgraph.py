@@ -158,7 +158,7 @@ def lacking(what: Annotated[Any, InjectedState("no_such_channel")]) -> str:
 RAISING = {
     "ValueError": (bad_value, "no such thing: 7"),
     "ToolException": (bad_tool, "the service says no"),
-    "without a text": (nothing_said, "RuntimeError"),
+    "without a message": (nothing_said, "RuntimeError"),
     "huge": (huge, "ValueError"),
     "unknown channel": (lacking, "no_such_channel"),
 }

@@ -78,7 +78,7 @@ def test_c15_a_write_resets_the_count_even_a_refused_one(quick: Rig) -> None:
     quick.build(
         write("a"),
         *(looks(str(n)) for n in range(4)),
-        update(9, "done"),  # refused: there is no item 9
+        update(9, "done"),  # refused: item 9 does not exist
         *(looks(str(n)) for n in range(4, 8)),
         update(1, "in_progress"),
         *(looks(str(n)) for n in range(8, 12)),
@@ -141,7 +141,7 @@ def test_c15_the_count_outlives_an_activation(kept: Rig) -> None:
     kept.run("go")
     kept.model.assert_done()
     kept.then(looks("4"), looks("5"), close(1), "Done.")
-    kept.run("go on")
+    kept.run("keep going")
     kept.model.assert_done()
     assert nagged(kept.messages) == [5]
 

@@ -16,7 +16,7 @@ SENT: dict[str, Any] = {
     "nothing": calls(("todo_write", {})),
     "null": calls(("todo_write", {"items": None})),
     "an object": calls(("todo_write", {"items": {"content": "a"}})),
-    "a text": calls(("todo_write", {"items": "not json"})),
+    "a string": calls(("todo_write", {"items": "not json"})),
     "numbers": calls(("todo_write", {"items": [1, None, {}]})),
     "no id": calls(("todo_update", {"status": "done"})),
     "an object as id": calls(("todo_update", {"id": {"a": [1]}, "status": None})),

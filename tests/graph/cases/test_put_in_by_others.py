@@ -80,7 +80,7 @@ def test_c52_it_never_hides_the_answer(quick: Rig, which: str) -> None:
 
 
 def test_c52_calls_before_it_count_as_seen(rig: Rig) -> None:
-    """The same call again in a wake's turn is no progress: five such wakes end the run."""
+    """Repeating a call in a wake's turn does not count as progress: five such wakes end the run."""
     looks = calls(("look", {"at": "x"}))
     settings = preset("wakeloop").model_copy(update={"max_idle_rounds": 0, "guard_retries": 0})
     tools = [noting(its_own("summary"))]

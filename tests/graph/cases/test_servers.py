@@ -249,7 +249,7 @@ class TextAlone(Chat):
 
     def items(self, payload: dict[str, Any]) -> list[Item]:
         blocks = [m for m in payload["messages"] if m["role"] == "tool" and not isinstance(m["content"], str)]
-        return [*super().items(payload), *(("bad", "", "a tool's content must be a text") for _ in blocks)]
+        return [*super().items(payload), *(("bad", "", "a tool's content must be a string") for _ in blocks)]
 
 
 def texts(state: dict[str, Any]) -> dict[str, Any]:

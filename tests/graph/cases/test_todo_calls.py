@@ -275,7 +275,7 @@ def test_c04_endless_calls_without_a_list_are_bounded(quick: Rig, args: dict[str
 BAD_INPUTS: dict[str, Any] = {
     "an object": {"content": "a"},
     "an empty object": {},
-    "a text": "a",
+    "a string": "a",
     "a number": 7,
     "a blank item": [{"content": " "}],
     "a wrong status": [{"content": "a", "status": "done"}],

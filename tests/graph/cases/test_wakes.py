@@ -164,7 +164,7 @@ def test_c09_the_resume_keeps_the_counters(kept: Rig) -> None:
 
 
 def test_c09_without_a_saver_the_question_ends_the_run(bare: Rig) -> None:
-    """There is no wake either; nothing can answer it, and the next message finds the list open."""
+    """It does not wake either; nothing can answer it, and the next message finds the list open."""
     bare.build(write("ask", "use"), calls(("ask", {"question": "Which?"}, "q")), tools=[ask])
     bare.run("go")
     bare.model.assert_done()
@@ -357,11 +357,11 @@ def test_c13_every_activation_has_the_whole_budget(rig: Rig) -> None:
     rig.model.assert_done()
     assert rig.ending == ("idle", "wake_budget", 2)
     rig.then("four", "five", "six")
-    rig.run("go on")
+    rig.run("keep going")
     rig.model.assert_done()
     assert rig.ending == ("idle", "wake_budget", 2)
     assert marks(rig.messages) == ["wake"] * 4
-    assert users(rig.messages) == ["go", "go on"]
+    assert users(rig.messages) == ["go", "keep going"]
     rig.follow_up()
 
 
@@ -389,7 +389,7 @@ def test_c13_the_guard_has_its_retries_again(kept: Rig) -> None:
     kept.build(write("a"), "one", "two", settings=settings)
     kept.run("go")
     kept.then("three", "four")
-    kept.run("go on")
+    kept.run("keep going")
     kept.model.assert_done()
     assert marks(kept.messages) == ["guard", "activate", "guard"]
     assert kept.ending == ("idle", "disabled", 0)

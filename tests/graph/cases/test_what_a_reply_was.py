@@ -162,8 +162,8 @@ def test_c38_prose_when_openais_parser_raises(rig: Rig, prose: str) -> None:
 
 REFUSALS = {
     "no words": (Said(sign="refused"), "[no text]"),
-    "half a text": (Said("As for", sign="refused"), "As for"),
-    "words beside a call": (looks("refused", text="I will not."), "I will not."),
+    "half a reply": (Said("As for", sign="refused"), "As for"),
+    "words next to a call": (looks("refused", text="I will not."), "I will not."),
 }
 
 
@@ -248,7 +248,7 @@ def test_c40_a_format_that_is_refused(rig: Rig, form: Form) -> None:
 
 LOADING = "model is loading"
 ERRORS = {
-    "a text": {"error": LOADING},
+    "a string": {"error": LOADING},
     "Anthropic's": {"type": "error", "error": {"type": "overloaded_error", "message": LOADING}},
     "FastAPI's": {"detail": [{"loc": ["body"], "msg": LOADING}]},
     "MiniMax's": {"id": "1", "choices": None, "base_resp": {"status_code": 1004, "status_msg": LOADING}},

@@ -259,7 +259,7 @@ async def test_the_packages_questions_reach_the_client(kind: str, laid: bool, an
 
 
 async def test_a_message_in_place_of_an_answer_as_the_agent_chat_ui_sends_it() -> None:
-    """It answers open calls itself, with hidden ids, and sends a text as blocks."""
+    """It answers open calls itself, with hidden ids, and sends words as blocks."""
     chat = Chat(calls(("name", {}, "c1")), "As you like.")
     await chat.says("go")
     handled = {"content": "Successfully handled tool call.", "name": "name", "tool_call_id": "c1"}

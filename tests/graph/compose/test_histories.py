@@ -35,7 +35,7 @@ def transfer_to_bob(
 
 
 def sent(model: ScriptedModel, request: int = 0) -> list[tuple[str, str]]:
-    """Return a request without the system prompt, as types and texts."""
+    """Return a request without the system prompt, as types and contents."""
     return [(m.type, m.text) for m in model.requests[request] if m.type != "system"]
 
 

@@ -77,7 +77,7 @@ def around(child: Any, schema: Any, saver: Any = None) -> Any:
 
 
 def brief(messages: list[Any]) -> list[str]:
-    """Return roles and the beginnings of texts."""
+    """Return roles and the beginnings of messages."""
     return [f"{m.type}: {str(m.content)[:16]}" for m in messages]
 
 
@@ -276,7 +276,7 @@ def test_a_parent_with_its_own_interrupt(saver: Any, before: bool) -> None:
 
 
 class Desk(Shared):
-    """A parent with a channel for what was handed over."""
+    """A parent with a channel for the work handed over."""
 
     told: Annotated[list[str], operator.add]
 

@@ -96,7 +96,7 @@ def test_the_same_client_has_the_same_effects(mode: str, first: Any, second: Any
 
 
 def find_asked(agent: Any) -> list[Any]:
-    """Return what is asked, in the order of the calls."""
+    """Return the questions, in the order of the calls."""
     asked = [one.value for one in agent.invoke(GO, CONFIG)["__interrupt__"]]
     return sorted(asked, key=lambda value: value.get("tool_call_id", ""))
 

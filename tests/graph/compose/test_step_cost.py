@@ -80,7 +80,7 @@ def calls_per_step(make: Any, items: int, **options: Any) -> float:
         count += event in ("call", "c_call")
 
     few, agent = (create_agent(Job(items=n), [look], middleware=[make()], **options) for n in (2, items))
-    few.invoke(GO)  # what is imported or cached at first use is not counted
+    few.invoke(GO)  # imports and caches of the first use are not counted
     sys.setprofile(profile)
     try:
         agent.invoke(GO)
@@ -110,7 +110,7 @@ def build(door: str, items: int) -> Any:
 @pytest.mark.parametrize(("door", "items"), STEPS)
 def test_the_packages_own_calls_per_step(door: str, items: int) -> None:
     agent, options = build(door, items), {"recursion_limit": 10_000}
-    build(door, 2).invoke(GO)  # what is imported or cached at first use is not counted
+    build(door, 2).invoke(GO)  # imports and caches of the first use are not counted
     profile = Profile(builtins=False)
     profile.enable()
     try:

@@ -113,7 +113,7 @@ def test_injected_arguments(door: str, given: Any, args: dict[str, Any], text: s
     shown = next(t["function"] for t in model.bound[0] if t["function"]["name"] == given.name)
     assert set(shown["parameters"].get("properties", {})) == set(
         args
-    )  # the model never sees what is injected
+    )  # the model never sees injected arguments
     assert wire_faults(model.requests) == []
 
 
@@ -169,7 +169,7 @@ def test_a_tool_of_an_mcp_server(door: str) -> None:
 HANDLERS: dict[str, tuple[Any, str, str]] = {
     "none": (False, "Error: broken", "error"),
     "yes": (True, "broken", "error"),
-    "a text": ("Try another.", "Try another.", "error"),
+    "a string": ("Try another.", "Try another.", "error"),
     "a function": (lambda error: f"handled {error}", "handled broken", "error"),
 }
 
@@ -200,7 +200,7 @@ UNKEPT: dict[str, tuple[Any, list[Any]]] = {
         [[{"type": "text", "text": "r", "n": hex(GREAT)}], None, {}],
     ),
     "in an artifact": (made(artifact={"n": [GREAT]}), ["r", {"n": [hex(GREAT)]}, {}]),
-    "beside it": (made(additional_kwargs={"n": -GREAT}), ["r", None, {"n": hex(-GREAT)}]),
+    "next to it": (made(additional_kwargs={"n": -GREAT}), ["r", None, {"n": hex(-GREAT)}]),
     "half a pair": (made(artifact={"\ud800": "\ud800"}), ["r", {"\ufffd": "\ufffd"}, {}]),
     "in a command": (Command(update={"messages": [made(artifact=GREAT)]}), ["r", hex(GREAT), {}]),
 }

@@ -291,7 +291,7 @@ UNSETTLED: dict[str, tuple[dict[str, Any], list[Any]]] = {
 @pytest.mark.parametrize("strategy", [ToolStrategy(Answer), Answer], ids=["tool", "either"])
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
 async def test_if_a_format_is_a_tool_an_ending_is_one(door: str, strategy: Any, reason: str) -> None:
-    """An agent without its own tools asks for as long as there is no value."""
+    """An agent without its own tools asks until there is a value."""
     settings, replies = UNSETTLED[reason]
     model = ScriptedModel(*replies)
     agent = laid(model, tools=[], settings=settings, response_format=strategy)

@@ -71,7 +71,7 @@ class Stage:
         return self
 
     def play(self, given: Any) -> None:
-        """Run with this input, and keep what is streamed."""
+        """Run with this input, and keep the stream."""
         self.events = []
         for mode, part in self.agent.stream(given, CONFIG, stream_mode=["custom", "values"]):
             if mode == "custom":
@@ -116,7 +116,7 @@ class Stage:
         return str(self.results[-1].content)
 
     def results_of(self, name: str) -> list[str]:
-        """Return the texts of all results of one tool."""
+        """Return the contents of all results of one tool."""
         return [str(message.content) for message in self.results if message.name == name]
 
     @property

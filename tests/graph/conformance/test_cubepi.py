@@ -38,17 +38,17 @@ def test_an_item_keeps_its_number_by_its_content(stage: Make) -> None:
     assert [(todo["id"], todo["content"]) for todo in s.todos] == [(2, "b"), (3, "c"), (1, "a")]
 
 
-# -- what is rejected ------------------------------------------------------------------------------------
+# -- rejected writes ------------------------------------------------------------------------------------
 
 REJECTED = {
     "empty content": [{"content": "", "status": "in_progress"}],
     "blank content": [{"content": " \n", "status": "in_progress"}],
-    "blank content behind a good item": [*rows("a:i"), {"content": " ", "status": "pending"}],
+    "blank content after a good item": [*rows("a:i"), {"content": " ", "status": "pending"}],
     "none in progress": rows("a:p b:p"),
     "none in progress, one completed": rows("a:c b:p"),
     "two in progress": rows("a:i b:i"),
     "an empty list": [],
-    "a status that is none": [{"content": "a", "status": "done"}],
+    "an invalid status": [{"content": "a", "status": "done"}],
     "no status": [{"content": "a"}],
     "no content": [{"status": "in_progress"}],
     "no list": 7,

@@ -36,7 +36,7 @@ def test_a_thread_started_there_can_be_read(stage: Make) -> None:
 def test_a_thread_started_there_can_be_continued(stage: Make) -> None:
     s = stage("cubepi")
     begin(s.options["checkpointer"], ROWS)
-    s.run("Done!", calls(("write_todos", {"todos": DONE})), "Now it is.", given="go on")
+    s.run("Done!", calls(("write_todos", {"todos": DONE})), "Now it is.", given="keep going")
     assert [m.type for m in s.model.requests[0]] == ["system", "human", "ai", "tool", "ai", "human"]
     assert len(s.injected("guard")) == 1
     assert "  - [in_progress] b" in s.injected("guard")[0]
@@ -49,7 +49,7 @@ def test_it_can_be_continued_under_the_other_presets(stage: Make, name: str) -> 
     s = stage(name, {"auto_continue": True})
     begin(s.options["checkpointer"], ROWS)
     close = {"loki": ("todo__done", {"id": 2})}.get(name, ("todo_update", {"id": 2, "status": "done"}))
-    s.run("Soon.", calls(close), "Done.", given="go on")
+    s.run("Soon.", calls(close), "Done.", given="keep going")
     assert s.notices[0].startswith("1/")
     assert s.todos == [{"id": 1, **DONE[0]}, {"id": 2, **DONE[1]}]
 
@@ -67,7 +67,7 @@ def test_a_call_left_open_there_is_answered(stage: Make) -> None:
     call = {"name": "look", "args": {"path": "x"}, "id": "call_open", "type": "tool_call"}
     s = stage("cubepi")
     begin(s.options["checkpointer"], ROWS, AIMessage("", tool_calls=[call]))
-    s.run(calls(("write_todos", {"todos": DONE})), "Done.", given="go on")
+    s.run(calls(("write_todos", {"todos": DONE})), "Done.", given="keep going")
     answered = [m.tool_call_id for m in s.results]
     assert answered[:2] == ["call_theirs", "call_open"]
 
@@ -75,7 +75,7 @@ def test_a_call_left_open_there_is_answered(stage: Make) -> None:
 def test_their_graph_can_read_the_thread_after_ours(stage: Make) -> None:
     s = stage("cubepi")
     theirs = begin(s.options["checkpointer"], ROWS)
-    s.run(calls(("write_todos", {"todos": DONE})), "Done.", given="go on")
+    s.run(calls(("write_todos", {"todos": DONE})), "Done.", given="keep going")
     rows = s.agent.get_state(CONFIG).values["todos"]
     assert plain(rows) == DONE
     assert theirs.get_state(CONFIG).created_at

@@ -96,7 +96,7 @@ def test_a_call_without_items(stage: Make) -> None:
     assert s.result == "Error: items must be a list"
 
 
-# -- what is rendered ------------------------------------------------------------------------------------
+# -- the rendered list ------------------------------------------------------------------------------------
 
 
 def test_an_empty_list(stage: Make) -> None:

@@ -173,14 +173,14 @@ def test_a_response_is_compared_only_with_the_previous_continuations(loki: Loki)
 
 
 def test_it_stops_even_a_model_that_works(loki: Loki) -> None:
-    """A tool that succeeded between two equal texts over the same list changes nothing."""
+    """A tool that succeeded between two equal replies over the same list changes nothing."""
     s = loki().run(add("a"), "Same.", looks("1"), "Same.")
     assert (s.asked, s.notices, s.ending) == (4, ["1/10"], ("idle", "repeated_reply"))
     s = loki({"stop_on_repeat": False}).run(add("a"), "Same.", looks("1"), "Same.", done(1), "Done.")
     assert s.ending == ("dormant", "settled")
 
 
-# -- what is injected ------------------------------------------------------------------------------------
+# -- injected messages ------------------------------------------------------------------------------------
 
 LISTED = "Goal: a cake\nProgress: 1/2 completed\n  ✓ 1. flour\n  ○ 2. eggs"
 
@@ -294,5 +294,5 @@ def test_it_is_refused_if_the_model_cannot_call_functions(stage: Make) -> None:
 
 def test_the_end_of_a_chain_resets_the_comparison(loki: Loki) -> None:
     s = loki().run(add("a"), "Same.", "Same.")
-    s.run("Same.", "Same.", given="go on")
+    s.run("Same.", "Same.", given="keep going")
     assert (s.notices, s.ending) == (["1/10"], ("idle", "repeated_reply"))

@@ -313,7 +313,7 @@ def test_a_nudge_is_whole_if_the_list_is_not_in_recent_messages(stage: Make) -> 
     ("first", "change", "items"),
     [
         (0, {}, 1),
-        (2, {}, 4),  # the plan is no longer in the history
+        (2, {}, 4),  # the plan has left the history
         (0, {"content": "changed by hand"}, 4),
         (0, {"id": 9}, 4),
     ],
@@ -356,7 +356,7 @@ def planned(said: str, *made: Any, texts: str = LONG, at: int = 1) -> tuple[list
 
 SEEN = {
     "by their numbers": (*planned("Stored 8 items, [1] to [8].", write(*LONG)), True),
-    "of equal texts": (
+    "with equal contents": (
         *planned("Stored 8 items, [1] to [8].", write(*"aabbccdd"), texts="aabbccdd"),
         True,
     ),
@@ -365,7 +365,7 @@ SEEN = {
         False,
     ),
     "another agent's numbers": (*planned("Stored 8 items, [1] to [8].", write(*LONG), at=9), False),
-    "other texts of these numbers": (
+    "other contents for these numbers": (
         *planned("Stored 8 items, [1] to [8].", write(*LONG), texts="abcdefgx"),
         False,
     ),

@@ -131,7 +131,7 @@ class Thread:
         return asyncio.run(self.graph.ainvoke(given, config, **more))
 
     def events(self, given: Any, *, spent: bool = False, **more: Any) -> list[dict[str, Any]]:
-        """Return what is streamed, without times, and with the spending of each request only if asked for."""
+        """Return the stream, without times, and with the spending of each request only if asked for."""
         found = timeless(self.streamed(given, **more))
         return found if spent else [event for event in found if event["type"] != "spent"]
 

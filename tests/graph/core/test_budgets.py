@@ -107,7 +107,7 @@ def test_seconds_are_the_models_and_the_longest_call_of_each_round(most: float, 
     result = agent.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "1"}})
     assert len(model.requests) == rounds
     assert result["todo_session"]["reason"] == "time_budget"
-    assert result["todo_session"]["state"] == "dormant"  # nothing is open, and there is no closing request
+    assert result["todo_session"]["state"] == "dormant"  # nothing is open, so the closing request is left out
     assert result["todo_session"]["spent"]["seconds"] == sum([8, 10, 12][:rounds])
 
 
@@ -342,7 +342,7 @@ def test_the_next_input_resets_the_count_even_an_empty_kick(thread: Make) -> Non
     )
     agent.run("go")
     assert spent(agent)["requests"] == 2
-    assert agent.walk("go on") == [*START, *AGAIN, *END]
+    assert agent.walk("keep going") == [*START, *AGAIN, *END]
     assert spent(agent)["requests"] == 2
     assert agent.walk({}) == [*START, *AGAIN, *END]
     assert (agent.session, spent(agent)["requests"]) == (session("idle", "request_budget", 1), 2)
@@ -352,7 +352,7 @@ def test_a_threads_budget_is_raised_with_the_next_input(thread: Make) -> None:
     replies = [write("a"), "report", looks("x"), looks("y"), done(1), "bye"]
     agent = thread(*replies, tools=[look], change={"max_requests": 1})
     agent.run("go")
-    agent.run({"messages": [("user", "go on")], "todo_settings": {"max_requests": 9}})
+    agent.run({"messages": [("user", "keep going")], "todo_settings": {"max_requests": 9}})
     assert agent.session == session("dormant", "settled", budget=26)
     assert spent(agent)["requests"] == 4
 
@@ -396,7 +396,7 @@ def test_a_reply_under_a_name_without_a_price_costs_what_the_configured_model_do
     assert spent(agent)["cost"] == 0.88  # one at 0.55, and three at 0.11
 
 
-# -- what is reported ------------------------------------------------------------------------------------
+# -- reports ------------------------------------------------------------------------------------
 
 
 def test_every_ending_reports_the_spending_and_an_event_follows_each_request(thread: Make) -> None:

@@ -42,7 +42,7 @@ BLOCK = {"on_guard_exhausted": "block"}
 # -- a correction that leads to progress (rule 8) --------------------------------------------------------
 
 CORRECTED: dict[str, tuple[Any, dict[str, Any], list[str], dict[str, Any]]] = {
-    # what follows the plan and four texts: replies, settings, the walk from the correction on, the session
+    # what follows the plan and four bare replies: replies, settings, the walk from the correction on, session
     "an item is closed": (
         [done(1), *"...."], REARMS, [*AGAIN, *TODO, *WAKE * 3, *END], session("idle", "stalled", 1, 6),
     ),
@@ -203,7 +203,7 @@ def result(number: int) -> dict[str, Any]:
 
 FALL = {**ALONE, "retries_fall": True}
 BAD: dict[str, tuple[Any, str, list[str]]] = {  # the reply, the reason, and the next node
-    "cut": (says("a text that", finish_reason="length"), "truncated", []),
+    "cut": (says("half of this", finish_reason="length"), "truncated", []),
     "cut call": (looks("x").model_copy(update={"response_metadata": CUT}), "truncated", ["run_tools"]),
     "malformed": (calls(("peer", {})), "malformed_calls", ["run_tools"]),
     "malformed todo": (update(1, "sideways"), "malformed_calls", ["validate_todos"]),
@@ -292,7 +292,7 @@ def growing() -> Any:
 
 TOGETHER: dict[str, tuple[Any, int, dict[str, Any]]] = {  # replies, requests, the session
     "the same text for ever": (chain([write("a")], repeat(".")), 8, session("idle", "stalled", 1, 5)),
-    "a correction that brings progress": (
+    "a correction that leads to progress": (
         chain([write("a", "b"), *["."] * 6, done(1)], repeat(".")), 14, session("idle", "stalled", 1, 10, 26),
     ),
     "malformed for ever": (
@@ -492,7 +492,7 @@ def test_a_list_that_comes_back_with_its_history_is_not_shown_again() -> None:
     model = ScriptedModel(write("a", "b"), done(1), *"........", done(2), "bye")
     agent = create_todo_agent(model)
     out = agent.invoke({"messages": [("user", "go")]})
-    agent.invoke({"messages": [*out["messages"], ("user", "go on")], "todos": out["todos"]})
+    agent.invoke({"messages": [*out["messages"], ("user", "keep going")], "todos": out["todos"]})
     assert listings(model.requests[-1]) == []
 
 

@@ -40,7 +40,7 @@ def endless(*replies: Any, text: str = "still busy") -> Any:
 
 def test_a_reply_with_calls_ends_no_turn(thread: Make) -> None:
     agent = thread(
-        write("a"), calls(("look", {"path": "x"}), text="and a text"), done(1), "bye", tools=[look]
+        write("a"), calls(("look", {"path": "x"}), text="and some words"), done(1), "bye", tools=[look]
     )
     assert agent.walk("go") == [*START, *TODO, *WORK, *TODO, *END]
 
@@ -102,7 +102,7 @@ PROGRESS: dict[str, tuple[list[list[Any]], int]] = {
     "blocking one": ([["."], [update(1, "blocked", "why"), "."]], 0),
     "cancelling one": ([["."], [update(1, "cancelled"), "."]], 0),
     "a call not seen before": ([["."], [looks("y"), "."]], 0),
-    "a text": ([["."], ["."]], 2),
+    "words": ([["."], ["."]], 2),
     "a call of the first turn": ([["."], [looks("x"), "."]], 2),
     "a call seen before in a wake": ([[looks("y"), "."], [looks("y"), "."]], 1),
     "a call that failed": ([["."], [calls(("look", {"wrong": 1})), "."]], 2),
@@ -112,7 +112,7 @@ PROGRESS: dict[str, tuple[list[list[Any]], int]] = {
     "adding and closing": ([["."], [write("more"), done(3), "."]], 2),
     "reading": ([["."], [calls(("todo_list", {})), "."]], 2),
     "to and fro": ([[done(1), "."], [update(1, "open"), "."], [done(1), "."], [update(1, "open"), "."]], 3),
-    "closing what was added in an earlier wake": ([[write("more"), "."], [done(3), "."]], 0),
+    "closing an item added in an earlier wake": ([[write("more"), "."], [done(3), "."]], 0),
     "closing and reopening in one turn": ([["."], [done(1), update(1, "open"), "."]], 2),
     "closing one while another is reopened": (
         [[done(1), "."], [calls(change(1, "open"), change(2, "done")), "."]],

@@ -67,7 +67,7 @@ ENDLESS: dict[str, tuple[Any, int, int, bool]] = {
     "without a list": (lambda: repeat(X), 11, 0, False),
     "reading no list": (lambda: repeat(LIST), 10, 0, False),
     "an error": (lambda: repeat(calls(("fail", {}))), 11, 0, False),
-    "beside a malformed call": (lambda: repeat(calls(("look", {"path": "x"}), ("peer", {}))), 11, 0, False),
+    "next to a malformed call": (lambda: repeat(calls(("look", {"path": "x"}), ("peer", {}))), 11, 0, False),
     "with the plan closed": (lambda: chain([write("a"), done(1)], repeat(X)), 13, 0, False),
 }  # fmt: skip
 
@@ -501,7 +501,7 @@ def test_a_spent_budget_is_reported_first(
     most: int, asked: int, reason: str, guards: int, thread: Make
 ) -> None:
     """At 12 instead of the correction, at 13 instead of its end."""
-    replies = chain([write("a")], [X] * (most - 1), [X] if reason == "looping" else ["There is no way on."])
+    replies = chain([write("a")], [X] * (most - 1), [X] if reason == "looping" else ["I can't continue."])
     agent = thread(replies, tools=[look], left=True, change={"max_requests": most})
     agent.run("go")
     assert (agent.session["reason"], agent.asked, agent.kinds.count("guard")) == (reason, asked, guards)
@@ -564,7 +564,7 @@ def test_a_failing_model_loses_and_counts_nothing_twice(at: int) -> None:
     assert sum("[Reminder: the last 5 rounds" in text for text in texts) == 1
 
 
-# -- what is stored --------------------------------------------------------------------------------------
+# -- storage --------------------------------------------------------------------------------------
 
 
 def rows(script: Any, limit: int) -> list[tuple[str, int]]:

@@ -30,7 +30,7 @@ from wakeloop.testing import calls, malformed_call, says
 BOTH = ["run_tools", "validate_todos", "call_model"]
 OVER = ["run_tools", "finalization_guard"]
 BAD = calls(("peer", {}))
-CUT = says("a text that", finish_reason="length")
+CUT = says("half of this", finish_reason="length")
 GO_ON = "retry"
 WORDS = "(automatic) Your last reply was empty. If there is something left to do, continue with a tool call. "
 WORDS += "Otherwise answer in plain text."

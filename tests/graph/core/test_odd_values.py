@@ -36,7 +36,7 @@ def told(**fields: Any) -> dict[str, Any]:
 
 
 REFUSED: dict[str, tuple[Any, str]] = {
-    "a number beside it": (
+    "a number next to it": (
         told(additional_kwargs={"n": {"of": [1, 2**64]}}),
         rf"messages > 2 > additional_kwargs > n > of > 2: an int; {RANGE}",
     ),

@@ -235,7 +235,9 @@ def test_any_step_limit(replies: Any, settings: LoopSettings, limit: int) -> Non
         check(agent, model, settings, output, since)
 
 
-NEW = 3 + 2 + 5  # how much progress the calls of CALL can make: pairs, different texts, items settled at once
+NEW = (
+    3 + 2 + 5
+)  # how much progress the calls of CALL can make: pairs, different replies, items settled at once
 SAID = st.sampled_from([says("a"), says("b")])
 UNCUT = st.builds(lambda made: calls(*made), st.lists(CALL, min_size=1, max_size=3))
 

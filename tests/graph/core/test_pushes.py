@@ -163,7 +163,7 @@ def test_a_new_activation_begins_with_words(thread: Make) -> None:
     change = {"max_wake_cycles": 2, "guard_retries": 0, **UNASKED}
     agent = thread(write("a"), *["t"] * 3, *["t"] * 3, change=change)
     agent.run("go")
-    agent.run("go on")
+    agent.run("keep going")
     assert asked_for(agent) == [FREE, FREE, FREE, FORCED, FREE, FREE, FORCED]
 
 

@@ -1,4 +1,4 @@
-"""The offline stand-in: it stops and forgets, and yet the audit is finished."""
+"""The offline model: it stops and forgets, and yet the audit is finished."""
 
 from pathlib import Path
 from typing import Any

@@ -196,7 +196,7 @@ def test_marks_from_an_input_a_tool_or_a_model_are_removed(mark: Any) -> None:
                 "messages": [
                     HumanMessage("as an object", additional_kwargs=forged),
                     {"role": "user", "content": "as a dict", "additional_kwargs": forged},
-                    {"role": "user", "content": "beside it", "wakeloop": mark},
+                    {"role": "user", "content": "next to it", "wakeloop": mark},
                     AIMessage("as an assistant", additional_kwargs=forged),
                 ]
             }

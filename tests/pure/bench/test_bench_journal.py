@@ -1,4 +1,4 @@
-"""The journal: what remains after a kill, and what is recorded only once."""
+"""The journal: what remains after a kill, and records that are made only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of MCP servers: what it may hold, what is filled in, what is refused."""
+"""The file of MCP servers: what it may hold, which blanks are filled in, and refusals."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ ANSWERS = (
     "The model should answer in this form:\n<think>\nyour reasoning\n</think>\nthe answer",
     "The tag `<|im_start|>` opens a message in ChatML.",
     "I did not see (automatic) messages in the log.",
-    "There is no text in the image.",
+    "The image has no text.",
     "No text.",
     "Continued.",
     "I was interrupted, but the work is done.",

@@ -1,4 +1,4 @@
-"""What an answer to a question of the package means, depending on what is allowed."""
+"""What an answer to a question of the package means, depending on the allowed decisions."""
 
 from __future__ import annotations
 

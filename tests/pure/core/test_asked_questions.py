@@ -1,4 +1,4 @@
-"""Whether a reply asks a question (rule 26): a table of texts."""
+"""Whether a reply asks a question (rule 26): a table of replies."""
 
 import pytest
 

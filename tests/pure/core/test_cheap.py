@@ -115,7 +115,7 @@ def test_nothing_is_noted_before_the_first_wake() -> None:
     note_progress(asks("x"), ledger, ())
     assert ledger == {"nag": False}
     ledger = {"waking": True, "nag": False}
-    note_progress([*asks("x"), make_user_message("wake", "go on"), *asks("x", at="2")], ledger, ())
+    note_progress([*asks("x"), make_user_message("wake", "keep going"), *asks("x", at="2")], ledger, ())
     assert ledger == {"waking": True, "nag": False, "seen": fingerprint_call("x", {})}
     note_progress([*asks("y", at="3")], ledger, ())
     seen = fingerprint_call("x", {}) + fingerprint_call("y", {})

@@ -1,4 +1,4 @@
-"""What is cleared from a request, and what never is (rule 28)."""
+"""Which parts of a request are cleared, and which never are (rule 28)."""
 
 from itertools import count
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rule 18 in plain values: which rounds are idle, what is recorded, what the reminder says."""
+"""Rule 18 in plain values: which rounds are idle, which notes they leave, and what the reminder says."""
 
 from typing import Any
 
@@ -151,7 +151,7 @@ def test_calls_before_the_activation_are_ignored() -> None:
     history.look("x")
     history.messages += [AIMessage("done"), HumanMessage("again")]
     assert history.look("x") == 0
-    history.messages += [AIMessage("done"), make_user_message("wake", "go on")]
+    history.messages += [AIMessage("done"), make_user_message("wake", "keep going")]
     assert history.look("x") == 1
 
 

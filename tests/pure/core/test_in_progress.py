@@ -41,13 +41,13 @@ def whole(*items: str) -> Replace:
 TABLE: dict[str, tuple[Rules, str, list[Any], str, str]] = {
     "the last of two starts": (ONE, "ppp", [to(1, "i"), to(2, "i")], "ipp", ".r"),
     "all but the first": (ONE, "ppp", [to(3, "i"), to(1, "i"), to(2, "i")], "ppi", ".rr"),
-    "every start beside one that runs": (ONE, "ipp", [to(2, "i"), to(3, "i")], "ipp", "rr"),
+    "every start while one runs": (ONE, "ipp", [to(2, "i"), to(3, "i")], "ipp", "rr"),
     "none where the first is closed": (ONE, "ipp", [to(2, "i"), to(1, "c")], "cip", ".."),
-    "what starts nothing stands": (ONE, "ippp", [to(1, "i"), to(3, "x"), to(2, "i")], "ipxp", "..r"),
+    "a call that starts nothing is kept": (ONE, "ippp", [to(1, "i"), to(3, "x"), to(2, "i")], "ipxp", "..r"),
     "a start that was closed again, too": (ONE, "ipp", [to(2, "i"), to(3, "i"), to(3, "c")], "ipc", "rr."),
     "a list of two that run": (ONE, "p", [whole("1i", "2i")], "p", "r"),
-    "the list alone, not the start behind it": (ONE, "ppp", [whole("1i", "2i"), to(1, "i")], "ipp", "r."),
-    "the start behind a list": (ONE, "ppp", [whole("1i", "2p"), to(2, "i")], "ip", ".r"),
+    "only the list, not the start after it": (ONE, "ppp", [whole("1i", "2i"), to(1, "i")], "ipp", "r."),
+    "the start after a list": (ONE, "ppp", [whole("1i", "2p"), to(2, "i")], "ip", ".r"),
     "the start before a list": (ONE, "ppp", [to(3, "i"), whole("1i", "2i")], "ppi", ".r"),
     "the last of two lists": (ONE, "", [whole("1i"), whole("1i", "2i")], "i", ".r"),
     "one must run: the last of two starts": (MUST, "ppp", [to(1, "i"), to(2, "i")], "ipp", ".r"),
@@ -58,7 +58,7 @@ TABLE: dict[str, tuple[Rules, str, list[Any], str, str]] = {
         MUST, "ppp", [to(1, "i"), to(1, "c"), to(2, "i"), to(3, "i")], "cip", "...r",
     ),
     "one must run: what adds to no list": (MUST, "", [Add(("c1",)), Add(("c2",))], "", "rr"),
-    "one must run: the list that ends all, not the start behind it": (
+    "one must run: the list that ends all, not the start after it": (
         MUST, "ppp", [whole("1p", "2p"), to(3, "i")], "ppi", "r.",
     ),
     "one must run, none did: all that writes": (MUST, "pp", [to(1, "x"), Show()], "pp", "r."),
@@ -107,8 +107,8 @@ def moved(before: Board, outcome: Any, *, starts: bool) -> bool:
 def by_the_book(board: Board, calls: Any, rules: Rules, verdict: Any) -> tuple[Any, list[bool]]:
     """Refuse the last call that started an item, and replay, until the list is valid.
 
-    If none is in progress though one must be, there is no start to refuse; the last call that changed the
-    list goes.
+    If none is in progress though one must be, nothing was started; the last call that changed the list
+    is refused.
     """
     writes = [i for i, call in enumerate(calls) if isinstance(call, Replace)]
     refused = set(writes) if rules.one_write and len(writes) > 1 else set()

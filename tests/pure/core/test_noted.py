@@ -354,8 +354,8 @@ def prints(*names: str) -> str:
 
 
 ROUND = [called("x", "y", "todo"), result("x"), result("todo")]
-GO, MORE = HumanMessage("go"), HumanMessage("beside a result")
-SAID = AIMessage("another assistant's words, beside a result")
+GO, MORE = HumanMessage("go"), HumanMessage("next to a result")
+SAID = AIMessage("another assistant's words, next to a result")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def parked(*questions: str, running: bool = False) -> StateSnapshot:
 
 
 def chosen(snapshot: StateSnapshot, *events: Any, **more: Any) -> tuple[Any, list[str], list[str]]:
-    """Return what is resumed or run, and the ids of what is held and of what is refused."""
+    """Return the resumed answers or the run, and the ids of held and refused events."""
     step = choose_next_input(snapshot, events, **more)
     given = step.input.resume if isinstance(step.input, Command) else step.input
     if isinstance(given, dict) and "todo_inbox" in given:

@@ -47,7 +47,7 @@ STATED = {
     "openai, header": (openai_error({"retry-after": "20"}), 20),
     "openai, milliseconds come first": (openai_error({"retry-after": "2", "retry-after-ms": "1500"}), 1.5),
     "openai, words": (openai_error(message="Rate limit reached for gpt in org x. Try again in 6m0s."), 360),
-    "openai, the reset of what is used up": (
+    "openai, the reset of the exhausted limit": (
         openai_error(
             {
                 "x-ratelimit-remaining-requests": "99",
@@ -59,7 +59,7 @@ STATED = {
         179.5,
     ),
     "anthropic, header": (openai_error({"retry-after": "31"}), 31),
-    "anthropic, the reset of what is used up": (
+    "anthropic, the reset of the exhausted limit": (
         openai_error(
             {
                 "anthropic-ratelimit-tokens-remaining": "0",

@@ -179,7 +179,7 @@ def test_without_todo_tools_their_names_are_unknown() -> None:
     assert (reply.todo_calls, reply.wrote, list(reply.faults)) == ((), False, ["1"])
 
 
-# -- what is stored --------------------------------------------------------------------------------------
+# -- storage --------------------------------------------------------------------------------------
 
 
 def test_missing_and_repeated_call_ids_are_replaced() -> None:

@@ -42,6 +42,10 @@ EXHAUSTED = {"1": 3}
 LIST = Replace((Draft("a", "pending"),))
 
 
+def unknown(key: Any, *ids: int) -> str:
+    return f"there is no item {key!r}; the ids are: {', '.join(map(str, ids))}"
+
+
 def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
     """Return the error of the last call of a round, if it is refused."""
     _, outcomes, _ = playing(start, *made, **more)
@@ -82,7 +86,7 @@ def reply(start: Any, *made: Operation | str, **more: Any) -> str | None:
             board(*(todo(n, "x") for n in range(1, 61))),
             Change("no", "completed"),
             Rules(),
-            f"there is no item 'no'; the ids are: {', '.join(map(str, range(1, 51)))}",
+            unknown("no", *range(1, 51)),
         ),
         (board(A), Change(1, "blocked"), Rules(), "item [1] can be blocked only with a reason; send one"),
         (
@@ -445,7 +449,7 @@ def test_several_changes_apply_together_or_not_at_all_and_nobody_is_asked() -> N
     assert (after, outcome.operation, outcome.error) == (
         start,
         both,
-        "there is no item 7; the ids are: 1, 2",
+        unknown(7, 1, 2),
     )
     assert asked == []
 
@@ -477,15 +481,12 @@ def test_an_id_as_shown_is_accepted_if_the_dialect_says_so(shown: Any) -> None:
 
 @pytest.mark.parametrize("shown", ["[1]", "#1", "1."])
 def test_an_id_as_shown_is_refused_elsewhere(shown: str) -> None:
-    assert reply(board(A), Change(shown, "cancelled")) == f"there is no item {shown!r}; the ids are: 1"
+    assert reply(board(A), Change(shown, "cancelled")) == unknown(shown, 1)
 
 
 @pytest.mark.parametrize("shown", ["[7]", "1x", "x1", "1]0"])
 def test_only_marks_are_removed_from_an_id(shown: str) -> None:
-    assert (
-        reply(board(A), Change(shown, "cancelled", as_shown=True))
-        == f"there is no item {shown!r}; the ids are: 1"
-    )
+    assert reply(board(A), Change(shown, "cancelled", as_shown=True)) == unknown(shown, 1)
 
 
 def test_an_id_that_matches_exactly_wins_over_its_marks() -> None:

@@ -1,4 +1,4 @@
-"""What is counted, what it costs, which budget is reached: plain values."""
+"""Counts, costs and the budget that is reached: plain values."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def spent(*used: Usage, seconds: float = 0.25, base: Any = None, configured: str
     return notes
 
 
-# -- what is counted -------------------------------------------------------------------------------------
+# -- counting -------------------------------------------------------------------------------------
 
 
 def test_nothing_is_spent_before_the_first_request() -> None:

@@ -57,8 +57,8 @@ AROUND = [  # where a secret of no known form is certainly one
     "-----BEGIN PRIVATE KEY-----$\nX$",
 ]
 DOORS: dict[str, Callable[[str], Any]] = {
-    "a text": redact_text,
-    "a text of the command line": redact,
+    "a string": redact_text,
+    "a string of the command line": redact,
     "JSON": lambda text: redact_json({"a": [text, {"b": (text,)}]}),
     "a call's line": lambda text: formatting.format_call("look", {"at": text}),
     "a result's line": formatting.format_first_line,
@@ -72,7 +72,7 @@ DOORS: dict[str, Callable[[str], Any]] = {
     "a page": lambda text: report_page.clean_text(text, str),
     "an error": lambda text: repr(redact_error(ValueError(text), [])),
     "an error with parts": lambda text: redact_error(ValueError({"body": [text]}), []).args,
-    "an error behind an error": lambda text: redact_error(ExceptionGroup("a", [ValueError(text)]), []),
+    "an error inside an error": lambda text: redact_error(ExceptionGroup("a", [ValueError(text)]), []),
     "an error on the command line": lambda text: format_error(ValueError(text)),
     "an error of a session": lambda text: describe_error(ValueError(text)),
     "the environment of a command": lambda text: without_secret_variables({"INNOCENT": text}),

@@ -147,7 +147,7 @@ def test_dicts_without_ids_or_with_arguments_that_are_not_an_object() -> None:
     assert wire_faults([request]) == [
         "request 0, message 1: a malformed call of 'a' left in the request",
         "request 0, message 1: the call of 'b' has no id",
-        "request 0, message 2: a stray tool result: '' is no call of the assistant message directly before",
+        f"request 0, message 2: {stray('')}",
     ]
 
 

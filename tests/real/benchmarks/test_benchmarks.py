@@ -293,7 +293,7 @@ def test_an_unknown_part_is_refused(
     with pytest.raises(SystemExit, match="2"):
         runpy.run_path(str(BENCHMARKS / "bench.py"), run_name="__main__")
     said = capsys.readouterr().err
-    assert "there is no part 'nothing'; there are grid, reading, rounds, starting, crowd, pool, talk" in said
+    assert "unknown part 'nothing'; choose from grid, reading, rounds, starting, crowd, pool, talk" in said
 
 
 # -- characters: what is exact -----------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def thread(*replies: AIMessage | str | tuple[Call, ...]) -> list[BaseMessage]:
             text = SHOWN if call["name"] == "todo_write" else "ok"
             messages.append(ToolMessage(text, tool_call_id=call["id"]))
         if not reply.tool_calls and place < len(replies) - 1:
-            messages.append(HumanMessage("go on"))
+            messages.append(HumanMessage("keep going"))
     return messages
 
 

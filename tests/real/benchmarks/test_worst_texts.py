@@ -1,4 +1,4 @@
-"""The benchmark of worst texts covers every pattern, and measures an exponent."""
+"""The benchmark of worst inputs covers every pattern, and measures an exponent."""
 
 import ast
 from pathlib import Path

@@ -30,7 +30,7 @@ def ask(question: str) -> str:
 
 @tool(response_format="content_and_artifact")
 def measure() -> tuple[str, dict[str, list[int]]]:
-    """Return a text and an artifact."""
+    """Return a string and an artifact."""
     return "measured", {"values": [1, 2]}
 
 

@@ -136,7 +136,7 @@ FAULTS = {
         for f in FORMS
     },
     **{
-        f"c36 half a text {f.name}": Fault([PLAN, Said("Half", sign="cut"), CLOSED, "Done."], SOUND, 2, f)
+        f"c36 half a reply {f.name}": Fault([PLAN, Said("Half", sign="cut"), CLOSED, "Done."], SOUND, 2, f)
         for f in (FORMS[0], FORMS[3])
     },
     **{

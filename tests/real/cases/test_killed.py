@@ -38,7 +38,7 @@ def reopen_thread(db: Path, *replies: Any) -> tuple[Any, ScriptedModel, sqlite3.
 
 
 KILLED = {
-    # where, and how it continues: the tools' log, the results' texts
+    # where, and how it continues: the tools' log, the results' contents
     "tool, on": ("tool", None, ["edit x", "risky"], ["edited x", "survived"]),
     "tool, message": ("tool", "hello", ["edit x"], ["may or may not", "may or may not"]),
     "model, on": ("model", None, ["edit x"], ["edited x"]),

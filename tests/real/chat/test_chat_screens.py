@@ -88,7 +88,7 @@ def test_a_talk_in_three_widths(shell: Shell, tmp_path: Path, serve) -> None:
     talk.until_last(">", "list: 2/2 closed")
     assert talk.rows()[: len(AT_40)] == AT_40
 
-    # Ctrl-C drops what was typed, and says so
+    # Ctrl-C drops the typed words, and says so
     talk.resized(120)
     talk.child.send("go\r")
     talk.until(lambda: len(server.requests) == 6)

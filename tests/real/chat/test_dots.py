@@ -118,7 +118,9 @@ def test_clear_is_an_error_while_auto_continue_is_off(talk_with, plays) -> None:
 
 
 def test_a_stopped_run_keeps_its_work_and_the_next_message_has_a_whole_budget(talk_with, plays) -> None:
-    works = calls(("todo_update", {"id": 2, "status": "in_progress"}))  # two texts alone would wait
+    works = calls(
+        ("todo_update", {"id": 2, "status": "in_progress"})
+    )  # two replies without a call would wait
     model = plays(ScriptedModel([PLAN, says("wait"), ConnectionError("down"), works, *[says("later")] * 9]))
     talk = talk_with("max_wake_cycles=2", "max_idle_wakes=0", "guard_retries=0")
     with pytest.raises(ConnectionError):

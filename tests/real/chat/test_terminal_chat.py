@@ -145,12 +145,12 @@ def test_ctrl_c_ends_the_chain_for_good(chat, serve) -> None:
     assert len(server.requests) == 3
     assert "list: 0/2 closed" in typist.enters(".info todo")
     assert "nag_after is 3" in typist.enters(".set nag_after 3")
-    shown = typist.enters("go on")
+    shown = typist.enters("keep going")
     assert "Auto-continuing (1/2)" in shown
     assert "Waiting for your answer." in shown  # no call twice after a new message
     assert len(server.requests) == 5
     assert "Never read." not in json.dumps(server.requests[-1])
-    assert "go on" in texts(server.requests[-1])
+    assert "keep going" in texts(server.requests[-1])
     typist.types(CTRL_D)
     assert typist.ends() == 0
 

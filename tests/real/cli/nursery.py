@@ -143,7 +143,7 @@ def run(job: Mapping[str, Any], streams: Sequence[int], defaults: Sequence[Any])
 
 
 def run_program(first: str, *more: str) -> None:
-    sys.path[0] = "" if first == "-c" else os.getcwd() if first == "-m" else os.path.dirname(first)  # noqa: PTH109, PTH120 - a text
+    sys.path[0] = "" if first == "-c" else os.getcwd() if first == "-m" else os.path.dirname(first)  # noqa: PTH109, PTH120 - a string
     sys.argv = [first, *(more if first not in ("-c", "-m") else more[1:])]
     if first == "-m":
         runpy.run_module(more[0], run_name="__main__", alter_sys=True)

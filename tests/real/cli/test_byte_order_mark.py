@@ -29,8 +29,8 @@ def test_stdin_is_read_after_it() -> None:
 
 
 def test_the_first_line_of_a_chat_is_still_a_command() -> None:
-    pipe = PipeInput(io.StringIO(f"{MARK}.info todo\n{MARK}a text\n"))
-    assert [pipe.read_entry(""), pipe.read_entry("")] == [".info todo\n", f"{MARK}a text\n"]
+    pipe = PipeInput(io.StringIO(f"{MARK}.info todo\n{MARK}hello\n"))
+    assert [pipe.read_entry(""), pipe.read_entry("")] == [".info todo\n", f"{MARK}hello\n"]
     with pytest.raises(EOFError):
         PipeInput(io.StringIO(MARK)).read_entry("")
 

@@ -25,10 +25,10 @@ def run(shell: Shell, url: str, check: str, *more: str) -> object:
 
 def test_it_continues_until_the_command_succeeds(shell: Shell, serve) -> None:
     server = serve(DONE, Reply(calls=[("write_file", {"path": "a", "content": "x"})]), DONE)
-    ran = run(shell, server.url, "echo there is no a; echo and no b; test -e a")
+    ran = run(shell, server.url, "echo a is missing; echo b too; test -e a")
     assert (ran.returncode, len(server.requests)) == (0, 3)
-    assert "It says what is missing: there is no a\n  | and no b" in said(server.requests[1])
-    assert "goal: not met: there is no a and no b" in ran.stdout
+    assert "It says what is missing: a is missing\n  | b too" in said(server.requests[1])
+    assert "goal: not met: a is missing b too" in ran.stdout
     assert "Done: the goal is met, 0 open." in ran.stdout
 
 

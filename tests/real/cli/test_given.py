@@ -61,7 +61,7 @@ def test_a_command_checks_each_item_and_after_a_resume_too(shell: Shell, serve) 
     (shell.folder / "2").touch()
     thread = re.search(r"\bt-[0-9a-f]{8}", ran.stdout)
     assert thread
-    again = shell("resume", thread.group(), "go on", "--json")
+    again = shell("resume", thread.group(), "keep going", "--json")
     final = json.loads(again.stdout)
     assert [(t["id"], t["status"]) for t in final["todos"]] == [(1, "blocked"), (2, "completed")]
     assert (again.returncode, final["session"]["reason"]) == (3, "blocked")  # the verifier refused an item

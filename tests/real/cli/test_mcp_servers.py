@@ -323,7 +323,7 @@ def as_line(text: str) -> str:
 UNREADABLE = {
     "half an emoji": as_line('"\\ud83d"'),
     "5,000 levels": as_line("[" * 5_000 + "]" * 5_000),
-    "a number that is none": as_line("NaN1"),
+    "an invalid number": as_line("NaN1"),
     "cut in the middle": as_line('"a')[:-9],
 }
 UNFIT = {  # JSON, but not an answer of the protocol

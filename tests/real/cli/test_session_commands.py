@@ -136,7 +136,7 @@ class World:
         return done and (found["state"], found["queued"]) == ("dormant", 0)
 
     def said(self, thread: str) -> list[tuple[str, str]]:
-        """Return who said what in a session: texts without times, and the called tools."""
+        """Return who said what in a session: messages without times, and the called tools."""
         with SessionStorage(self.db).open_client() as post:
             snapshot = post.agents["main"].get_state({"configurable": {"thread_id": thread}})
         found = []

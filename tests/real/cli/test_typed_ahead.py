@@ -1,4 +1,4 @@
-"""In a terminal: what was typed before a question is not its answer, in run, resume and chat."""
+"""In a terminal: anything typed before a question is not its answer, in run, resume and chat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two processes on one thread: `python pair.py [TRIALS]` counts what is lost, and what is reported.
+"""Two processes on one thread: `python pair.py [TRIALS]` counts lost and reported turns.
 
 As `pair.py worker SAVER WHERE DURABILITY NAME` it is one of the two: it runs a turn for each line of its
 input, `THREAD START LATENCY` (when, and how long each reply takes, in seconds), and prints how it ended. A
@@ -183,7 +183,7 @@ def measure(trials: int) -> None:
     """Count turns over many offsets, and print a table."""
     import postgres
 
-    print("| saver | durability | pairs | turns | kept | told | lost without a word |")
+    print("| saver | durability | pairs | runs | kept | reported | lost silently |")
     print("|---|---|---|---|---|---|---|")
     latency = 0.02
     with tempfile.TemporaryDirectory() as folder, postgres.running() as server:

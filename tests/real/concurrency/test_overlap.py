@@ -28,7 +28,7 @@ def play(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return lambda script: played(kind, where, request.param, script)
 
 
-# -- what is detected ---------------------------------------------------------------------------------------
+# -- detected overlaps ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def test_a_restart_does_not_resume_an_idle_session_by_itself(tmp_path: Path) -> 
         "spent": ANY,
     }
     both = [["todo_update", {"id": i, "status": "done"}] for i in (1, 2)]
-    later = elsewhere(db, NAME, "Later.", both, "Done.", given="go on", change=change)
+    later = elsewhere(db, NAME, "Later.", both, "Done.", given="keep going", change=change)
     assert later["notices"] == ["1/2"]
     assert (later["session"]["state"], later["session"]["wakes"]) == ("dormant", 1)
     assert later["faults"] == []

@@ -32,7 +32,7 @@ def test_a_resumed_session_starts_with_the_existing_list(tmp_path: Path) -> None
         "items": 2,
         "spent": ANY,
     }
-    later = elsewhere(db, NAME, [["write_todos", {"todos": rows("b:c")}]], "Done.", given="go on")
+    later = elsewhere(db, NAME, [["write_todos", {"todos": rows("b:c")}]], "Done.", given="keep going")
     assert [(t["content"], t["status"]) for t in later["found"]["todos"]] == [
         ("a", "completed"),
         ("b", "in_progress"),

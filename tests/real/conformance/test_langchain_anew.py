@@ -11,7 +11,7 @@ def test_a_thread_started_there_is_continued_in_another_process(tmp_path: Path) 
     db = tmp_path / "threads.db"
     with SqliteSaver.from_conn_string(str(db)) as saver:
         begin(saver, ROWS)
-    later = elsewhere(db, "cubepi", [["write_todos", {"todos": DONE}]], "Done.", given="go on")
+    later = elsewhere(db, "cubepi", [["write_todos", {"todos": DONE}]], "Done.", given="keep going")
     assert plain(later["found"]["todos"]) == ROWS
     assert plain(later["todos"]) == DONE
     assert later["session"]["reason"] == "settled"

@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
 @pytest.mark.parametrize(("how", "forks"), [("held", "2"), ("theirs", "1")])
 def test_no_child_hangs(how: str, forks: str) -> None:
     command = [sys.executable, str(Path(forking.__file__)), how, forks]

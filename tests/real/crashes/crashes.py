@@ -163,10 +163,10 @@ HEAD = (
     "durability",
     "kills",
     "steps lost",
-    "finished calls run again",
-    "calls cut off and run again",
-    "asked again",
-    "messages twice, other ends",
+    "finished calls repeated",
+    "interrupted calls repeated",
+    "requests repeated",
+    "other outcomes",
 )
 
 
@@ -188,9 +188,9 @@ def main() -> None:
     parser.add_argument("--saver", choices=RUNS, action="append")
     parser.add_argument("--durability", choices=DURABILITIES, action="append")
     parser.add_argument("--way", choices=("resume", "message"), action="append")
-    parser.add_argument("--in-turn", action="store_true", help="the ways in turn: half the kills")
-    parser.add_argument("--every", type=int, default=1, help="of so many points one")
-    parser.add_argument("--draw", type=int, help="so many points, drawn")
+    parser.add_argument("--in-turn", action="store_true", help="alternate between the ways: half the kills")
+    parser.add_argument("--every", type=int, default=1, help="kill only at every n-th point")
+    parser.add_argument("--draw", type=int, help="kill at this many random points")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--form", choices=("graph", "layer"), default="graph")
     parser.add_argument("--preset", choices=JOBS, default="wakeloop")

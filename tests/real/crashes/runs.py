@@ -170,7 +170,7 @@ def begins(event: Mapping[str, Any]) -> str | None:
 
 
 def left_in(stored: Any, state: Callable[[], Any]) -> dict[str, Any]:
-    """Return what is stored: the last step, its calls, and the results, including those of half a step."""
+    """Return the stored state: the last step, its calls, and the results, including those of half a step."""
     step = None if stored is None else stored.metadata["step"]
     if stored is None or step in NOTHING:
         return {"step": step, "users": [], "calls": [], "results": []}

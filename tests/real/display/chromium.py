@@ -72,9 +72,9 @@ READABLE = """(where) => {
 
 
 def unreadable(tab: Any, where: str = "body") -> dict[str, float]:
-    """Return texts with too little contrast: the least contrast of each kind."""
+    """Return strings with too little contrast: the least contrast of each kind."""
     found: dict[str, float] = tab.evaluate(READABLE, where)
-    assert found, f"there is no text in {where}"
+    assert found, f"nothing to read in {where}"
     return {kind: round(contrast, 2) for kind, contrast in found.items() if contrast < CONTRAST}
 
 

@@ -124,7 +124,7 @@ class Lab:
         return [text.strip() for text in texts]
 
     def shows(self, number: int, text: str) -> None:
-        """Wait until a cell's outputs have a text."""
+        """Wait until a cell's outputs contain a string."""
         self.cell(number).locator(".jp-OutputArea-output", has_text=text).first.wait_for()
 
     def picture(self, name: str, first: int, last: int | None = None) -> Picture:

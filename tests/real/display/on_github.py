@@ -1,6 +1,6 @@
 """A notebook as GitHub shows it, as far as known: nbconvert's HTML without what GitHub removes.
 
-What is allowed is the list of html-pipeline, which GitHub has published (`SanitizationFilter`, in
+The allowed HTML is the list of html-pipeline, which GitHub has published (`SanitizationFilter`, in
 lib/html_pipeline/sanitization_filter.rb), and images within the page, which notebooks have there. GitHub's
 own notebook viewer is not public; it is said to strip styles from inside SVG too, so that anything filled by
 a style turns black (github.com/jupyter/nbviewer/issues/1037, github.com/jupyter/nbconvert/issues/1894).

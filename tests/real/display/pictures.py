@@ -45,7 +45,7 @@ def words_of(picture: Picture) -> tuple[str, str]:
 
 
 def timeless(told: str) -> str:
-    """Return a text without times and token counts, which change with the prompts."""
+    """Return a string without times and token counts, which change with the prompts."""
     return re.sub(r"\b\d[\d,]{2,}\b", "…", re.sub(r"\d+\.\d+ s\b", "… s", told))
 
 

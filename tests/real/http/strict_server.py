@@ -139,7 +139,7 @@ class Strict(BaseHTTPRequestHandler):
         self.send(status, json.dumps(error), "application/json", headers)
 
     def send(self, status: int, text: str, kind: str, headers: dict[str, str] | None = None) -> None:
-        """Send one answer: whole, with a pause, or half of what was announced."""
+        """Send one answer: whole, with a pause, or half of the announced length."""
         data = text.encode()
         self.send_response(status)
         self.send_header("Content-Type", kind)

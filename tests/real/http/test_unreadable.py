@@ -45,13 +45,13 @@ WHOLE = {
     "nothing": {"body": ""},
     "null": {"body": "null"},
     "a list": {"body": "[]"},
-    "a text": {"body": "hello", "type": "text/plain"},
+    "plain text": {"body": "hello", "type": "text/plain"},
     "a page": HTML,
     "no choices": answer(),
     "null for choices": answer(choices=None),
     "an empty list of choices": answer(choices=[]),
     "no message": answer(choices=[{"index": 0, "finish_reason": "stop"}]),
-    "an error beside 200": answer(error={"message": "out of memory"}),
+    "an error with status 200": answer(error={"message": "out of memory"}),
     "another role": message(role="user", content="x"),
     "a tool's role": message(role="tool", content="x", tool_call_id="1"),
     "no role": message(content="x"),
@@ -314,7 +314,7 @@ LOADING = "model is loading"
 WITH_200 = {
     "an object of its own": {"body": json.dumps({"object": "error", "message": LOADING})},
     "null for choices": {"body": json.dumps({"id": "1", "choices": None, "detail": LOADING})},
-    "an error beside it": {"body": json.dumps({"error": {"message": LOADING, "code": 503}})},
+    "an error next to it": {"body": json.dumps({"error": {"message": LOADING, "code": 503}})},
 }
 
 

@@ -70,7 +70,7 @@ def try_every_way(connection: sqlite3.Connection) -> Iterator[tuple[str, int, An
     """Read and run a thread in every way; yield the way, the requests, and the session or the exception."""
     ways: dict[str, Callable[[Any, Any], Any]] = {
         "read": lambda agent, config: session_of(agent.get_state(config)),
-        "go on": lambda agent, config: agent.invoke(None, config),
+        "continue": lambda agent, config: agent.invoke(None, config),
         "answer": lambda agent, config: agent.invoke(Command(resume="yes"), config),
         "message": lambda agent, config: agent.invoke({"messages": [("user", "more")]}, config),
     }
@@ -81,7 +81,7 @@ def try_every_way(connection: sqlite3.Connection) -> Iterator[tuple[str, int, An
             agent = create_todo_agent(model, [ask], checkpointer=saver(copy))
             try:
                 result = do(agent, {**THREAD, "recursion_limit": 60})
-            except Exception as error:  # noqa: BLE001 - it is what is looked at
+            except Exception as error:  # noqa: BLE001 - the test examines it
                 result = error
             yield way, len(model.requests), result
 
@@ -128,7 +128,7 @@ def test_notes_that_the_graph_cannot_have_written(db: sqlite3.Connection, ledger
     start_thread(db, parked=parked)
     change_checkpoint(db, lambda values: values["todo_ledger"].update(ledger))
     # an ended thread has nothing to continue, and a question is only asked again
-    idle = ("go on",) if parked else ("go on", "answer")
+    idle = ("continue",) if parked else ("continue", "answer")
     for way, requests, result in try_every_way(db):
         assert requests == 0
         assert isinstance(result, DamagedError) or way in idle, (way, result)

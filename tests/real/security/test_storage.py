@@ -1,4 +1,4 @@
-"""What is stored: plain, only for its owner, without code and keys."""
+"""Stored data: plain, only for its owner, without code and keys."""
 
 import json
 import os

@@ -45,7 +45,7 @@ def test_letters_that_need_joiners_keep_them() -> None:
 
 @pytest.fixture
 def db(tmp_path: Path) -> Path:
-    """A thread all of whose texts are evil."""
+    """A thread in which every string is evil."""
     path = tmp_path / "db"
     script = [
         calls(("todo_write", {"items": [EVIL, "b"]}), text=EVIL),

@@ -59,13 +59,13 @@ def test_on_hold_events_queue_up_until_a_person_speaks(host: ServerHost, name: s
     host.send(name, {"kind": "cron", "id": "c", "text": "It is nine."})
     time.sleep(1)
     assert host.status(name).queued == 1
-    say(host, name, "go on")
+    say(host, name, "keep going")
 
     def heard() -> list[str]:
         return [m.text for m in host.snapshot(name).values["messages"] if m.type == "human"]
 
     until(lambda: len(heard()) == 3)
-    assert heard()[1] == "go on"
+    assert heard()[1] == "keep going"
     assert "It is nine." in heard()[2]
 
 

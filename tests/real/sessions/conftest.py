@@ -31,7 +31,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield request.param
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 3600.0)  # there is no other worker
+        patch.setattr("wakeloop.sessions.dbos.watchdog.CHECK_EVERY", 3600.0)  # no other worker exists
         if request.param == "postgres":
             server = request.getfixturevalue("postgres_server")
             with server.database() as url, Engine(url) as engine:

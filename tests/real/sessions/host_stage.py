@@ -120,7 +120,7 @@ class Stage:
         return (*ending, session["on"]) if "on" in session else ending
 
     def sent(self, kind: str, to: str | None = None) -> list[str]:
-        """Return the texts of the accepted events of a kind."""
+        """Return the contents of the accepted events of a kind."""
         return [e["text"] for t, e in self.accepted.values() if e["kind"] == kind and to in (None, t)]
 
     def asked(self, agent: str) -> int:
@@ -131,7 +131,7 @@ class Stage:
         return self.read(agent, request)[-1]
 
     def read(self, agent: str, request: int = -1) -> Sequence[str]:
-        """Return the texts of a request's messages, without the times of events."""
+        """Return the contents of a request's messages, without the times of events."""
         return [TIME.sub("]", m.text) for m in self.models[agent].requests[request]]
 
     def results(self, thread_id: str) -> list[tuple[str, str]]:
