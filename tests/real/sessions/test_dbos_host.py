@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import logging
 import subprocess
 import sys
 import time
@@ -53,18 +51,6 @@ def test_it_is_a_host(url: str) -> None:
     host = DbosHost(url)
     assert isinstance(host, SessionHost)
     SessionClient.close(host)
-
-
-def test_the_engine_prints_where_its_process_prints_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = io.StringIO(), io.StringIO()
-    for number, stream in enumerate((first, second)):
-        monkeypatch.setattr(sys, "stderr", stream)
-        with host_on(f"sqlite:///{tmp_path / f'{number}.db'}"):
-            logging.getLogger("dbos").error("a fault")
-        first.close()
-    assert second.getvalue().splitlines()[0].endswith("a fault")
 
 
 @pytest.mark.slow

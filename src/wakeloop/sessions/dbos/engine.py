@@ -1,7 +1,5 @@
 """The DBOS engine, its workflows and its clients."""
 
-import logging
-import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -19,7 +17,6 @@ TIMER_WORKFLOW, TIMER_QUEUE = "timer", "wakeloop-timers"
 TIMER_POLLING = 1.0  # seconds; the engine puts timers that are due into their queue no more often
 WORKFLOW_VERSION = "1"  # of the workflows: a worker of another version of this package may take over
 PICKLE_SERIALIZER = "DefaultSerializer"  # the class of DBOS that reads pickles
-CONSOLE_HANDLER = "__dbos_console_log_handler__"
 
 
 def launch_engine(
@@ -47,7 +44,6 @@ def launch_engine(
         "console_log_level": "ERROR",
         "serializer": refuse_pickles(),
     }
-    refresh_console()
     DBOS(config=config)
     for name, work in workflows.items():
         DBOS.workflow(name=name, max_recovery_attempts=None)(track(work, at_work))
@@ -84,16 +80,6 @@ def call_in_thread(call: Callable[[], None]) -> None:
     """Call in a thread without an event loop. The engine refuses to start in one, such as a notebook's."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(call).result()
-
-
-def refresh_console() -> None:
-    """Point the engine's log at the current stderr.
-
-    It keeps the stderr of its first start, which may be closed by now.
-    """
-    for handler in logging.getLogger("dbos").handlers:
-        if isinstance(handler, logging.StreamHandler) and handler.name == CONSOLE_HANDLER:
-            handler.stream = sys.stderr
 
 
 def make_client(engine: sa.Engine) -> DBOSClient:
