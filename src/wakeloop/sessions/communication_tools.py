@@ -12,14 +12,13 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 
 from wakeloop.errors import SessionError, ToolNameError
-from wakeloop.loop.approval import Review, build_approval_request
 from wakeloop.loop.inbox import WakeEvent, find_owed_replies
 from wakeloop.platform.database_errors import describe_database_error, is_database_error
 from wakeloop.sessions.host import THREAD_KEY, SessionHost, derive_id, find_agent
 from wakeloop.sessions.host_rules import derive_answer_id, make_answer, remove_answered
 from wakeloop.text.characters import pluralize
 from wakeloop.text.descriptions import describe
-from wakeloop.thread.interrupts import ask_person
+from wakeloop.tools import ask_user
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,6 @@ class SessionToolCall:
 
 
 TOOL_NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
-ASK_USER = Review(("respond",), on="human", described_by="question")
 HANDLE_LENGTH = 10  # characters after the agent's name; short, because the model has to repeat the handle
 _DEPTH = re.compile(r":sub(\d+)-[0-9a-f]+\Z")
 
@@ -150,12 +148,12 @@ def session_tools(
         if name not in TOOL_NAMES:
             raise ToolNameError(f"Unknown session tool {name!r}. Available: {', '.join(TOOL_NAMES)}.")
     tools = SessionTools(host, agents, limits or SubagentLimits())
-    return [tools.make_tool(name) for name in wanted]
+    return [ask_user if name == "ask_user" else tools.make_tool(name) for name in wanted]
 
 
 @dataclass(frozen=True)
 class SessionTools:
-    """The tools for one host, as methods. The model reads the text in the decorator."""
+    """The tools of one host, as methods. The model reads the text in the decorator."""
 
     host_or_factory: SessionHost | Callable[[], SessionHost]
     agents: Mapping[str, str] | None
@@ -168,20 +166,7 @@ class SessionTools:
         if self.agents and name in ("talk_to_agent", "send_message", "spawn_subagent"):
             agents = "; ".join(f"{agent} ({purpose})" for agent, purpose in self.agents.items())
             description += f" Agents: {agents}."
-        return StructuredTool.from_function(
-            method,
-            name=name,
-            description=description,
-            metadata=ASK_USER.to_metadata() if name == "ask_user" else None,
-        )
-
-    @describe(
-        "Ask the person you work for and wait for the answer. Only ask what you cannot find out yourself."
-    )
-    def ask_user(self, question: str) -> str:
-        text = _require_text(question, "question")
-        asked = build_approval_request("ask_user", {"question": text}, text, ASK_USER.allowed, ASK_USER.on)
-        return ask_person(asked, lambda decision: decision.words)
+        return StructuredTool.from_function(method, name=name, description=description)
 
     @describe("Ask another agent something. The reply comes as a message after your turn has ended.")
     def talk_to_agent(self, agent: str, message: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
