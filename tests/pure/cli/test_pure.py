@@ -19,6 +19,7 @@ from wakeloop.cli.show import format_message, format_table, message_as_json, sum
 from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import DatabaseFile, ThreadRecord
 from wakeloop.cli.stored_state import StoredState
+from wakeloop.config.levels import Level
 from wakeloop.display.formatting import (
     SENTENCES,
     format_elapsed,
@@ -98,7 +99,7 @@ def test_a_password_in_the_environment_is_back_at_a_resume(monkeypatch: pytest.M
     ids=str,
 )
 def test_a_recipe_of_another_version_is_ignored(more: dict[str, Any]) -> None:
-    levels = [{"name": "global", "source": "x", "values": {"max_items": 1}}]
+    levels = [Level("global", "x", {"max_items": 1})]
     spec = AgentSpec(model="m", demo=True, delay=0.5, mcp="x", levels=levels, settings={"max_items": 1})
     whole = json.loads(spec.to_json())
     read = AgentSpec.from_json(json.dumps(whole))

@@ -26,6 +26,7 @@ from tracing import OPENINFERENCE, OTEL, LangSmith, instrumented
 from wakeloop import ModelSetupError, VerifyError, WakeloopError, create_todo_agent
 from wakeloop.cli.agent_spec import AgentSpec
 from wakeloop.cli.failures import format_error
+from wakeloop.config.levels import Level
 from wakeloop.middleware import WakeLoopMiddleware
 from wakeloop.model.chat_models import create_model, create_openai_model
 from wakeloop.model.redaction import collect_secrets, redact_error
@@ -247,7 +248,7 @@ def test_a_failing_tool_and_verifier_reveal_no_key() -> None:
 
 def test_a_recipe_and_a_models_failure_keep_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"http://me:{PASSWORD}@h/v1?api_key={KEY}&v=2"
-    level = {"name": "base", "source": "--base-url", "values": {"base_url": url}}
+    level = Level("base", "--base-url", {"base_url": url})
     written = AgentSpec(model="m", base_url=url, levels=[level]).to_json()
     assert secrets_in(written) == []
     assert AgentSpec.from_json(written).base_url == "http://h/v1?v=2"
