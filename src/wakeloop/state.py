@@ -114,11 +114,6 @@ def list_before(todos: Sequence[Todo]) -> Sequence[Todo]:
     return getattr(todos, "before", None) or ()
 
 
-def has_lost_base(todos: Sequence[Todo]) -> bool:
-    """Return whether the list before somebody's write is not known: only a snapshot is left."""
-    return type(todos) is list or (getattr(todos, "loaded", False) and not list_before(todos))
-
-
 def find_overruled(todos: Sequence[Todo]) -> Sequence[int | str]:
     """Return the items for which a todo call has won over a list that a tool wrote in the same round."""
     return getattr(todos, "overruled", ())
@@ -126,10 +121,13 @@ def find_overruled(todos: Sequence[Todo]) -> Sequence[int | str]:
 
 def note_untaken(ledger: Ledger, todos: Sequence[Todo], numbered: Sequence[Todo]) -> None:
     """Note what changed in a list that somebody wrote, once its items have their ids."""
-    if has_lost_base(todos):
+    before = list_before(todos)
+    if type(todos) is list or (
+        getattr(todos, "loaded", False) and not before
+    ):  # only a snapshot is left of it
         note_whole_list(ledger)
     else:
-        note_changes(ledger, list_before(todos), numbered, getattr(todos, "by", None) or PROGRAM)
+        note_changes(ledger, before, numbered, getattr(todos, "by", None) or PROGRAM)
 
 
 def adopt_list(todos: Sequence[Todo], ledger: Ledger) -> list[Todo] | None:

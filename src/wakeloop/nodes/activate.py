@@ -164,7 +164,8 @@ class Activate(Node):
         state: Any = discard_stale_input(given, sent)
         asked = merge_settings(state["todo_settings"], get_runtime().context)
         overrides = self.check_overrides(asked)
-        if fault := sent.fault or _find_input_fault(state):
+        set_aside = [getattr(state[name], "fault", None) for name in ("todo_settings", "todos")]
+        if fault := sent.fault or next(filter(None, set_aside), None) or find_inbox_fault(state):
             raise OperationRefused(f"The input is refused: {fault}.")
         opening = ThreadInput.read(state, old, self.clock())
         if opening.is_held and not {"kick"}.issuperset(opening.kinds):
@@ -420,12 +421,6 @@ def refuse_unanswerable(*, reviews: bool, plans: bool) -> None:
             f"This agent needs a checkpointer: {what}, and without one nothing can wait for the answer. "
             "Pass checkpointer=InMemorySaver(), or one that lasts."
         )
-
-
-def _find_input_fault(state: TodoState) -> str | None:
-    """Say what is wrong with an input, or return None."""
-    set_aside = (getattr(state[name], "fault", None) for name in ("todo_settings", "todos"))
-    return next(filter(None, set_aside), None) or find_inbox_fault(state)
 
 
 def _number_items(todos: list[Todo], old: Ledger, writes: int) -> tuple[list[Todo], int, int]:

@@ -12,6 +12,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
 from wakeloop.dialects.base import Dialect
+from wakeloop.loop import turn
 from wakeloop.loop.before_request import Notices, announce, place_notices
 from wakeloop.loop.case import Case, Costs, choose_costs
 from wakeloop.loop.extra_requests import may_steer
@@ -28,14 +29,6 @@ from wakeloop.loop.replies import RETRY_PROMPTS, has_said_something
 from wakeloop.loop.ruling import rule, rule_without_report
 from wakeloop.loop.silences import begin_push, build_wait, ends_by_asking, restart_counts
 from wakeloop.loop.spending import add_round
-from wakeloop.loop.turn import (
-    GUARD,
-    build_case,
-    build_session,
-    drop_run_notes,
-    is_unanswered,
-    waits_for_limit,
-)
 from wakeloop.loop.waits import set_ceilings
 from wakeloop.platform.runnables import Node
 from wakeloop.platform.traces import emit_event, stream_event
@@ -44,22 +37,9 @@ from wakeloop.settings import LoopSettings
 from wakeloop.state import adopt_list, copy_ledger, list_before
 from wakeloop.stream import EndReason, Session
 from wakeloop.text.marks import make_user_message, with_list_stamp
-from wakeloop.thread.concurrent_runs import (
-    RunPosition,
-    acheck_concurrent_runs,
-    check_concurrent_runs,
-    find_run_position,
-)
+from wakeloop.thread import concurrent_runs, steering
 from wakeloop.thread.handoff import build_handoff
 from wakeloop.thread.judges import Judges, Play, Query, ask_about_items, take_verdict
-from wakeloop.thread.steering import (
-    build_steered_messages,
-    find_ended_waits,
-    is_steering_blocked,
-    plan_read,
-    query_store,
-    take_entries,
-)
 from wakeloop.todos.changes import make_todos_event, stamp_of, write_all
 from wakeloop.todos.items import Todo, count_open
 from wakeloop.todos.operations import Board, Change, Outcome, ask_verifier, prune_refusals, with_status
@@ -87,7 +67,7 @@ class FinalizationGuard(Node):
         """Return the update for the ruling, which the router reads."""
         update = self.judges.finish(self.rule_turn(state))
         if session := _find_session(update):
-            check_concurrent_runs(self.saver, _read_run(state, config))
+            concurrent_runs.check_concurrent_runs(self.saver, _read_run(state, config))
             emit_event({"type": "parked", "session": session}, copy_ledger(state))
         return update
 
@@ -95,7 +75,7 @@ class FinalizationGuard(Node):
         """Return the same; judges are awaited, and the saver if the run ends."""
         update = await self.judges.afinish(self.rule_turn(state))
         if session := _find_session(update):
-            await acheck_concurrent_runs(self.saver, _read_run(state, config))
+            await concurrent_runs.acheck_concurrent_runs(self.saver, _read_run(state, config))
             emit_event({"type": "parked", "session": session}, copy_ledger(state))
         return update
 
@@ -103,11 +83,11 @@ class FinalizationGuard(Node):
         """Take over a list that a tool wrote, then rule, and do what the ruling says."""
         ledger = copy_ledger(state)
         ledger.pop("asked_at", None)
-        if waits_for_limit(ledger):  # nothing is judged or counted: the same request is made again later
+        if turn.waits_for_limit(ledger):  # nothing is judged or counted: the same request is made again later
             settings = settings_in_force(self.settings, ledger)
             ledger["ruling"] = "waiting"
             return self.end_run(state, ledger, Case(count_open(state["todos"]), settings), "waiting")
-        if is_unanswered(ledger, state["messages"]):
+        if turn.is_unanswered(ledger, state["messages"]):
             ledger["again"] = "unread"
         else:
             add_round(ledger, state["messages"])
@@ -125,17 +105,17 @@ class FinalizationGuard(Node):
         case = self.build_case(state, ledger)
         if case.again is not None or ledger.get("unasked"):  # the store has been read in this superstep
             return (yield from self.judge_goal(state, ledger, case, measured=measured))
-        entries = yield from query_store(plan_read(ledger, wanted=may_steer(case)))
-        update = take_entries(entries, ledger, state["todos"], self.dialect)
+        entries = yield from steering.query_store(steering.plan_read(ledger, wanted=may_steer(case)))
+        update = steering.take_entries(entries, ledger, state["todos"], self.dialect)
         if "todos" in update:
             state = {**state, "todos": update["todos"]["all"]}
             gave_up = has_given_up(ledger, state["todos"])
             case = replace(case, open=count_open(state["todos"]), gave_up=gave_up)
         filler = fill_prompt("continued", self.dialect.prompt_folder, case.settings.prompts)
-        if words := build_steered_messages(entries, state["messages"], filler):
+        if words := steering.build_steered_messages(entries, state["messages"], filler):
             restart_counts(ledger, case.settings, some_open=case.open)
             case = replace(case, steered=True, called_by=None, idle_wakes=0)
-            update |= {"messages": words, **find_ended_waits(state.get("waiting_on"))}
+            update |= {"messages": words, **steering.find_ended_waits(state.get("waiting_on"))}
         ruled = yield from self.judge_goal(state, ledger, case, measured=measured)
         return {**update, **ruled} if update else ruled
 
@@ -215,14 +195,14 @@ class FinalizationGuard(Node):
     def build_case(self, state: Any, ledger: Ledger) -> Case:
         """Count what the turn achieved, and return the case to rule on."""
         settings = settings_in_force(self.settings, ledger)
-        return build_case(
+        return turn.build_case(
             ledger,
             state["messages"],
             state["todos"],
             settings,
             goal=ledger.get("goal") if self.judges.done_when is not None else None,
             waiting=bool(state.get("waiting_on")),
-            closed=is_steering_blocked(state.get("waiting_on")),
+            closed=steering.is_steering_blocked(state.get("waiting_on")),
             owed=bool(find_owed_replies(state)),
             subagents=bool(state.get("todo_subagents")),
             drained=get_runtime().drain_requested,
@@ -252,7 +232,7 @@ class FinalizationGuard(Node):
         """Ask the model to update its list, in place of the end that called the guard."""
         reason, spent = case.end or find_stop(case), case.retries + 1
         assert reason is not None  # noqa: S101 - the ruling would be to wake
-        ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), GUARD: spent}
+        ledger["todo_guard_retries"] = {**ledger.get("todo_guard_retries", {}), turn.GUARD: spent}
         ledger.pop("woken", None)
         ledger |= {"called_by": reason, "worked": False, "todo_finalization_correction": True}
         # as insistent as the last wake was, whatever that brought, unless the model waits for an answer
@@ -273,7 +253,7 @@ class FinalizationGuard(Node):
         update = self.inject_with_list(state, ledger, case, asking)
         ledger["asking"] = asking
         if asking == "explain":
-            ledger["todo_guard_blocked"] = {"guard": GUARD, "message": update["messages"][-1].content}
+            ledger["todo_guard_blocked"] = {"guard": turn.GUARD, "message": update["messages"][-1].content}
         else:
             ledger |= {"reported": True, "end": reason}  # whatever the request spends
         return update
@@ -283,12 +263,8 @@ class FinalizationGuard(Node):
         if ruling == "format":
             return self.inject({**ledger, "asking": "format"}, case, "format", "format")
         _send_event(ruling, case.retries, case, find_stop(case), ledger)
-        if ruling == "audit":
-            return self.request_audit(state, ledger, case)
-        return self.inject({**ledger, "unlisted": "asked"}, case, "no_list", "guard")
-
-    def request_audit(self, state: Any, ledger: Ledger, case: Case) -> dict[str, Any]:
-        """Ask about the items that were completed without the work being seen: once in an activation."""
+        if ruling == "ask":
+            return self.inject({**ledger, "unlisted": "asked"}, case, "no_list", "guard")
         suspects = find_suspects(ledger, state["todos"], case.settings)[: case.settings.nudge_items]
         ledger.pop("suspects", None)
         items = self.dialect.quote_items(suspects, case.settings)
@@ -321,7 +297,7 @@ class FinalizationGuard(Node):
         if reason == "waiting" and not waits and case.awaited is not None:
             begun = [build_wait(case.awaited, state["messages"], state.get("owed_replies") or ())]
         timed = set_ceilings([*waits, *begun], self.clock()) if reason == "waiting" else waits
-        session = build_session(
+        session = turn.build_session(
             ledger, state["todos"], case.settings, reason, timed, needs_proof=self.needs_proof
         )
         if reason == "looping":
@@ -332,7 +308,10 @@ class FinalizationGuard(Node):
         if ledger.get("asking") == "explain" and reason != "waiting":
             ledger |= {"todo_guard_blocked": None, "todo_guard_suppressed": True}
         messages: list[BaseMessage] = state["messages"]
-        update: dict[str, Any] = {"todo_session": session, "todo_ledger": drop_run_notes(ledger, messages)}
+        update: dict[str, Any] = {
+            "todo_session": session,
+            "todo_ledger": turn.drop_run_notes(ledger, messages),
+        }
         if timed != waits:
             update["waiting_on"] = {"drop": waits, "add": timed}
         if self.formats and "structured_response" not in state:  # so that every result has the key
@@ -340,8 +319,8 @@ class FinalizationGuard(Node):
         return update
 
 
-def _read_run(state: Any, config: RunnableConfig) -> RunPosition | None:
-    return find_run_position(config, state["remaining_steps"], copy_ledger(state))
+def _read_run(state: Any, config: RunnableConfig) -> concurrent_runs.RunPosition | None:
+    return concurrent_runs.find_run_position(config, state["remaining_steps"], copy_ledger(state))
 
 
 def _find_session(update: Any) -> Session | None:

@@ -8,25 +8,14 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
+from wakeloop.loop import item_notes
 from wakeloop.loop.before_request import Notices
-from wakeloop.loop.item_notes import (
-    choose_items,
-    count_successes,
-    note_completed,
-    note_writes,
-)
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.list_changes import note_own_write, note_unnoticed, render_whole_list
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import reach_unless_grown
 from wakeloop.loop.replies import find_external_calls
-from wakeloop.model.tool_results import (
-    error_result,
-    find_unanswered,
-    last_calls,
-    tool_result,
-    unknown_tool_error,
-)
+from wakeloop.model import tool_results
 from wakeloop.platform.runnables import read_step
 from wakeloop.platform.tool_runs import ToolAnsweringNode
 from wakeloop.platform.traces import stream_event
@@ -100,11 +89,11 @@ class ValidateTodos(ToolAnsweringNode):
 
     def calls_to_answer(self, state: TodoState) -> list[ToolCall]:
         """Return the round's todo calls from the last reply."""
-        return find_todo_calls(copy_ledger(state), state, last_calls(state["messages"]))
+        return find_todo_calls(copy_ledger(state), state, tool_results.last_calls(state["messages"]))
 
     def play(self, state: TodoState, step: int) -> Generator[Question, str | None, dict[str, Any]]:
         """Play the round, or put open items to the verifier once its calls are answered."""
-        notes, made = copy_ledger(state), last_calls(state["messages"])
+        notes, made = copy_ledger(state), tool_results.last_calls(state["messages"])
         calls = find_todo_calls(notes, state, made)
         if notes.get("check") and not calls:
             return self.check_open_items(state)
@@ -117,12 +106,12 @@ class ValidateTodos(ToolAnsweringNode):
         ledger = copy_ledger(state)
         ledger.pop("check", None)
         ledger.pop("held", None)  # they have run
-        if not count_successes(state["messages"], ledger):
+        if not item_notes.count_successes(state["messages"], ledger):
             return {"todo_ledger": ledger}
         written = adopt_list(state["todos"], ledger)
         before = board = Board(todos=state["todos"] if written is None else written)
         outcomes: list[Outcome] = []
-        for todo in choose_items(ledger, before.todos):
+        for todo in item_notes.choose_items(ledger, before.todos):
             done = with_status(todo, "completed")
             if (yield Question(done)) is None:
                 board = board.with_item(done)
@@ -139,7 +128,7 @@ class ValidateTodos(ToolAnsweringNode):
     ) -> dict[str, Any]:
         """Store items that the verifier found done, and say so at the end of the last result."""
         after = outcomes[-1].board
-        note_writes(ledger, before, outcomes, verified=True)
+        item_notes.note_writes(ledger, before, outcomes, verified=True)
         ledger["writes"] = ledger.get("writes", 0) + 1
         done = [after.find(outcome.touched[0]) for outcome in outcomes]
         text = "\n".join(self.dialect.render_verified(todo) for todo in done if todo is not None)
@@ -195,7 +184,7 @@ class ValidateTodos(ToolAnsweringNode):
         """Turn a call into an operation, or into the sentence that refuses it."""
         why = round_.ledger.get("faults", {}).get(call["id"])
         if call["name"] not in self.dialect.tool_names:  # a build with another dialect wrote it
-            return unknown_tool_error(call["name"], self.dialect.tool_names)
+            return tool_results.unknown_tool_error(call["name"], self.dialect.tool_names)
         if why is None:
             try:
                 operation = self.dialect.parse_call(call["name"], call["args"])
@@ -224,9 +213,9 @@ class ValidateTodos(ToolAnsweringNode):
         outcomes = self.mark_rejected(round_, judged)
         verified = self.verifier.verify is not None
         runs = verified and any("fault" not in call for call in find_external_calls(ledger, round_.made))
-        note_writes(ledger, before, outcomes, verified=verified, called=runs)
+        item_notes.note_writes(ledger, before, outcomes, verified=verified, called=runs)
         if settings.audit != "off" and not verified:  # a verifier sees what it accepts
-            note_completed(ledger, before.todos, after.todos)
+            item_notes.note_completed(ledger, before.todos, after.todos)
         results = self.render_results(round_, outcomes)
         self.update_unseen(round_, judged, outcomes, results)
         if results and settings.max_idle_rounds:
@@ -291,7 +280,7 @@ class ValidateTodos(ToolAnsweringNode):
             else:
                 text = self.dialect.render_result(replace(outcome, has_other_calls=others))
                 status = "success" if isinstance(outcome.operation, Show) or outcome.wrote else "error"
-            result = tool_result(call, text, status)
+            result = tool_results.tool_result(call, text, status)
             results.append(result)
             if outcome.wrote:
                 ledger["todo_guard_suppressed"] = False  # the model works with its list again
@@ -317,7 +306,7 @@ class ValidateTodos(ToolAnsweringNode):
         The calls that waited for the plan run now, or are answered.
         """
         ledger, ruling = round_.ledger, judged.ruling
-        waiting = find_unanswered(find_external_calls(ledger, round_.made), state["messages"])
+        waiting = tool_results.find_unanswered(find_external_calls(ledger, round_.made), state["messages"])
         ledger["plan"] = kind = "stands" if ruling is None else ruling.kind
         ledger.pop("verdicts", None)
         if ruling is not None and kind != "rejected":
@@ -335,10 +324,10 @@ class ValidateTodos(ToolAnsweringNode):
             ledger.pop("unseen", None)
         why = self.fill_prompt(f"held_{kind}", round_)
         ledger["faults"] = {**ledger.get("faults", {}), **{call["id"]: why for call in waiting}}
-        return [error_result(call, call.get("fault") or why) for call in waiting]
+        return [tool_results.error_result(call, call.get("fault") or why) for call in waiting]
 
 
 def find_todo_calls(notes: Ledger, state: TodoState, made: Sequence[ToolCall]) -> list[ToolCall]:
     """Return those of the last reply's calls that go to the list and have no result yet."""
     wanted = set(notes.get("todo_calls", ()))
-    return find_unanswered([call for call in made if call["id"] in wanted], state["messages"])
+    return tool_results.find_unanswered([call for call in made if call["id"] in wanted], state["messages"])

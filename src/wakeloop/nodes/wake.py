@@ -8,19 +8,12 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from wakeloop.dialects.base import Dialect
+from wakeloop.loop import nudge
 from wakeloop.loop.activation import begin_wake
 from wakeloop.loop.before_request import Notices
 from wakeloop.loop.goal import is_unmet
 from wakeloop.loop.inbox import find_owed_replies
 from wakeloop.loop.ledger import Ledger
-from wakeloop.loop.nudge import (
-    build_nudge,
-    close_round,
-    name_old_items,
-    render_missing,
-    render_reopened,
-    shorten_nudge,
-)
 from wakeloop.loop.overrides import settings_in_force
 from wakeloop.loop.progress import fingerprint_reply
 from wakeloop.loop.silences import ends_by_asking, find_doubt, must_insist, note_doubt, note_wake
@@ -56,16 +49,16 @@ class Wake(Node):
         doubt = find_doubt(ledger, state["messages"], settings) if some_open else None
         asks = doubt or ends_by_asking(state["messages"])
         insists = must_insist(ledger, settings, some_open) and not asks
-        text, reasons = build_nudge(
+        text, reasons = nudge.build_nudge(
             dialect, few, todos, state["todo_goal"], owed, insists=insists, doubt=doubt
         )
-        missing = "" if doubt else render_missing(self.dialect, settings, ledger, insists=insists)
+        missing = "" if doubt else nudge.render_missing(self.dialect, settings, ledger, insists=insists)
         earlier = ""
         if (
             doubt == "topic" and ledger.get("uncalled") == "unsaid"
         ):  # they did not follow the person's message
-            earlier = name_old_items(self.dialect, settings, state["todos"], state["todo_goal"])
-        changes = render_reopened(self.dialect, settings, ledger)
+            earlier = nudge.name_old_items(self.dialect, settings, state["todos"], state["todo_goal"])
+        changes = nudge.render_reopened(self.dialect, settings, ledger)
         message = build_message(Notices(changes, earlier, missing=missing, nudge=text), doubt, todos)
         budget = settings.max_wake_cycles + count_earned_wakes(ledger, settings)
         counts = {"cycle": cycle, "budget": budget, "open": left}
@@ -78,7 +71,7 @@ class Wake(Node):
             after["shown"] = message.id or ""
         if settings.stop_on_repeat:
             after["last_wake"] = fingerprint_reply(state["messages"], todos)
-        messages = [*close_round(state["messages"], self.dialect, settings), message]
+        messages = [*nudge.close_round(state["messages"], self.dialect, settings), message]
         update: dict[str, Any] = {"messages": messages, "todo_ledger": after}
         if written is not None:
             update["todos"] = write_all(written)
@@ -91,7 +84,7 @@ class Wake(Node):
         if self.whole or "unseen" in ledger:
             return self.dialect, settings
         visible = find_visible(state["messages"], ledger, "rounds")
-        return shorten_nudge(self.dialect, settings, visible, todos)
+        return nudge.shorten_nudge(self.dialect, settings, visible, todos)
 
 
 def build_message(notices: Notices, doubt: str | None, todos: Sequence[Todo]) -> HumanMessage:
