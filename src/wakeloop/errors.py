@@ -97,6 +97,12 @@ class UserCodeError(WakeloopError):
     Fix the code, then run the thread again with the input None.
     """
 
+    function = "code"  # the argument that it was given as
+
+    def __init__(self, sentence: str | None = None) -> None:
+        asynchronous = f"This agent's {self.function} is asynchronous. Run it with ainvoke or astream."
+        super().__init__(asynchronous if sentence is None else sentence)
+
     @classmethod
     def from_error(cls, name: str, text: str) -> Self:
         """Return the error for a function, named as its argument is, and what it raised."""
@@ -106,28 +112,19 @@ class UserCodeError(WakeloopError):
 class VerifyError(UserCodeError):
     """`verify` raised an exception, returned neither None nor a string, or is async in a synchronous run."""
 
-    def __init__(
-        self, sentence: str = "This agent's verify is asynchronous. Run it with ainvoke or astream."
-    ) -> None:
-        super().__init__(sentence)
+    function = "verify"
 
 
 class GoalError(UserCodeError):
     """`done_when` raised an exception, returned no verdict, or is async in a synchronous run."""
 
-    def __init__(
-        self, sentence: str = "This agent's done_when is asynchronous. Run it with ainvoke or astream."
-    ) -> None:
-        super().__init__(sentence)
+    function = "done_when"
 
 
 class HookError(UserCodeError):
     """`pre_model_hook` raised an exception, or is async in a synchronous run."""
 
-    def __init__(
-        self, sentence: str = "This agent's pre_model_hook is asynchronous. Run it with ainvoke or astream."
-    ) -> None:
-        super().__init__(sentence)
+    function = "pre_model_hook"
 
 
 class DialectError(UserCodeError):

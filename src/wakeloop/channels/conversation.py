@@ -98,10 +98,8 @@ class Messages(list[Any]):
         found = self.places.setdefault(("made", call_id), place)
         if found == place:
             return False
-        if found < place:
-            for call in getattr(self[found], "tool_calls", ()):
-                if call["id"] == call_id:
-                    return True
+        if found < place and any(call["id"] == call_id for call in getattr(self[found], "tool_calls", ())):
+            return True
         self.places["made", call_id] = place  # the place was another copy's, or its message is gone
         return False
 

@@ -39,10 +39,8 @@ def join_todos(left: list[Todo] | None, right: list[Todo] | None) -> list[Todo]:
 
 def _read_items(todos: Sequence[Any] | None) -> list[dict[str, Any]]:
     """Return items as dicts of what is set, so without an id that is None."""
-    items = []
-    for todo in todos or ():
-        items.append({key: value for key, value in read_fields(todo).items() if value is not None})
-    return items
+    read = map(read_fields, todos or ())
+    return [{key: todo[key] for key in todo if todo[key] is not None} for todo in read]
 
 
 def _choose_further(ours: Todo | None, theirs: Todo | None) -> Todo | None:
@@ -54,11 +52,8 @@ def _choose_further(ours: Todo | None, theirs: Todo | None) -> Todo | None:
 
 def _add_items(merged: list[Any], added: list[Any]) -> list[Todo]:
     """Add items of another list; of one with the same id and content, the one with more progress is kept."""
-    places: dict[int | str, int] = {}
-    by_content: dict[str, int] = {}
-    for at, todo in enumerate(merged):
-        places[todo["id"]] = at
-        by_content.setdefault(todo["content"], at)
+    places = {todo["id"]: at for at, todo in enumerate(merged)}
+    by_content = {todo["content"]: at for at, todo in reversed([*enumerate(merged)])}
     next_id = max(next_free_number(merged), next_free_number(added))
     for todo in added:
         if "id" in todo and todo["id"] not in places:

@@ -63,7 +63,7 @@ def merge_entries(old: list[Any], new: Any) -> list[Any]:
         kept = []
         for entry in old:
             entry_id, sender = _entry_key(entry)
-            if (entry_id, sender) not in dropped and (entry_id, None) not in dropped:
+            if dropped.isdisjoint(((entry_id, sender), (entry_id, None))):
                 kept.append(entry)
         return merge_entries(kept, new["add"]) if "add" in new else kept
     entries: dict[Any, Any] = {}

@@ -129,22 +129,16 @@ class SessionChannel(NewestChannel):
 
     def merge_values(self, old: Any, values: Sequence[Any]) -> Any:
         """Return the session to keep of those written in one superstep."""
-        sessions: list[Mapping[str, Any]] = []
-        misfits: list[object] = []
-        for value in values:
-            if isinstance(value, Mapping):
-                sessions.append(value)
-            elif value is not None:
-                misfits.append(value)
+        sessions = [value for value in values if isinstance(value, Mapping)]
+        misfits = [value for value in values if value is not None and not isinstance(value, Mapping)]
         newest = sessions[-1] if sessions else old
         session = SessionUpdate(newest or {})
         session.before = getattr(old, "before", old or {})
         if misfits:
             session.fault = f"todo_session must be a mapping, got {shorten(repr(misfits[0]))}"
-        if len(sessions) > 1:
-            numbers = [one["list"] for one in sessions if is_list_number(one.get("list"))]
-            if numbers:
-                session["list"] = max(numbers)
+        numbers = [one["list"] for one in sessions if is_list_number(one.get("list"))]
+        if len(sessions) > 1 and numbers:
+            session["list"] = max(numbers)
         return session
 
 

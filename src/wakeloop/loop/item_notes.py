@@ -34,17 +34,12 @@ def note_work(messages: Sequence[AnyMessage], notes: Ledger) -> None:
     made = count_successes(messages, notes)
     completed = notes.pop("completed", [])
     available = notes.get("unclaimed", 0) + made
-    if not completed:
-        left = available
-    else:
-        left = min(made, max(0, available - len(completed)))
-        if len(completed) > available:
-            known = notes.get("suspects", [])
-            notes["suspects"] = [*known, *(key for key in completed if key not in known)]
+    left = min(made, max(0, available - len(completed))) if completed else available
+    if len(completed) > available:
+        notes["suspects"] = list(dict.fromkeys([*notes.get("suspects", []), *completed]))
+    notes.pop("unclaimed", None)
     if left:
         notes["unclaimed"] = left
-    else:
-        notes.pop("unclaimed", None)
 
 
 def find_suspects(notes: Ledger, todos: Sequence[Todo], settings: LoopSettings) -> list[Todo]:
@@ -86,10 +81,8 @@ def choose_items(notes: Ledger, todos: Sequence[Todo]) -> list[Todo]:
 
     Those in progress come first, then the others from where the last round stopped.
     """
-    running: list[Todo] = []
-    rest: list[Todo] = []
-    for todo in open_items(todos):
-        (running if todo["status"] == "in_progress" else rest).append(todo)
+    running = [todo for todo in todos if todo["status"] == "in_progress"]
+    rest = [todo for todo in todos if todo["status"] == "pending"]
     last = notes.pop("checked", None)
     for place, todo in enumerate(rest):
         if str(todo["id"]) == last:

@@ -76,11 +76,8 @@ def build_context_form(base: LoopSettings) -> type[Any]:
     It lists what a user would change in one thread. Settings that only presets use are left out, but a
     context may still carry them: the schema is a mapping's type, so nothing is filled in, checked or dropped.
     """
-    descriptions = []
-    for name in LoopSettings.model_fields:
-        if name not in FIXED_SETTINGS | PRESET_SETTINGS:
-            descriptions.append((name, _describe_setting(name, base)))
-    return _build_form(tuple(descriptions))
+    names = (name for name in LoopSettings.model_fields if name not in FIXED_SETTINGS | PRESET_SETTINGS)
+    return _build_form(tuple((name, _describe_setting(name, base)) for name in names))
 
 
 @lru_cache(64)

@@ -37,12 +37,9 @@ def needs_approval(notes: Ledger, before: Board, after: Board) -> bool:
 
 def find_plan_calls(before: Board, outcomes: Sequence[Outcome]) -> list[int]:
     """Return the positions of the calls that added or dropped items, or set the goal."""
-    found: list[int] = []
-    for place, outcome in enumerate(outcomes):
-        if (before.goal, _item_texts(before)) != (outcome.board.goal, _item_texts(outcome.board)):
-            found.append(place)
-        before = outcome.board
-    return found
+    boards = [before, *(outcome.board for outcome in outcomes)]
+    plans = [(board.goal, _item_texts(board)) for board in boards]
+    return [place for place in range(len(outcomes)) if plans[place] != plans[place + 1]]
 
 
 def _item_texts(board: Board) -> set[tuple[str, str]]:
@@ -111,12 +108,11 @@ def _read_edited_list(args: Mapping[str, Any], before: Board, after: Board) -> t
         raise OperationRefused("an edit needs the list as todos, a list of strings or items")
     items = [{"content": one} if isinstance(one, str) else one for one in given]
     known = {str(todo["id"]): todo["id"] for todo in (*before.todos, *after.todos)}
-    listed: list[dict[str, Any]] = []
-    for item in map(dict, read_list(items)):
+    listed: list[dict[str, Any]] = list(map(dict, read_list(items)))
+    for item in listed:
         key = known.get(str(item.pop("id", None)))
         if key is not None:
             item["id"] = key
-        listed.append(item)
     return assign_ids(listed, next_free_number(after.todos, after.next_id))
 
 

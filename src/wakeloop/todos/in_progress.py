@@ -24,13 +24,11 @@ def explain_progress_fault(todos: Sequence[Todo], rules: Rules) -> str | None:
     """Return how a list breaks the rule about items in progress, or None."""
     if keeps_progress_rule(todos, rules):
         return None
-    names = []
-    for todo in todos:
-        if todo["status"] == "in_progress":
-            names.append(f"[{format_id(todo['id'])}] {shorten(to_one_line(todo['content']))}")
+    running = [todo for todo in todos if todo["status"] == "in_progress"]
+    names = [f"[{format_id(todo['id'])}] {shorten(to_one_line(todo['content']))}" for todo in running]
     if names:
-        running = " and ".join(names)
-        return f"only one item may be in progress, but these would be: {running}; close or reopen one first"
+        would = " and ".join(names)
+        return f"only one item may be in progress, but these would be: {would}; close or reopen one first"
     return "exactly one item must be in progress unless all are completed, but none would be"
 
 
@@ -73,10 +71,9 @@ def find_progress_limit(before: Board, outcomes: Sequence[Outcome], rules: Rules
             culprits.append(place)
     if not culprits:
         return None
-    if too_many:
-        start = _find_second_start(boards, outcomes, last_replaced)
-    else:
-        start = _find_last_sound(boards, rules)
+    start = (
+        _find_second_start(boards, outcomes, last_replaced) if too_many else _find_last_sound(boards, rules)
+    )
     if start <= last_replaced:
         start = last_replaced + 1 if culprits[-1] > last_replaced else len(outcomes)
     refused = culprits[bisect_left(culprits, min(start, culprits[-1])) :]
