@@ -14,7 +14,6 @@ from wakeloop.text.marks import added_length, split_result_text
 
 DEFAULT_STATUS = "done"  # of a `todo_update` that names none
 COMPLETED = "completed"  # the argument of `write_todos` for items alone
-_WORDS: Mapping[str, str] = {"open": "pending", "done": "completed"}  # of statuses, as ours show them
 OPEN_STATUSES = frozenset({"pending", "in_progress"})
 
 
@@ -33,23 +32,21 @@ class Item:
 
 
 class AnsweredCall(NamedTuple):
-    """An accepted tool call with the text of its result."""
+    """A tool call with the text of its result, and whether it was accepted."""
 
     name: str
     args: Mapping[str, Any]
     result: str
+    accepted: bool = True
 
 
-@dataclass(frozen=True)
 class ParleyTools:
     """`todo_write(items)`, `todo_update(id or ids, status, reason?)`, `todo_list()`."""
-
-    takes_ids: bool = False  # whether one update takes several items
-    needs_status: bool = True  # whether an update has to say that an item is done
 
     names = frozenset({"todo_write", "todo_update", "todo_list"})
     needs = frozenset({"todo_write", "todo_update"})
     writes = frozenset({"todo_write"})
+    _words: Mapping[str, str] = {"open": "pending", "done": "completed"}
     _line = re.compile(
         r"^  \[(\d+)\] (.+?)(?: \((in progress|done|completed|cancelled|blocked)(?:: .*)?\))?$", re.MULTILINE
     )
@@ -81,7 +78,7 @@ class ParleyTools:
         changed = {}
         for key in map(_parse_number, updated_ids(event.args)):
             if key in items and key not in denied:
-                changed[key] = replace(items[key], status=_WORDS.get(status, status))
+                changed[key] = replace(items[key], status=self._words.get(status, status))
         return changed
 
     def _read_plan(self, event: AnsweredCall) -> dict[int, Item]:
@@ -102,7 +99,7 @@ class ParleyTools:
         items = {}
         for number, content, mark in self._line.findall(text):
             status = mark.replace(" ", "_") or "pending"
-            items[int(number)] = Item(int(number), content, _WORDS.get(status, status))
+            items[int(number)] = Item(int(number), content, self._words.get(status, status))
         return items
 
     def plan(self, texts: Sequence[str], /) -> list[Call]:
@@ -111,18 +108,14 @@ class ParleyTools:
 
     def block(self, _items: Sequence[Item], item: Item, reason: str, /) -> Call:
         """Return one update."""
-        return self._updates([item], status="blocked", reason=reason)[0]
+        return Call("todo_update", {"id": item.key, "status": "blocked", "reason": reason})
 
     def edit(self, _items: Sequence[Item], closed: Sequence[Item], added: Sequence[str], /) -> list[Call]:
-        """Return the updates of the closed items, and one write for the new ones."""
-        done = {"status": DEFAULT_STATUS} if self.needs_status else {}
-        return self._updates(closed, **done) + (self.plan(added) if added else [])
-
-    def _updates(self, items: Sequence[Item], **values: str) -> list[Call]:
-        keys = [item.key for item in items]
-        if self.takes_ids:
-            return [Call("todo_update", {"ids": keys, **values})] if keys else []
-        return [Call("todo_update", {"id": key, **values}) for key in keys]
+        """Return an update for each closed item, and one write for the new ones."""
+        moves = [Call("todo_update", {"id": item.key, "status": "done"}) for item in closed]
+        if added:
+            moves += self.plan(added)
+        return moves
 
 
 class LokiTools:
@@ -136,7 +129,7 @@ class LokiTools:
         """Read accepted calls; numbers start at 1 again after `init` and `clear`."""
         items: dict[int, Item] = {}
         for event in events:
-            if isinstance(event, str):
+            if isinstance(event, str) or not event.accepted:
                 continue
             match event.name:
                 case "todo__init" | "todo__clear":
@@ -186,7 +179,7 @@ class WholeListTools:
         """Return the last list that was accepted."""
         items: list[Item] = []
         for event in events:
-            if isinstance(event, str) or event.name != self.tool:
+            if isinstance(event, str) or not event.accepted or event.name != self.tool:
                 continue
             for text in event.args.get(COMPLETED) or ():
                 items = [replace(item, status="completed") if item.text == text else item for item in items]
@@ -234,23 +227,18 @@ class WholeListTools:
 
 
 TodoTools: TypeAlias = ParleyTools | LokiTools | WholeListTools
-PARLEY = ParleyTools()
 CHECKLIST = WholeListTools("todo", "items", "text", key="id")
 WRITE_TODOS = WholeListTools("write_todos", "todos", "content")
 COMPLETING = replace(WRITE_TODOS, completes=True)
-ALL_TODO_TOOLS: tuple[TodoTools, ...] = (PARLEY, LokiTools(), WRITE_TODOS, CHECKLIST)
+ALL_TODO_TOOLS: tuple[TodoTools, ...] = (ParleyTools(), LokiTools(), WRITE_TODOS, CHECKLIST)
 
 
 def find_todo_tools(tools: Collection[str]) -> TodoTools | None:
     """Return the first todo tools whose writing and closing tools are all bound, or None."""
     found = next((one for one in ALL_TODO_TOOLS if one.needs <= set(tools)), None)
-    if not isinstance(tools, Mapping):
-        return found
-    schemas = {name: tool.get("parameters", {}) for name, tool in tools.items()}
-    if found is WRITE_TODOS and COMPLETED in schemas["write_todos"].get("properties", {}):
-        return COMPLETING
-    if found is PARLEY and "ids" in schemas["todo_update"].get("properties", {}):
-        return ParleyTools(takes_ids=True, needs_status="status" in schemas["todo_update"]["required"])
+    if found is WRITE_TODOS and isinstance(tools, Mapping):
+        takes = tools["write_todos"].get("parameters", {}).get("properties", {})
+        return COMPLETING if COMPLETED in takes else found
     return found
 
 

@@ -33,7 +33,7 @@ from wakeloop.testing.jobs import (
 from wakeloop.testing.knobs import Knobs
 from wakeloop.testing.recording_model import RecordingModel
 from wakeloop.testing.replies import calls, malformed_call, says
-from wakeloop.testing.todo_tools import find_todo_tools, read_events
+from wakeloop.testing.todo_tools import DEFAULT_STATUS, find_todo_tools, read_events, updated_ids
 from wakeloop.testing.weak_policy import Dice, PlannedReply, WeakPolicy, follow_instructions, show_list
 
 GRADER = "GraderResponse"  # the tool by which the grader of Deep Agents' rubric answers
@@ -258,13 +258,52 @@ def _forced_name(choice: Any, functions: dict[str, Any]) -> str:
 
 
 def _fit_moves(moves: Sequence[Call], functions: dict[str, Any]) -> list[Call]:
-    """Rename `path` in the calls of tools that call it `file_path`."""
-    fitting = []
-    for name, args in moves:
-        takes = functions.get(name, {}).get("parameters", {}).get("properties", {})
-        other = "file_path" if "file_path" in takes and "path" not in takes else "path"
-        fitting.append(Call(name, {other if key == "path" else key: value for key, value in args.items()}))
-    return fitting
+    """Return the calls with the argument names of the bound tools."""
+    return _merge_updates([_fit_path(move, functions) for move in moves], functions)
+
+
+def _fit_path(move: Call, functions: dict[str, Any]) -> Call:
+    """Rename `path` for a tool that calls it `file_path`."""
+    takes = functions.get(move.name, {}).get("parameters", {}).get("properties", {})
+    if "path" not in move.args or "path" in takes or "file_path" not in takes:
+        return move
+    args = {}
+    for name, value in move.args.items():
+        args["file_path" if name == "path" else name] = value
+    return Call(move.name, args)
+
+
+def _merge_updates(moves: Sequence[Call], functions: dict[str, Any]) -> list[Call]:
+    """Write updates as the bound tool takes them: with `ids` neighbours to one status are a single call."""
+    schema = functions.get("todo_update", {}).get("parameters", {})
+    if "ids" not in schema.get("properties", ()):
+        return [*moves]
+    merged: list[Call] = []
+    for move in moves:
+        last = merged[-1] if merged else None
+        if move.name != "todo_update":
+            merged.append(move)
+        elif last and _differ_only_by_id(last, move):
+            merged[-1] = _update_call([*updated_ids(last.args), *updated_ids(move.args)], move)
+        else:
+            merged.append(_update_call(updated_ids(move.args), move))
+    if "status" not in schema["required"]:
+        for place, (name, args) in enumerate(merged):
+            if args.get("status") == DEFAULT_STATUS:
+                merged[place] = Call(name, {key: value for key, value in args.items() if key != "status"})
+    return merged
+
+
+def _update_call(ids: list[object], move: Call) -> Call:
+    return Call(move.name, {"ids": ids, **_without_ids(move)})
+
+
+def _differ_only_by_id(one: Call, other: Call) -> bool:
+    return one.name == other.name == "todo_update" and _without_ids(one) == _without_ids(other)
+
+
+def _without_ids(move: Call) -> dict[str, Any]:
+    return {name: value for name, value in move.args.items() if name not in ("id", "ids")}
 
 
 def _double_todo_calls(moves: Sequence[Call], functions: dict[str, Any]) -> list[Call]:
