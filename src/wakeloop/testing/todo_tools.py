@@ -32,12 +32,11 @@ class Item:
 
 
 class AnsweredCall(NamedTuple):
-    """A tool call with the text of its result, and whether it was accepted."""
+    """An accepted tool call with the text of its result."""
 
     name: str
     args: Mapping[str, Any]
     result: str
-    accepted: bool = True
 
 
 class ParleyTools:
@@ -129,7 +128,7 @@ class LokiTools:
         """Read accepted calls; numbers start at 1 again after `init` and `clear`."""
         items: dict[int, Item] = {}
         for event in events:
-            if isinstance(event, str) or not event.accepted:
+            if isinstance(event, str):
                 continue
             match event.name:
                 case "todo__init" | "todo__clear":
@@ -179,7 +178,7 @@ class WholeListTools:
         """Return the last list that was accepted."""
         items: list[Item] = []
         for event in events:
-            if isinstance(event, str) or not event.accepted or event.name != self.tool:
+            if isinstance(event, str) or event.name != self.tool:
                 continue
             for text in event.args.get(COMPLETED) or ():
                 items = [replace(item, status="completed") if item.text == text else item for item in items]

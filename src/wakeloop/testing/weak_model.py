@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -259,51 +259,34 @@ def _forced_name(choice: Any, functions: dict[str, Any]) -> str:
 
 def _fit_moves(moves: Sequence[Call], functions: dict[str, Any]) -> list[Call]:
     """Return the calls with the argument names of the bound tools."""
-    return _merge_updates([_fit_path(move, functions) for move in moves], functions)
+    fitting = []
+    for name, args in moves:
+        takes = functions.get(name, {}).get("parameters", {}).get("properties", {})
+        path = "file_path" if "file_path" in takes and "path" not in takes else "path"
+        fitting.append(Call(name, {path if key == "path" else key: value for key, value in args.items()}))
+    return _merge_updates(fitting, functions.get("todo_update", {}).get("parameters", {}))
 
 
-def _fit_path(move: Call, functions: dict[str, Any]) -> Call:
-    """Rename `path` for a tool that calls it `file_path`."""
-    takes = functions.get(move.name, {}).get("parameters", {}).get("properties", {})
-    if "path" not in move.args or "path" in takes or "file_path" not in takes:
-        return move
-    args = {}
-    for name, value in move.args.items():
-        args["file_path" if name == "path" else name] = value
-    return Call(move.name, args)
-
-
-def _merge_updates(moves: Sequence[Call], functions: dict[str, Any]) -> list[Call]:
+def _merge_updates(moves: list[Call], schema: dict[str, Any]) -> list[Call]:
     """Write updates as the bound tool takes them: with `ids` neighbours to one status are a single call."""
-    schema = functions.get("todo_update", {}).get("parameters", {})
     if "ids" not in schema.get("properties", ()):
-        return [*moves]
+        return moves
     merged: list[Call] = []
-    for move in moves:
-        last = merged[-1] if merged else None
-        if move.name != "todo_update":
-            merged.append(move)
-        elif last and _differ_only_by_id(last, move):
-            merged[-1] = _update_call([*updated_ids(last.args), *updated_ids(move.args)], move)
-        else:
-            merged.append(_update_call(updated_ids(move.args), move))
-    if "status" not in schema["required"]:
-        for place, (name, args) in enumerate(merged):
-            if args.get("status") == DEFAULT_STATUS:
-                merged[place] = Call(name, {key: value for key, value in args.items() if key != "status"})
+    for name, args in moves:
+        if name != "todo_update":
+            merged.append(Call(name, args))
+            continue
+        ids, rest = updated_ids(args), _without(args, "id", "ids")
+        if "status" not in schema["required"] and rest.get("status") == DEFAULT_STATUS:
+            rest = _without(rest, "status")
+        if merged and merged[-1].name == name and _without(merged[-1].args, "ids") == rest:
+            ids = [*merged.pop().args["ids"], *ids]
+        merged.append(Call(name, {"ids": ids, **rest}))
     return merged
 
 
-def _update_call(ids: list[object], move: Call) -> Call:
-    return Call(move.name, {"ids": ids, **_without_ids(move)})
-
-
-def _differ_only_by_id(one: Call, other: Call) -> bool:
-    return one.name == other.name == "todo_update" and _without_ids(one) == _without_ids(other)
-
-
-def _without_ids(move: Call) -> dict[str, Any]:
-    return {name: value for name, value in move.args.items() if name not in ("id", "ids")}
+def _without(args: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in args.items() if name not in names}
 
 
 def _double_todo_calls(moves: Sequence[Call], functions: dict[str, Any]) -> list[Call]:
