@@ -16,7 +16,7 @@ from wakeloop.errors import InputError
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.list_changes import PROGRAM, note_changes, note_whole_list
-from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
+from wakeloop.platform.channels import CheapDeltaChannel, CheapReducerChannel
 from wakeloop.stream import Session
 from wakeloop.todos.changes import stamp_item
 from wakeloop.todos.items import Todo, assign_ids, next_free_number

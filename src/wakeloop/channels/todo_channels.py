@@ -7,7 +7,7 @@ from langgraph.types import Overwrite
 
 from wakeloop.channels.todo_list import Todos, load_todos
 from wakeloop.errors import DamagedError
-from wakeloop.platform.cheap_copies import (
+from wakeloop.platform.channels import (
     DELTA_IS_KNOWN,
     CheapDeltaChannel,
     CheapReducerChannel,

@@ -13,7 +13,7 @@ from wakeloop.channels.todo_channels import PlainTodosChannel, SessionChannel, T
 from wakeloop.channels.todo_list import merge_one_write, merge_todos
 from wakeloop.loop.inbox import WakeEvent
 from wakeloop.loop.ledger import Ledger
-from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
+from wakeloop.platform.channels import CheapDeltaChannel, CheapReducerChannel
 from wakeloop.stream import Session
 from wakeloop.todos.items import Todo
 

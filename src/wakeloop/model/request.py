@@ -343,17 +343,9 @@ class Request:
         """Return the history as the model sees it."""
         return self.messages if self.seen is None else self.seen
 
-    def count_characters(self) -> int:
-        """Estimate what is sent: the characters of the history as the model sees it, and the instructions."""
-        return len(self.instructions) + self.count_history()
-
     def count_sent(self) -> int:
-        """Count the characters of the system prompt and the history as they are sent."""
-        return self.prompt_size + self.count_history()
-
-    def count_history(self) -> int:
-        """Count the characters of the history as it is sent; only new messages are measured."""
-        return sum(count_characters.of_all(self.clear_history()))
+        """Count the characters of prompt and history as they are sent; only new messages are measured."""
+        return self.prompt_size + sum(count_characters.of_all(self.clear_history()))
 
     def put_in_order(self, wire: Sequence[AnyMessage], head: Sequence[SystemMessage]) -> Sequence[AnyMessage]:
         """Return the messages in an order that every server accepts: unchanged if they are."""

@@ -14,8 +14,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from wakeloop.platform.channels import use_safe_text_channels
 from wakeloop.platform.child_processes import free_locks_in_children
-from wakeloop.platform.safe_text_channels import use_safe_text_channels
 
 
 class SaverAwareGraph(StateGraph[Any, Any, Any, Any]):

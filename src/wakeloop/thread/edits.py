@@ -22,7 +22,7 @@ from wakeloop.errors import ArgumentError, EditError
 from wakeloop.loop.gates import DONE
 from wakeloop.loop.ledger import Ledger, read_notes
 from wakeloop.loop.list_changes import PERSON, note_changes
-from wakeloop.platform.channel_overwrite import overwrite_value
+from wakeloop.platform.channels import overwrite_value
 from wakeloop.platform.computed_once import computed_once
 from wakeloop.state import note_untaken
 from wakeloop.stream import Session

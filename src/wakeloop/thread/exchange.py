@@ -206,7 +206,7 @@ class Exchange:
             self.store_reply(raw if lost is None else AIMessage(""), watcher, may_call=may_call)
         if watcher.choice_refused:
             self.ledger["unforced"] = True
-        used = measure_usage(raw if lost is None else lost.message, self.request.count_characters)
+        used = measure_usage(raw if lost is None else lost.message, self.request.count_sent)
         if not used.estimated:
             self.request.note_usage(self.ledger, used.input)
         seconds = self.context.clock() - self.began

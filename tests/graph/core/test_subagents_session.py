@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from wakeloop import EditError, TodoState, build_todo_graph, create_todo_agent, update_todos
-from wakeloop.platform.cheap_copies import NewestChannel
+from wakeloop.platform.channels import NewestChannel
 from wakeloop.stream import Session
 from wakeloop.testing import ScriptedModel
 

@@ -19,7 +19,7 @@ from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.progress import fingerprint_call, fingerprint_earlier_calls, note_progress
 from wakeloop.model.bindings import to_prompt_value
 from wakeloop.model.storable_values import _make_json
-from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel, has_slots
+from wakeloop.platform.channels import CheapDeltaChannel, CheapReducerChannel, has_slots
 from wakeloop.platform.computed_per_object import computed_per_object
 from wakeloop.testing import ScriptedModel
 from wakeloop.text.characters import is_blank, is_plain_json, to_one_line

@@ -10,7 +10,7 @@ from wakeloop import TodoState
 from wakeloop.channels.reducers import BATCH_REDUCERS, SINGLE_REDUCERS, apply_writes
 from wakeloop.channels.todo_list import merge_one_write, merge_todos
 from wakeloop.middleware.agent_state import ChangesState, WakeLoopState
-from wakeloop.platform.cheap_copies import CheapDeltaChannel, CheapReducerChannel
+from wakeloop.platform.channels import CheapDeltaChannel, CheapReducerChannel
 
 A, B = ({"id": n, "content": text, "status": "pending"} for n, text in ((1, "a"), (2, "b")))
 HI, HO = HumanMessage("hi", id="hi"), AIMessage("ho", id="ho")
