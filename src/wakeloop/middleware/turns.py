@@ -227,12 +227,9 @@ class Round:
         self.left = find_unanswered(reply.tool_calls, messages)
         todo = [self.apply_edit(call, edits, dialect) for call in self.left if call["id"] in named]
         self.todo = [call for call in todo if call["name"] in dialect.tool_names]
-        ids = [call["id"] for call in self.todo]
-        faults = ledger.get("faults", {})
-        self.faults: list[ToolMessage] = []
-        for call in self.left:
-            if call["id"] not in ids and call["id"] in faults:
-                self.faults.append(error_result(call, faults[call["id"] or ""]))
+        ids, faults = [call["id"] for call in self.todo], ledger.get("faults", {})
+        faulty = [call for call in self.left if call["id"] in faults and call["id"] not in ids]
+        self.faults = [error_result(call, faults[call["id"] or ""]) for call in faulty]
         self.state = {**draft.state, "todo_ledger": ledger}
         if todo != [call for call in reply.tool_calls if call["id"] in named]:
             edited = reply.model_copy(update={"tool_calls": self.todo})
@@ -246,16 +243,15 @@ class Round:
 
     def apply_edit(self, call: ToolCall, edits: Mapping[str, Any], dialect: Dialect) -> ToolCall:
         """Return a todo call as a person edited it, and check it for faults again."""
-        edit = edits.get(call["id"] or "")
-        if edit is None:
+        key = call["id"] or ""
+        if key not in edits:
             return call
-        new = ToolCall(name=edit["name"], args=edit["args"], id=call["id"], type="tool_call")
-        faults = {**self.ledger.get("faults", {})}
-        faults.pop(call["id"] or "", None)
-        if new["name"] in dialect.tool_names and (why := misfit_error(dialect, new["name"], new["args"])):
-            faults[call["id"] or ""] = why
+        name, args = edits[key]["name"], edits[key]["args"]
+        faults = {other: why for other, why in self.ledger.get("faults", {}).items() if other != key}
+        if name in dialect.tool_names and (why := misfit_error(dialect, name, args)):
+            faults[key] = why
         self.ledger["faults"] = faults
-        return new
+        return ToolCall(name=name, args=args, id=key, type="tool_call")
 
     @classmethod
     def read(cls, state: Any, config: RunnableConfig, validate: ValidateTodos) -> Self | None:

@@ -17,10 +17,8 @@ from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, Too
 
 LONGEST_ID = 40  # characters that OpenAI's chat completions accept; new ids have nine, as Mistral requires
 LONGEST_NAME = 64
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NOT_IN_NAME = re.compile(r"[^a-zA-Z0-9_-]")
-_SPEAKER = re.compile(r"[^\s<|\\/>]{1,64}")  # the name on a user's message
-_NOT_IN_SPEAKER = re.compile(r"[\s<|\\/>]")
+_NOT_IN_SPEAKER = re.compile(r"[\s<|\\/>]")  # in the name on a user's message
 _ALPHABET = ascii_letters + digits
 _OLD = frozenset(("tool_calls", "function_call"))  # where older servers put a call
 
@@ -79,33 +77,14 @@ def find_repeated_name(name: str, known: Collection[str]) -> str:
     return name
 
 
-def is_legal_name(name: object) -> bool:
-    """Tell whether every server accepts a tool's name in a history."""
-    return isinstance(name, str) and _NAME.fullmatch(name) is not None
-
-
-def is_legal_speaker(message: BaseMessage) -> bool:
-    """Tell whether every server accepts the name on a message; an assistant's is checked like a tool's."""
-    if not message.name:
-        return True
-    pattern = _NAME if message.type == "ai" else _SPEAKER
-    return pattern.fullmatch(message.name) is not None
-
-
-def legal_speaker(message: BaseMessage) -> str | None:
-    """Return the name on a message as every server accepts it; None if nothing is left of an assistant's."""
-    name = message.name or ""
-    if message.type != "ai":
-        return _NOT_IN_SPEAKER.sub("_", name)[:LONGEST_NAME]
-    legal = _NOT_IN_NAME.sub("_", name)[:LONGEST_NAME]
-    return legal if legal.strip("_-") else None
-
-
 def with_legal_speaker(message: BaseMessage) -> BaseMessage:
-    """Return a message with a name that every server accepts."""
-    if is_legal_speaker(message):
+    """Return a message with a name that every server accepts; an assistant's is checked like a tool's."""
+    pattern = _NOT_IN_NAME if message.type == "ai" else _NOT_IN_SPEAKER
+    name = pattern.sub("_", message.name or "")[:LONGEST_NAME]
+    if name == message.name:
         return message
-    return message.model_copy(update={"name": legal_speaker(message)})
+    is_lost = message.type == "ai" and not name.strip("_-")
+    return message.model_copy(update={"name": None if is_lost else name})
 
 
 def derive_id(*parts: object) -> str:

@@ -23,7 +23,6 @@ from wakeloop.model.tool_calls import (
     Pair,
     calls_agree,
     derive_id,
-    is_legal_name,
     legal_name,
     set_calls,
     with_legal_speaker,
@@ -120,9 +119,8 @@ def repair_message(message: Any, no_text: str) -> Any:
     """
     message = make_sendable(message)
     if message.type == "tool":
-        if is_legal_name(message.name or "unknown"):
-            return message
-        return message.model_copy(update={"name": legal_name(message.name)})
+        name = message.name and legal_name(message.name)
+        return message if name == message.name else message.model_copy(update={"name": name})
     if message.type == "ai":
         message = _make_calls_legal(message)
         if not message.tool_calls and not (message.content and text_of(message)):
@@ -226,7 +224,7 @@ def _pair_results(
 def _make_calls_legal(message: AIMessage) -> AIMessage:
     """Give calls legal names; those that could not be parsed are sent without arguments."""
     names = [call["name"] for call in message.tool_calls]
-    if not message.invalid_tool_calls and calls_agree(message) and all(map(is_legal_name, names)):
+    if not message.invalid_tool_calls and calls_agree(message) and names == [*map(legal_name, names)]:
         return message
     pairs: list[Pair] = [(call, {**call, "name": legal_name(call["name"])}) for call in message.tool_calls]
     for broken in message.invalid_tool_calls:

@@ -62,12 +62,9 @@ def _find_entries(models: dict[str, dict[str, Any]], model: object) -> dict[str,
     The exact name counts first, then a name with or without a provider if only one model has it.
     """
     asked = _identify_name(model) if isinstance(model, str) else _identify_client(model)
+    split = {key: split_model_name(key) for key in models}
     for server in dict.fromkeys((asked.server, "")):
-        keys: dict[str, str] = {}
-        for key in models:
-            name, address = split_model_name(key)
-            if address == server:
-                keys[name] = key
+        keys = {name: key for key, (name, address) in split.items() if address == server}
         exact = [name for name in (f"{asked.provider}:{asked.name}", asked.name) if name in keys]
         found = exact[:1] or [name for name in keys if _is_same_model(name, asked.name)]
         if len(found) > 1:
@@ -75,7 +72,7 @@ def _find_entries(models: dict[str, dict[str, Any]], model: object) -> dict[str,
         if found:
             return models[keys[found[0]]]
     if isinstance(model, str) and not asked.provider and not asked.server:
-        elsewhere = [key for key in models if _is_same_model(split_model_name(key)[0], asked.name)]
+        elsewhere = [key for key, (name, _) in split.items() if _is_same_model(name, asked.name)]
         if elsewhere:  # measured on servers of their own: one of them may be meant
             raise _ambiguous_error(asked.name, elsewhere)
     return {}
@@ -87,11 +84,8 @@ def _ambiguous_error(name: str, keys: list[str]) -> SettingsError:
 
 
 def _is_same_model(one: str, other: str) -> bool:
-    return one == other or _ends_with_name(one, other) or _ends_with_name(other, one)
-
-
-def _ends_with_name(full: str, name: str) -> bool:
-    return full.endswith((f":{name}", f"/{name}"))
+    shorter, longer = sorted((one, other), key=len)
+    return one == other or longer.endswith((f":{shorter}", f"/{shorter}"))
 
 
 def read_profile(path: Path) -> dict[str, dict[str, Any]]:
@@ -153,14 +147,10 @@ def _identify_name(text: str) -> ModelIdentity:
 
 
 def _identify_client(model: object) -> ModelIdentity:
-    name = type(model).__name__
-    for field in MODEL_NAME_FIELDS:
-        value = getattr(model, field, None)
-        if isinstance(value, str) and value:
-            name = value
-            break
+    names = [getattr(model, field, None) for field in MODEL_NAME_FIELDS]
+    name = next((one for one in names if isinstance(one, str) and one), type(model).__name__)
     client = getattr(model, "root_client", None)  # OpenAI's, which also knows the environment's address
     address = getattr(client, "base_url", None) or getattr(model, "base_url", None) or ""
     package = type(model).__module__.partition(".")[0]
-    provider = package.removeprefix("langchain_") if package.startswith("langchain_") else ""
-    return ModelIdentity(name, provider, str(address).rstrip("/"))
+    _, prefix, provider = package.rpartition("langchain_")
+    return ModelIdentity(name, provider if prefix else "", str(address).rstrip("/"))

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -40,31 +39,18 @@ def send_reasoning_back(chat: object) -> None:
     """
     _replace_method(chat, _READ_CHUNK, _keep_chunk_reasoning)
     _replace_method(chat, _READ_WHOLE, _keep_whole_reasoning)
-    _replace_method(chat, _WRITE_REQUEST, partial(_write_reasoning, chat))
+    _replace_method(chat, _WRITE_REQUEST, _write_reasoning, chat)
 
 
-@dataclass(frozen=True)
-class _Replaced:
-    """A method of a client with our reading around it."""
-
-    around: Callable[..., Any]
-    method: Callable[..., Any]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.around(self.method, *args, **kwargs)
-
-
-def _replace_method(chat: object, name: str, around: Callable[..., Any]) -> None:
-    """Put a function around a method of this client, once."""
-    method = getattr(chat, name, None)
-    if method is None:
-        return
-    inner = method
-    while isinstance(inner, _Replaced):
-        if inner.around is around:
+def _replace_method(chat: object, name: str, around: Callable[..., Any], *more: Any) -> None:
+    """Put a function around a method of this client, once: it is called with `more` and the method first."""
+    method = inner = getattr(chat, name, None)
+    while isinstance(inner, partial):
+        if inner.func is around:
             return
-        inner = inner.method
-    chat.__dict__[name] = _Replaced(around, method)
+        inner = inner.args[-1]
+    if method is not None:
+        chat.__dict__[name] = partial(around, *more, method)
 
 
 def _keep_refusal(method: Callable[..., Any], chunk: Any, *args: Any, **kwargs: Any) -> Any:

@@ -93,9 +93,7 @@ def escape_invisible(text: str) -> str:
 def quote_path(path: object) -> str:
     """Return a path as a shell accepts it: in quotes if it contains blanks."""
     text = str(path)
-    if any(map(str.isspace, text)):
-        return quote(text)
-    return text
+    return quote(text) if any(map(str.isspace, text)) else text
 
 
 def shorten(text: str, limit: int = 60) -> str:
@@ -151,6 +149,4 @@ def pluralize(count: int, word: str) -> str:
     >>> pluralize(1, "call"), pluralize(1200, "call")
     ('1 call', '1,200 calls')
     """
-    if count != 1:
-        word += "s"
-    return f"{count:,} {word}"
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

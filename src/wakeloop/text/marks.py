@@ -77,9 +77,7 @@ def kind_of(message: BaseMessage) -> str | None:
     """
     found = message.additional_kwargs.get(KEY)
     kind = found.get("kind") if isinstance(found, dict) else None
-    if isinstance(kind, str) and kind in KINDS:
-        return kind
-    return None
+    return kind if isinstance(kind, str) and kind in KINDS else None
 
 
 def source_of(message: BaseMessage) -> str | None:
@@ -110,9 +108,7 @@ def added_length(message: BaseMessage) -> int:
 def call_duration_ms(result: ToolMessage) -> int:
     """Return how long a call took according to `with_duration`, or 0."""
     duration = result.response_metadata.get(DURATION_KEY, 0)
-    if type(duration) is not int:
-        return 0
-    return max(duration, 0)
+    return max(duration, 0) if type(duration) is int else 0
 
 
 def with_duration(result: ToolMessage, seconds: float) -> ToolMessage:
@@ -121,9 +117,8 @@ def with_duration(result: ToolMessage, seconds: float) -> ToolMessage:
     duration = round(seconds * 1000)
     if duration > 0:
         metadata[DURATION_KEY] = duration
-    if metadata == result.response_metadata:
-        return result
-    return result.model_copy(update={"response_metadata": metadata})
+    is_same = metadata == result.response_metadata
+    return result if is_same else result.model_copy(update={"response_metadata": metadata})
 
 
 def mark_no_answer(reply: AIMessage, why: str) -> AIMessage:

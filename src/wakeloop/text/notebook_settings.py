@@ -11,17 +11,13 @@ class NotebookSettings:
     known_presets: ClassVar[dict[str, Any]] = {}
     """Instances by name; without any, the model's own defaults count as `wakeloop`."""
 
-    def nearest_preset(self) -> tuple[str, list[tuple[str, Any, Any]]]:
+    def nearest_preset(self: Any) -> tuple[str, list[tuple[str, Any, Any]]]:
         """Return the name of the nearest preset, and each difference: key, value here, value there."""
-        own = _values(self)
-        presets = self.known_presets or {"wakeloop": type(self)()}
-        candidates = []
-        for name, preset in presets.items():
-            theirs = _values(preset)
-            candidates.append(
-                (name, [(key, own[key], theirs[key]) for key in own if own[key] != theirs[key]])
-            )
-        return min(candidates, key=lambda candidate: len(candidate[1]))
+        own, found = self.model_dump(), []
+        for name, preset in (self.known_presets or {"wakeloop": type(self)()}).items():
+            theirs = preset.model_dump()
+            found.append((name, [(key, own[key], theirs[key]) for key in own if own[key] != theirs[key]]))
+        return min(found, key=lambda preset: len(preset[1]))
 
     def _repr_pretty_(self, printer: Any, *_: Any) -> None:
         name, differences = self.nearest_preset()
@@ -38,8 +34,3 @@ class NotebookSettings:
             return f"<p>{line}</p>"
         rows = [(key, repr(own), repr(theirs)) for key, own, theirs in differences]
         return f"<p>{line}, {len(rows)} changed</p>\n{html_table(('setting', 'here', f'in {name}'), rows)}"
-
-
-def _values(model: Any) -> dict[str, Any]:
-    values: dict[str, Any] = model.model_dump()
-    return values

@@ -11,12 +11,9 @@ _SPAN = re.compile(
 
 def read_span(text: str) -> float | None:
     """Return the seconds of a span such as `2m59.56s`, `1 hour and 5 minutes` or `85ms`."""
-    parts = _SPAN.findall(text)
-    if not parts:
-        return None
-    total = 0.0
+    parts, total = _SPAN.findall(text), 0.0
     for number, unit in parts:
         name = unit.lower()
         short = "ms" if name.startswith(("ms", "milli")) else name[0]
         total += float(number) * _UNIT_SECONDS[short]
-    return total
+    return total if parts else None
