@@ -165,14 +165,11 @@ class FinalizationGuard(Node):
         ledger["refusals"] = prune_refusals(after)
         ledger["writes"] = ledger.get("writes", 0) + 1
         note_writes(ledger, before, outcomes, verified=True)
-        lines: list[str] = []
-        for outcome in outcomes:
-            for key, why in outcome.denied.items():
-                lines.append(self.dialect.render_refused(cast(Todo, after.find(key)), why))
-        ledger["reopened"] = lines
+        refused = [cast(Todo, after.find(outcome.touched[0])) for outcome in outcomes]
+        whys = [outcome.denied[outcome.touched[0]] for outcome in outcomes]
+        ledger["reopened"] = list(map(self.dialect.render_refused, refused, whys))
         note_changes(ledger, before.todos, after.todos, VERIFIER)
-        for event in self.judges.verifier.make_events(outcomes, after):
-            stream_event(event)
+        self.judges.verifier.stream_verdicts(outcomes, after)
         stream_event(make_todos_event(before.todos, after.todos))
 
     def follow_ruling(self, state: Any, ledger: Ledger, case: Case) -> Any:

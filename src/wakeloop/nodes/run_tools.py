@@ -98,13 +98,19 @@ class RunTools(TimedNode):
         return self.reviews.note_edited_args(state, call, result)
 
     def prepare_call(self, state: dict[str, Any]) -> tuple[dict[str, Any], ToolMessage | None]:
-        """Return the call to run, and the result that answers it if it does not run."""
-        tool = self.tools.get(state["name"])
-        if tool and not state.keys() & NOTED:
+        """Return the call to run, and the result that answers it if it does not run.
+
+        That is so if a person said so, for a fault in the reply, and without such a tool in this build.
+        """
+        name, tool = state["name"], self.tools.get(state["name"])
+        if tool is None:
+            known = {*self.tools, *self.todo_tools} - {name}
+            return state, error_result(state, state.get("fault") or unknown_tool_error(name, known))
+        if not state.keys() & NOTED:
             state = self.reviews.review_written(state, self.tools)
-        call, answered = self.reviews.apply_decision(state, tool) if tool else (state, None)
-        if answered is None and (fault := self.find_fault(state)):
-            return state, error_result(state, fault)
+        call, answered = self.reviews.apply_decision(state, tool)
+        if answered is None and "fault" in state:
+            return state, error_result(state, state["fault"])
         return call, answered
 
     def call_tool(self, call: dict[str, Any], config: RunnableConfig) -> Any:
@@ -156,27 +162,17 @@ class RunTools(TimedNode):
                     raise ToolError(f"no checkpoint takes what the tool returned ({why})")
         return update
 
-    def find_fault(self, call: Mapping[str, Any]) -> str | None:
-        """Return why a call does not run: a fault in the reply, or a tool that this build does not have."""
-        if call["name"] in self.tools:
-            return call.get("fault")
-        known = {*self.tools, *self.todo_tools} - {call["name"]}
-        return call.get("fault") or unknown_tool_error(call["name"], known)
-
 
 def _build_update(call: dict[str, Any], result: Any, step: int) -> Any:
     """Turn what a tool returned into an update, or several: messages, or commands that pass through."""
     if isinstance(result, dict):
         result = result.get("messages", [])
+    parts = _as_list(result)
+    commands = [part for part in parts if isinstance(part, Command)]
     messages: list[BaseMessage] = []
-    commands: list[Command[Any]] = []
-    for part in _as_list(result):
-        if isinstance(part, dict):
-            messages += part.get("messages", [])
-        elif isinstance(part, Command):
-            commands.append(part)
-        else:
-            messages.append(part)
+    for part in parts:
+        if not isinstance(part, Command):
+            messages += part.get("messages", []) if isinstance(part, dict) else [part]
     to_parent = [command for command in commands if command.graph == Command.PARENT]
     if to_parent:
         return [_note_handover(call, command) for command in to_parent][-1]
@@ -188,7 +184,10 @@ def _build_update(call: dict[str, Any], result: Any, step: int) -> Any:
     for command in commands:
         if command.goto:
             raise ToolError("a tool may go to a node of the parent graph only (graph=Command.PARENT)")
-        update = _read_update(call, command, step)
+        update = read_tool_update(command.update, call["name"], step)
+        if "messages" in update:
+            given = bind_to_call(call, _read_messages(update))
+            update["messages"] = [clean_tool_message(message) for message in given]
         answers += update.get("messages", [])
         updates.append(Command(update=update))
     if not _answers(call, answers):
@@ -212,14 +211,6 @@ def _answers(call: dict[str, Any], messages: list[BaseMessage]) -> bool:
 
 def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _read_update(call: dict[str, Any], command: Command[Any], step: int) -> dict[str, Any]:
-    update = read_tool_update(command.update, call["name"], step)
-    if "messages" in update:
-        messages = bind_to_call(call, _read_messages(update))
-        update["messages"] = [clean_tool_message(message) for message in messages]
-    return update
 
 
 def _read_messages(update: Mapping[str, Any]) -> list[BaseMessage]:

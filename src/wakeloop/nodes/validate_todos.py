@@ -144,8 +144,7 @@ class ValidateTodos(ToolAnsweringNode):
         self, before: Board, after: Board, outcomes: Sequence[Outcome], *, always: bool
     ) -> Changes:
         """Stream the verifier's answers and the new list, and return what has changed in it."""
-        for event in self.verifier.make_events(outcomes, after):
-            stream_event(event)
+        self.verifier.stream_verdicts(outcomes, after)
         changed = diff_lists(before.todos, after.todos)
         if changed or always:
             stream_event({"type": "todos", "todos": list(after.todos), "changed": changed_ids(changed)})

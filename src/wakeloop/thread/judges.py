@@ -1,6 +1,6 @@
 """Asks the judges of the work: `verify` and `done_when`."""
 
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from wakeloop.errors import GoalError, UserCodeError, VerifyError
 from wakeloop.loop.goal import Verdict, note_verdict, read_verdict
 from wakeloop.loop.ledger import Ledger
 from wakeloop.model.user_code import raised_as
-from wakeloop.platform.traces import emit_event
+from wakeloop.platform.traces import emit_event, stream_event
 from wakeloop.stream import VerifyEvent
 from wakeloop.thread.steering import StoreRead, aread_store, read_store
 from wakeloop.todos.items import Todo
@@ -78,17 +78,15 @@ class Verifier:
         assert self.verify is not None  # noqa: S101 - asked before
         return Judge(self.verify, VerifyError, "verify", read_item_verdict, self.model)
 
-    def make_events(self, outcomes: Sequence[Outcome], after: Board) -> Iterator[VerifyEvent]:
-        """Yield an event for each item that was asked about."""
-        if self.verify is None:
-            return
-        for outcome in outcomes:
+    def stream_verdicts(self, outcomes: Sequence[Outcome], after: Board) -> None:
+        """Stream an event for each item that was asked about."""
+        for outcome in outcomes if self.verify else ():
             for key in outcome.touched:
                 todo = outcome.board.find(key)
                 why = outcome.denied.get(key)
                 if todo is None or (why is None and todo["status"] != "completed"):
                     continue
-                yield {
+                event: VerifyEvent = {
                     "type": "verify",
                     "id": key,
                     "content": todo["content"],
@@ -96,6 +94,7 @@ class Verifier:
                     "reason": why,
                     "refusals": after.refusals.get(str(key), 0),
                 }
+                stream_event(event)
 
 
 DoneWhen = Callable[[Any], Awaitable[str | Verdict | None] | str | Verdict | None]
