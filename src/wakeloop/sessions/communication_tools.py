@@ -20,6 +20,10 @@ from wakeloop.text.characters import pluralize
 from wakeloop.text.descriptions import describe
 from wakeloop.tools import ask_user
 
+TOOL_NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
+HANDLE_LENGTH = 10  # characters after the agent's name; short, because the model has to repeat the handle
+_DEPTH = re.compile(r":sub(\d+)-[0-9a-f]+\Z")
+
 
 @dataclass(frozen=True)
 class SessionToolCall:
@@ -86,11 +90,6 @@ class SessionToolCall:
         """Return the call's result, together with an update of other channels."""
         result = ToolMessage(text, name=self.name, tool_call_id=self.id)
         return Command(update={"messages": [result], **update})
-
-
-TOOL_NAMES = ("ask_user", "talk_to_agent", "send_message", "reply_to_peer", "spawn_subagent", "wait_for")
-HANDLE_LENGTH = 10  # characters after the agent's name; short, because the model has to repeat the handle
-_DEPTH = re.compile(r":sub(\d+)-[0-9a-f]+\Z")
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,10 @@ WORKERS = sa.Table(
     sa.Column("since", sa.Text, nullable=False),  # ISO 8601, UTC
     sa.Column("draining", sa.Boolean, nullable=False, default=False),
 )
+NOT_TAKEN = (EVENTS.c.event.is_not(None), EVENTS.c.run.is_(None))  # events that no run has taken
+AddressedEvent = tuple[str, WakeEvent]
+"""A thread, and an event for it."""
+Kind = TypeVar("Kind", bound=type)
 
 
 @dataclass(frozen=True)
@@ -116,12 +120,6 @@ def parse_json(text: str) -> Any:
 def read_text(value: object) -> str:
     """Return a column of text; a damaged SQLite row may hold anything there."""
     return value if isinstance(value, str) else ascii(value)
-
-
-NOT_TAKEN = (EVENTS.c.event.is_not(None), EVENTS.c.run.is_(None))  # events that no run has taken
-AddressedEvent = tuple[str, WakeEvent]
-"""A thread, and an event for it."""
-Kind = TypeVar("Kind", bound=type)
 
 
 def waits_for_database(kind: Kind) -> Kind:

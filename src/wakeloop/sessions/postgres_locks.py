@@ -39,6 +39,7 @@ IS_CONNECTED = """SELECT EXISTS (SELECT 1 FROM pg_stat_activity
     WHERE pid = %s AND backend_start::text IS NOT DISTINCT FROM %s)"""
 
 Holder = tuple[int, str | None]  # a connection: its server process, and when that started
+THREAD, WORKER = "wakeloop thread {}".format, "wakeloop worker {}".format  # names of locks
 
 
 def lock_number(name: str) -> int:
@@ -46,9 +47,6 @@ def lock_number(name: str) -> int:
     return int.from_bytes(
         blake2s(name.encode("utf-8", "replace"), digest_size=8).digest(), "big", signed=True
     )
-
-
-THREAD, WORKER = "wakeloop thread {}".format, "wakeloop worker {}".format  # names of locks
 
 
 def set_up_tables(saver: Any, url: str) -> None:

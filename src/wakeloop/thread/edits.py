@@ -36,6 +36,14 @@ from wakeloop.todos.rounds import describe_ids, play_round
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 SESSION_CHANNELS = ("todo_session", "todo_goal")
+Id = int | str
+CHANGES: Mapping[str, Status] = {  # of statuses, in the order in which they are made
+    "done": "completed",
+    "start": "in_progress",
+    "block": "blocked",
+    "cancel": "cancelled",
+    "reopen": "pending",
+}
 
 
 @dataclass(frozen=True)
@@ -114,16 +122,6 @@ def refuse_unfinished(snapshot: StateSnapshot, then: str = "edit its list") -> N
     if read_notes(snapshot.values).get("refused"):
         raise EditError(f"This thread's last input was refused. Send it a message first, then {then}.")
     raise EditError(f"This thread has not finished its run. Resume it first, then {then}.")
-
-
-Id = int | str
-CHANGES: Mapping[str, Status] = {  # of statuses, in the order in which they are made
-    "done": "completed",
-    "start": "in_progress",
-    "block": "blocked",
-    "cancel": "cancelled",
-    "reopen": "pending",
-}
 
 
 @reject_unknown_arguments(EDIT_HINTS)

@@ -20,6 +20,18 @@ from wakeloop.stream import EchoEvent
 from wakeloop.text.characters import fix_surrogates, indent_lines, shorten, to_one_line
 from wakeloop.text.marks import HIDDEN, injected_kwargs, new_id, source_of
 
+REMEMBERED_EVENTS = 64
+PASSIVE_KINDS = frozenset(("subagent_done", "cron", "kick"))
+PEER_KINDS = frozenset(("peer_message", "peer_reply", "subagent_done"))
+ANSWER_KINDS = frozenset(("human", "peer_reply", "subagent_done"))
+NOBODY = frozenset[str]()
+OPEN_WAITS = {  # waits of gate 6, which end with the next words of any of these
+    (QUESTION_WAIT, "peer"): frozenset(("human", "peer_message", "peer_reply")),
+    (SUBAGENTS_WAIT, "subagent"): frozenset(("human", "peer_message", "peer_reply", "subagent_done")),
+}
+ANSWERED_BY_PERSON = frozenset(("human", "approval", "limit"))  # to an approval, any other words mean no
+SILENT_KINDS = frozenset(("human", "kick"))  # the model does not see these unless they have text
+
 
 @dataclass(frozen=True)
 class InputVersion:
@@ -65,19 +77,6 @@ def discard_stale_input(state: Any, version: InputVersion) -> dict[str, Any]:
     if isinstance(state["todo_goal"], Goal):
         own["todo_goal"] = state["todo_goal"].before
     return own
-
-
-REMEMBERED_EVENTS = 64
-PASSIVE_KINDS = frozenset(("subagent_done", "cron", "kick"))
-PEER_KINDS = frozenset(("peer_message", "peer_reply", "subagent_done"))
-ANSWER_KINDS = frozenset(("human", "peer_reply", "subagent_done"))
-NOBODY = frozenset[str]()
-OPEN_WAITS = {  # waits of gate 6, which end with the next words of any of these
-    (QUESTION_WAIT, "peer"): frozenset(("human", "peer_message", "peer_reply")),
-    (SUBAGENTS_WAIT, "subagent"): frozenset(("human", "peer_message", "peer_reply", "subagent_done")),
-}
-ANSWERED_BY_PERSON = frozenset(("human", "approval", "limit"))  # to an approval, any other words mean no
-SILENT_KINDS = frozenset(("human", "kick"))  # the model does not see these unless they have text
 
 
 def find_inbox_fault(state: TodoState) -> str | None:

@@ -19,6 +19,8 @@ from wakeloop.todos.items import Todo
 from wakeloop.todos.operations import Board, Outcome, Question
 
 Verify = Callable[[Todo, Any], Awaitable[str | None] | str | None]
+DoneWhen = Callable[[Any], Awaitable[str | Verdict | None] | str | Verdict | None]
+T = TypeVar("T")
 
 
 def is_asynchronous(judge: Callable[..., Any] | None) -> bool:
@@ -95,10 +97,6 @@ class Verifier:
                     "refusals": after.refusals.get(str(key), 0),
                 }
                 stream_event(event)
-
-
-DoneWhen = Callable[[Any], Awaitable[str | Verdict | None] | str | Verdict | None]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)

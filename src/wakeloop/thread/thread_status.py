@@ -39,6 +39,13 @@ if TYPE_CHECKING:
 
 MAX_FAILURE = 500  # characters of an exception's words
 INTERRUPT_KEY = "__interrupt__"  # where LangGraph puts the interrupts of a parked run
+STOPPED = ("CancelledError", "KeyboardInterrupt", "SystemExit")
+"""What a task raises that was stopped from outside: its thread is to be resumed, so it has not failed."""
+LAST_NODE = "finalization_guard"
+AFTER_AGENT_SUFFIX = ".after_agent"
+ITEM_KEYS = tuple(ItemCounts.__annotations__)
+NUMBER_KEYS = (*ITEM_KEYS, "wakes", "budget", "list", "spent", "verified")
+SESSION_KEYS = frozenset(Session.__annotations__)
 
 
 @dataclass(frozen=True)
@@ -158,10 +165,6 @@ def find_interrupt_kind(interrupts: Any) -> str:
     return "approval" if isinstance(value, Mapping) and value.get("on") == "approval" else "human"
 
 
-STOPPED = ("CancelledError", "KeyboardInterrupt", "SystemExit")
-"""What a task raises that was stopped from outside: its thread is to be resumed, so it has not failed."""
-
-
 def find_failure(errors: Iterable[Any]) -> str | None:
     """Return the words of the first exception that a task raised, as a checkpoint or a server has it.
 
@@ -221,13 +224,6 @@ def make_input_error(given: object) -> ArgumentError:
         "Expected a result, a state or a snapshot, as agent.invoke(…) or agent.get_state(config) returns it, "
         f"got {shown}."
     )
-
-
-LAST_NODE = "finalization_guard"
-AFTER_AGENT_SUFFIX = ".after_agent"
-ITEM_KEYS = tuple(ItemCounts.__annotations__)
-NUMBER_KEYS = (*ITEM_KEYS, "wakes", "budget", "list", "spent", "verified")
-SESSION_KEYS = frozenset(Session.__annotations__)
 
 
 def session_of(given: object) -> Session:

@@ -23,6 +23,13 @@ from wakeloop.tools.bounded_process import BoundedOutput
 from wakeloop.tools.folder import check_number, resolve_root
 
 REVIEW = Review(("approve", "reject"), "Run this command?")
+# a name or an absolute path, not a relative path, an assignment or a function definition
+PROGRAM_NAME = re.compile(r"\s*([A-Za-z][\w.+-]*|/[\w./+-]+)(?=\s+[^(\s]|\s*$)")
+LOOK_UP_TIMEOUT = 10.0  # seconds; without an answer by then, the program counts as found
+LONGEST = 10_000  # characters of an item in the environment, whose size is limited
+IMPOSSIBLE, WAIT = 3, 4  # exit codes, as the command line's own for an open list and a waiting thread
+LAST_LINES = 20  # of the output, which say what is missing
+KEPT = 20_000  # bytes of the output
 
 
 def shell_tool(
@@ -127,15 +134,6 @@ def run_command(
 def without_secret_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without variables that look like a key, a token or a password."""
     return {name: value for name, value in environment.items() if not is_secret_variable(name, value)}
-
-
-# a name or an absolute path, not a relative path, an assignment or a function definition
-PROGRAM_NAME = re.compile(r"\s*([A-Za-z][\w.+-]*|/[\w./+-]+)(?=\s+[^(\s]|\s*$)")
-LOOK_UP_TIMEOUT = 10.0  # seconds; without an answer by then, the program counts as found
-LONGEST = 10_000  # characters of an item in the environment, whose size is limited
-IMPOSSIBLE, WAIT = 3, 4  # exit codes, as the command line's own for an open list and a waiting thread
-LAST_LINES = 20  # of the output, which say what is missing
-KEPT = 20_000  # bytes of the output
 
 
 def run_check(

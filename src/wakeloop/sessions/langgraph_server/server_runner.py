@@ -40,6 +40,11 @@ from wakeloop.thread.steering import may_begin
 from wakeloop.thread.thread_status import LAST_NODE, describe_failure, is_unfinished
 
 OUTAGE_ERRORS = (httpx.TransportError, APIConnectionError)
+POLL_EVERY = 0.2  # seconds between two checks while somebody else's run has the thread
+RECENT_RUNS = 20  # runs to search for the run of another host that claimed the same events at the same moment
+BEGIN_CHECKS = 25  # checks for the run of a host that claimed events, before it is started in its place
+FAILED_STATUSES = ("error", "timeout")  # statuses of the server
+Items = Sequence[dict[str, Any]]
 
 
 class BackgroundRunner:
@@ -117,14 +122,6 @@ class BackgroundRunner:
                 self.errors.pop(thread, None)
                 return again
         return False
-
-
-POLL_EVERY = 0.2  # seconds between two checks while somebody else's run has the thread
-RECENT_RUNS = 20  # runs to search for the run of another host that claimed the same events at the same moment
-BEGIN_CHECKS = 25  # checks for the run of a host that claimed events, before it is started in its place
-FAILED_STATUSES = ("error", "timeout")  # statuses of the server
-
-Items = Sequence[dict[str, Any]]
 
 
 @dataclass(frozen=True)

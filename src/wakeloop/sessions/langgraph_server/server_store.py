@@ -17,6 +17,14 @@ from wakeloop.sessions.host import DEFAULT_AGENT, THREAD_KEY, find_agent
 from wakeloop.sessions.host_rules import RUN_KEY
 from wakeloop.thread.thread_status import read_thread
 
+# namespaces of the server's store
+EVENTS = "wakeloop-events"  # waiting events, by thread
+SETTLED_IDS = "wakeloop-seen"  # ids of settled and cancelled events, by thread
+ERRORS = "wakeloop-errors"  # why a thread's newest run failed; of all threads
+PAGE_SIZE = 1000  # entries per request
+SETTLED: Mapping[str, Any] = {"event": None, "taken": True}
+WITHDRAW_CHECKS = 25  # of an event that somebody is about to run
+
 
 def make_snapshot(state: Mapping[str, Any]) -> StateSnapshot:
     """Convert a thread's JSON to what `graph.get_state` returns."""
@@ -32,13 +40,6 @@ def make_snapshot(state: Mapping[str, Any]) -> StateSnapshot:
         tasks.append(PregelTask(task["id"], task["name"], (), *more))
     about = (state.get("metadata"), state.get("created_at"))
     return StateSnapshot(values, tuple(state["next"]), {}, *about, None, tuple(tasks), tuple(interrupts))
-
-
-# namespaces of the server's store
-EVENTS = "wakeloop-events"  # waiting events, by thread
-SETTLED_IDS = "wakeloop-seen"  # ids of settled and cancelled events, by thread
-ERRORS = "wakeloop-errors"  # why a thread's newest run failed; of all threads
-PAGE_SIZE = 1000  # entries per request
 
 
 class ServerStore:
@@ -180,10 +181,6 @@ class ServerStore:
     def _delete_item(self, namespace: Sequence[str], key: str) -> None:
         with contextlib.suppress(NotFoundError):
             self.client.store.delete_item(namespace, key=key)
-
-
-SETTLED: Mapping[str, Any] = {"event": None, "taken": True}
-WITHDRAW_CHECKS = 25  # of an event that somebody is about to run
 
 
 def iterate_pages(search: Callable[..., Sequence[Any]]) -> Iterator[Any]:
