@@ -39,21 +39,15 @@ PRICE_KINDS = ("input", "cached", "output")
 
 def select_study(study: str, prices: str | None, base_url: str | None, **changes: Any) -> Study:
     """Load a study by name or file, and apply the options."""
-    return _vary_study(load_study(study), parse_prices(prices), base_url, changes)
-
-
-def _vary_study(
-    found: Study, prices: dict[str, float] | None, base_url: str | None, changes: dict[str, Any]
-) -> Study:
+    found, known = load_study(study), parse_prices(prices)
     if agents := changes.get("agents"):
         changes["reference"], changes["subject"] = agents[0], agents[-1]
         if found.reference in agents:
             changes["reference"] = found.reference
         if found.subject in agents:
             changes["subject"] = found.subject
-    if prices is None:
-        prices = find_known_prices(changes.get("models") or found.models)
-    found = found.with_changes(prices=prices, **{key: value or None for key, value in changes.items()})
+    known = known or find_known_prices(changes.get("models") or found.models)
+    found = found.with_changes(prices=known, **{key: value or None for key, value in changes.items()})
     if base_url:
         if all(map(is_weak, found.models)):
             raise usage_error("--base-url needs a model: name one with --model NAME.")
@@ -185,13 +179,9 @@ def build_report(folders: Sequence[Path], file: Path | None, plots: Path | None)
         for result in results:
             name = result.study.name
             drawn = draw_plots(result.rows, result.study, plots / name.replace(" ", "-"))
-            shown[name] = _link_plots(file, drawn)
+            here = file.parent if file else Path()
+            shown[name] = "\n\n".join(f"![{one.stem}]({os.path.relpath(one, here)})" for one in drawn)
     return render_page(results, shown=shown)
-
-
-def _link_plots(page: Path | None, plots: Sequence[Path]) -> str:
-    folder = page.parent if page else Path()
-    return "\n\n".join(f"![{plot.stem}]({os.path.relpath(plot, folder)})" for plot in plots)
 
 
 def write_model_profile(folder: Path, file: Path) -> list[str]:

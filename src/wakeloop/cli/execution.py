@@ -6,12 +6,12 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
@@ -84,10 +84,6 @@ class RunQueue:
         return "signal", self.signals.popleft()
 
 
-def return_nothing(*_: object) -> None:
-    """Wait for nothing."""
-
-
 def execute(
     agent: Graph,
     given: Any,
@@ -95,7 +91,7 @@ def execute(
     view: View,
     ask: Ask,
     stop: threading.Event | None = None,
-    wait: Wait = return_nothing,
+    wait: Wait = lambda *_: None,
 ) -> Outcome:
     """Run a thread with an input, None or a `Command`, and ask its questions, until it ends.
 
@@ -132,7 +128,12 @@ def stream_run(
     worker = threading.Thread(
         target=run_graph, args=(agent, given, config, halt.control, arriving), name=THREAD_NAME, daemon=True
     )
-    with queue_signals(arriving, halt.control):
+
+    def put(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+        halt.control.request_drain(signal.Signals(number).name)  # at once, before another step starts
+        arriving.put_signal(number)
+
+    with handle_signals(put):
         worker.start()
         try:
             while True:
@@ -213,24 +214,17 @@ def run_graph(
 
 
 @contextmanager
-def queue_signals(arriving: RunQueue, control: RunControl) -> Iterator[None]:
-    """Put signals into the queue while a run lasts."""
+def handle_signals(
+    put: Callable[[int, FrameType | None], None], numbers: Iterable[int] = tuple(STOP_NOTES)
+) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM call a function, and restore the old handlers afterwards.
+
+    Only the main thread can: elsewhere nothing changes.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def put(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
-        control.request_drain(signal.Signals(number).name)  # at once, before another step starts
-        arriving.put_signal(number)
-
-    with handle_signals(put):
-        yield
-
-
-@contextmanager
-def handle_signals(put: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM call a function, and restore the old handlers afterwards."""
-    before = {number: signal.signal(number, put) for number in STOP_NOTES}
+    before = {number: signal.signal(number, put) for number in numbers}
     try:
         yield
     finally:
@@ -267,11 +261,6 @@ class NoEchoLive(LiveView):
         self.typed.close()
 
 
-def print_event(out: TextIO | None, event: Any) -> None:
-    """Print an event of the graph as a line of JSON."""
-    print(to_json_line(event), file=out, flush=True)
-
-
 def choose_view(run: RunSpec, before: StateSnapshot) -> View:
     """Return a live region for a terminal, else plain lines; machine output moves them to stderr."""
     screen = Screen(
@@ -289,7 +278,7 @@ def choose_view(run: RunSpec, before: StateSnapshot) -> View:
             else PlainView(screen, sys.stdout)
         )
     if run.output.format is OutputFormat.STREAM_JSON:
-        screen.listener = partial(print_event, run.output.data)
+        screen.listener = lambda event: print(to_json_line(event), file=run.output.data, flush=True)
     return (QuietView if run.output.quiet else PlainView)(screen, sys.stderr)
 
 

@@ -6,8 +6,8 @@ import inspect
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -20,10 +20,10 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
 from wakeloop.checks.argument_values import list_tools, make_tool_from
 from wakeloop.cli.agent_spec import AgentSpec
+from wakeloop.cli.execution import handle_signals
 from wakeloop.cli.failures import TERMINATED, CommandError, usage_error
 from wakeloop.cli.mcp_config import DEFAULT_FILE, read_servers
 from wakeloop.errors import ToolError
-from wakeloop.text.wording import nearest
 
 if TYPE_CHECKING:
     from wakeloop.cli.mcp_servers import McpConnection
@@ -135,22 +135,16 @@ class ExternalTools:
         self.connected, self.loop, self.thread = {}, None, None
 
 
-@contextmanager
-def exit_on_sigterm(handled: Callable[[SystemExit], object] = lambda _: False) -> Iterator[None]:
+def exit_on_sigterm(
+    handled: Callable[[SystemExit], object] = lambda _: False,
+) -> AbstractContextManager[None]:
     """Exit on SIGTERM through `SystemExit`, so that servers are stopped; `handled` may take it instead."""
 
     def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
         if not handled(SystemExit(TERMINATED)):
             raise SystemExit(TERMINATED)
 
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    return handle_signals(end, (signal.SIGTERM,))
 
 
 async def gather_all(work: Any) -> None:
@@ -187,34 +181,20 @@ def load_own_tools(reference: str, folder: str, wait: Wait) -> list[BaseTool]:
     The module is searched in `folder` first. Asynchronous tools run through `wait`.
     """
     module, _, name = reference.partition(":")
-    found = import_from_folder(module, folder)
-    if not hasattr(found, name):
-        public = [one for one in vars(found) if not one.startswith("_")]
-        near = nearest(name, public)
-        hint = f" Did you mean {near!r}?" if near else ""
-        raise usage_error(f"The module {module!r} of --tools has no {name!r}.{hint}")
-    given = getattr(found, name)
-    from_factory = is_factory(given)
-    if from_factory:
-        try:
-            given = given()
-            if inspect.iscoroutine(given):
-                given = wait(given)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - user code may raise anything, as a Rust library does
-            raise explain_failure(f"{reference} of --tools", error) from None
-    # a string is one wrong tool, not a list of characters
-    listed = [given] if isinstance(given, str) else given
     try:
+        given = getattr(import_from_folder(module, folder), name)
+        if is_factory(given):
+            given = given()
+        if inspect.iscoroutine(given):
+            given = wait(given)
+        listed = [given] if isinstance(given, str) else given  # a string is one wrong tool, not a list
         return [make_sync(make_tool_from(one), wait) for one in list_tools(listed)]
+    except KeyboardInterrupt:
+        raise
     except ToolError as error:
-        hint = (
-            " It was called to get the tools. If it is a tool itself, decorate it with @tool."
-            if from_factory
-            else ""
-        )
-        raise usage_error(f"{reference} of --tools is not a list of tools: {error}{hint}") from None
+        raise usage_error(f"{reference} of --tools is not a list of tools: {error}") from None
+    except BaseException as error:  # noqa: BLE001 - user code may raise anything, as a Rust library does
+        raise explain_failure(f"{reference} of --tools", error) from None
 
 
 def import_from_folder(module: str, folder: str) -> ModuleType:
@@ -222,16 +202,6 @@ def import_from_folder(module: str, folder: str) -> ModuleType:
     sys.path.insert(0, folder)
     try:
         return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name and (module == error.name or module.startswith(f"{error.name}.")):
-            raise usage_error(
-                f"Cannot find the module {module!r} of --tools in {folder!r} or on sys.path."
-            ) from None
-        raise explain_failure(f"The module {module!r} of --tools", error) from None
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - user code may raise anything, as a Rust library does
-        raise explain_failure(f"The module {module!r} of --tools", error) from None
     finally:
         sys.path.remove(folder)
         if folder not in sys.path:

@@ -60,12 +60,8 @@ def draw_graph(out: Path | None, *, force: bool = False, ascii_: bool = False, s
         out = Path(mkdtemp(prefix="wakeloop-")) / "graph.svg"
     if out is None or (out == DASH and not shown):
         return render_graph(".txt" if ascii_ else ".mmd")
-    suffixes = (".txt",) if ascii_ else SUFFIXES
-    if out.suffix not in suffixes:
-        raise usage_error(
-            f"Cannot draw the graph as {out.name!r}. Name the file like {out.stem}{suffixes[0]}; "
-            f"suffixes: {', '.join(suffixes)}."
-        )
+    if out.suffix not in SUFFIXES:
+        raise usage_error(f"Cannot draw the graph as {out.name!r}. Suffixes: {', '.join(SUFFIXES)}.")
     name = " ".join(write_atomically(render_graph(out.suffix), out, force=force))
     if shown and not webbrowser.open(out.resolve().as_uri()):
         name += " (no browser found)"

@@ -37,25 +37,23 @@ SKIP_HINT = "Your answer, on one line (Enter alone continues without it):"
 Say = Callable[[Line], None]
 
 
-def make_question_handler(
-    say: Say, source: TextIO | None = None
-) -> Callable[[Sequence["Interrupt"]], dict[str, Any] | None]:
-    """Make the function that answers a run's interrupts by asking the user, one line per question."""
+def ask_questions(
+    interrupts: Sequence["Interrupt"], say: Say, source: TextIO | None = None
+) -> dict[str, Any] | None:
+    """Answer interrupts by asking the user, one line per question; return the answers by interrupt id.
+
+    None if nobody can type or the input ends.
+    """
     terminal = source or sys.stdin
-
-    def answer_interrupts(interrupts: Sequence["Interrupt"]) -> dict[str, Any] | None:
-        """Return the answers by interrupt id; None if nobody can type or the input ends."""
-        if not terminal.isatty():
+    if not terminal.isatty():
+        return None
+    answers: dict[str, Any] = {}
+    for interrupt in interrupts:
+        answer = ask_question(interrupt.value, terminal, say, may_skip=interrupt.id == QUESTION_WAIT)
+        if answer is None:
             return None
-        answers: dict[str, Any] = {}
-        for interrupt in interrupts:
-            answer = ask_question(interrupt.value, terminal, say, may_skip=interrupt.id == QUESTION_WAIT)
-            if answer is None:
-                return None
-            answers[interrupt.id] = answer
-        return answers
-
-    return answer_interrupts
+        answers[interrupt.id] = answer
+    return answers
 
 
 def ask_question(value: Any, terminal: TextIO, say: Say, *, may_skip: bool = False) -> str | None:
@@ -98,7 +96,7 @@ class Answering:
             self.is_split = True
             return None
         if not self.is_split:
-            return resolve_answer(self.value, typed, say)
+            return self.resolve(typed, say)
         try:
             decision = read_decision(typed, self.part)
         except OperationRefused as fault:
@@ -108,6 +106,16 @@ class Answering:
         if len(self.decisions) < len(self.parts):
             return None
         return json.dumps({"decisions": self.decisions})
+
+    def resolve(self, typed: str, say: Say) -> str | None:
+        """Return the typed answer, or the plan as edited in the editor; None to ask again."""
+        if formatting.find_plan(self.value) is None or typed.strip().lower() != EDIT_ANSWER:
+            return typed
+        try:
+            return edit_plan(self.value)
+        except CommandError as error:
+            say(Line("error", str(error)))
+            return None
 
 
 def write_decision(decision: Decision, part: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,17 +180,6 @@ def build_input(answers: dict[str, Any]) -> Any:
     return {"todo_inbox": [{"kind": "kick", "id": new_id(), "correlation_id": QUESTION_WAIT}]}
 
 
-def resolve_answer(value: Any, typed: str, say: Callable[[Line], None]) -> str | None:
-    """Return the typed answer, or the plan as edited in the editor; None to ask again."""
-    if not wants_editor(value, typed):
-        return typed
-    try:
-        return edit_plan(value)
-    except CommandError as error:
-        say(Line("error", str(error)))
-        return None
-
-
 def discard_typed_input(terminal: TextIO) -> None:
     """Discard keys that a terminal has received but nobody has read; leave other streams alone."""
     if not terminal.isatty():
@@ -245,11 +242,6 @@ HEADER = (
     "# Lines that start with # are ignored. An empty list changes nothing: you are asked again.\n"
 )
 NUMBERED_ITEM = re.compile(r"\[([^\]]+)\] ?(.*)")
-
-
-def wants_editor(value: Any, typed: str) -> bool:
-    """Whether an answer asks for the editor, and there is a plan to edit."""
-    return formatting.find_plan(value) is not None and typed.strip().lower() == EDIT_ANSWER
 
 
 def edit_plan(value: Any) -> str | None:

@@ -30,7 +30,7 @@ from wakeloop.cli.final_state import (
     usage_counts,
 )
 from wakeloop.cli.offline_graph import build_offline_graph
-from wakeloop.cli.questions import build_input, find_questions, make_question_handler
+from wakeloop.cli.questions import ask_questions, build_input, find_questions
 from wakeloop.cli.spec_builder import RunSpec
 from wakeloop.cli.store import open_to_read, open_to_write
 from wakeloop.cli.stored_state import read_state
@@ -129,7 +129,7 @@ def run_locked(run: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: Ext
 
 def execute_job(run: RunSpec, agent: Graph, before: StateSnapshot, view: View) -> Outcome:
     """Ask a pending question first, then run the thread with its input."""
-    ask = make_question_handler(view.say)
+    ask = partial(ask_questions, say=view.say)
     given = graph_input(run, before)
     questions = find_questions(before) if run.message is None and run.resumes else ()
     if questions:

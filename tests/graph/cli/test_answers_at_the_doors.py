@@ -14,7 +14,7 @@ from langgraph.types import Command
 
 from wakeloop import create_todo_agent
 from wakeloop.cli.chat.dot_commands import parse_entry
-from wakeloop.cli.questions import Answering, build_input, make_question_handler
+from wakeloop.cli.questions import Answering, ask_questions, build_input
 from wakeloop.sessions import choose_next_input
 from wakeloop.testing import ScriptedModel, calls, says
 
@@ -34,7 +34,7 @@ def by_library(snapshot: Any, text: str) -> Any:
 
 
 def by_terminal(snapshot: Any, text: str) -> Any:
-    answers = make_question_handler(lambda line: None, Terminal(f"{text}\n"))(snapshot.interrupts)
+    answers = ask_questions(snapshot.interrupts, lambda line: None, Terminal(f"{text}\n"))
     assert answers is not None
     return build_input(answers)
 

@@ -7,6 +7,7 @@ import queue
 import signal
 import threading
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from wakeloop import create_todo_agent
 from wakeloop.cli import execution
 from wakeloop.cli.execution import RunQueue, execute
 from wakeloop.cli.final_state import exit_code
-from wakeloop.cli.questions import make_question_handler
+from wakeloop.cli.questions import ask_questions
 from wakeloop.display.screen import PlainView, Screen
 from wakeloop.testing import ScriptedModel, calls, says
 from wakeloop.thread.thread_status import session_of
@@ -134,11 +135,12 @@ class Terminal(io.StringIO):
 def test_answers_are_typed_only_in_a_terminal() -> None:
     asked = [Interrupt("one?", id="1"), Interrupt({"question": "two?", "command": "x\x1by"}, id="2")]
     said: list[str] = []
-    ask = make_question_handler(lambda line: said.append(line.text), Terminal("yes please\nno\n"))
+    terminal = Terminal("yes please\nno\n")
+    ask = partial(ask_questions, say=lambda line: said.append(line.text), source=terminal)
     assert ask(asked) == {"1": "yes please", "2": "no"}
     assert "question:   command: x\\x1by" in said
-    assert make_question_handler(lambda line: None, Terminal("only one\n"))(asked) is None
-    assert make_question_handler(lambda line: None, io.StringIO("yes\nno\n"))(asked) is None
+    assert ask_questions(asked, lambda line: None, Terminal("only one\n")) is None
+    assert ask_questions(asked, lambda line: None, io.StringIO("yes\nno\n")) is None
 
 
 def test_a_parked_thread_takes_an_answer_by_command() -> None:

@@ -17,7 +17,7 @@ from langgraph.types import Interrupt
 from wakeloop.cli import discovery
 from wakeloop.cli.chat.input import PipeInput
 from wakeloop.cli.launch import read_stdin
-from wakeloop.cli.questions import make_question_handler
+from wakeloop.cli.questions import ask_questions
 from wakeloop.cli.streams import read_all, read_line
 
 
@@ -33,7 +33,7 @@ def terminal() -> Iterator[tuple[int, TextIO]]:
     "reads",
     [
         pytest.param(
-            lambda source: make_question_handler(print, source)([Interrupt("Go on?", "1")]),
+            lambda source: ask_questions([Interrupt("Go on?", "1")], print, source),
             id="a tool's question",
         ),
         pytest.param(lambda _: discovery.ask_line("Which one? "), id="a question of init"),
