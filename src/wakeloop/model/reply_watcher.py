@@ -1,6 +1,5 @@
 """Watches one request for replies that its client cannot read."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import time
@@ -19,6 +18,7 @@ from wakeloop.errors import RESUME_HINT, ReplyError
 from wakeloop.model.finish_reasons import is_unreadable_call, reply_problem
 from wakeloop.model.length_refusals import LengthRefusal, find_length_refusal
 from wakeloop.model.rate_limits import find_retry_time
+from wakeloop.model.tool_calls import parse_json
 from wakeloop.model.tool_choice import loses_plain_bodies, refuses_choice
 from wakeloop.platform.provider_errors import is_provider_error
 from wakeloop.platform.response_bodies import find_server_message, find_unparsed_text
@@ -125,9 +125,8 @@ class ReplyWatcher(BaseCallbackHandler):
             return True
         if self._is_refused(error):
             return True
-        unreadable = self._find_retryable(error, trace)
-        if unreadable is not None:
-            self.unreadable = unreadable
+        self.unreadable = self._find_retryable(error, trace)
+        if self.unreadable is not None:
             return True
         if isinstance(error, _RAW_ERRORS) and _raising_package(trace) in _READERS:
             if self.retries_unstreamed and any(words in str(error) for words in _NO_STREAM):
@@ -161,9 +160,8 @@ class ReplyWatcher(BaseCallbackHandler):
 
     def _read_format_error(self, error: BaseException, trace: TracebackType | None) -> UnreadableReply | None:
         """Return the reply that a client raised about instead of returning it, or None for another error."""
-        kind = None
-        for parent in type(error).__mro__:
-            kind = kind or _FORMAT_ERRORS.get(parent.__name__)
+        kinds = [_FORMAT_ERRORS.get(parent.__name__) for parent in type(error).__mro__]
+        kind = next(filter(None, kinds), None)
         unparsed = find_unparsed_text(trace) if isinstance(error, ValueError) else None
         if not (kind or unparsed is not None or isinstance(error, OutputParserException)):
             return None
@@ -194,12 +192,9 @@ class ReplyWatcher(BaseCallbackHandler):
         self.too_long = None  # another model, a fallback, has taken the request
         if self.forced:
             self.choice_refused = False
-        for generations in response.generations:
-            if generations:
-                message = getattr(generations[0], "message", None)
-                self.message = message if isinstance(message, AIMessage) else None
-                return
-        self.message = None
+        generations = next(filter(None, response.generations), [None])
+        message = getattr(generations[0], "message", None)
+        self.message = message if isinstance(message, AIMessage) else None
 
     @property
     def drops_choice(self) -> bool:
@@ -216,13 +211,10 @@ class ReplyWatcher(BaseCallbackHandler):
         """The arguments that are not complete JSON, joined the way langchain joins them."""
         if not self.chunks:
             return {}
-        joined = self.chunks[0]
-        if len(self.chunks) > 1:
-            joined = joined + self.chunks[1:]
-        broken = {}
+        joined, broken = self.chunks[0] + self.chunks[1:], {}
         for call in joined.tool_call_chunks:
             args = call["args"] or "{}"
-            if not _is_json(args):
+            if parse_json(args) is None:
                 broken[call["id"], call["name"]] = args
         return broken
 
@@ -307,11 +299,3 @@ def _raising_package(trace: TracebackType | None) -> str:
     while trace is not None:
         module, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next
     return module.partition(".")[0]
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return False
-    return True

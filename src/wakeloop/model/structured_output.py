@@ -53,7 +53,10 @@ def read_structured_reply(
     cut = cut or reported == "cut"
     value = None
     if result["parsing_error"] is None and not cut:
-        value = fix_surrogates(to_plain_json(result["parsed"]))
+        parsed = result["parsed"]
+        is_model = isinstance(parsed, BaseModel)
+        plain = parsed.model_dump(mode="json") if is_model else json.loads(json.dumps(parsed, default=str))
+        value = fix_surrogates(plain)
     unstorable = storage_problem(value, "the fields")
     if value is None or unstorable is not None:
         problem = unstorable or describe_problem(result["parsing_error"], cut=cut)
@@ -81,13 +84,6 @@ def _make_message(raw: AIMessage, text: str, known: Callable[[str], bool], **fie
     """Return the text of a structured reply as a message, under the reply's own id if that is new."""
     key = raw.id if raw.id and not known(raw.id) else new_id()
     return AIMessage(fix_surrogates(text), id=key, additional_kwargs=make_mark("format"), **fields)
-
-
-def to_plain_json(value: Any) -> Any:
-    """Return a structured result as plain JSON, as the checkpoint stores it."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    return json.loads(json.dumps(value, default=str))
 
 
 def describe_problem(error: BaseException | None, *, cut: bool) -> str:

@@ -125,7 +125,7 @@ def with_legacy_call(message: AIMessage) -> AIMessage:
     if not (name := old.get("name")):
         return message
     args = old.get("arguments")
-    parsed = _parse_json(args) if isinstance(args, str) else args
+    parsed = parse_json(args) if isinstance(args, str) else args
     if isinstance(parsed, dict):
         made = ToolCall(name=str(name), args=parsed, id=None, type="tool_call")
         return message.model_copy(update={"tool_calls": [made]})
@@ -215,7 +215,7 @@ def _rewrite_block(block: dict[str, Any], keys: _BlockKeys, call: ToolCall) -> d
     new = {**block, keys.id: call["id"], "name": call["name"]}
     args = new.get(keys.args)
     if block["type"] == "function_call":
-        if not isinstance(args, str) or _parse_json(args) != call["args"]:
+        if not isinstance(args, str) or parse_json(args) != call["args"]:
             new[keys.args] = json.dumps(call["args"], ensure_ascii=False)
     elif block["type"] != "custom_tool_call":  # its input is a string, which the call has under a name
         new[keys.args] = call["args"]
@@ -223,7 +223,8 @@ def _rewrite_block(block: dict[str, Any], keys: _BlockKeys, call: ToolCall) -> d
     return new
 
 
-def _parse_json(text: str) -> Any:
+def parse_json(text: str) -> Any:
+    """Return what a JSON string holds, or None if it is not JSON."""
     try:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
