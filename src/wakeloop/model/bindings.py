@@ -1,4 +1,4 @@
-"""The model with its tools bound for each kind of request, and asked."""
+"""The model with its tools bound, for each kind of request."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -17,7 +17,6 @@ from wakeloop.text.characters import is_blank
 from wakeloop.text.marks import AUTOMATIC, text_of
 from wakeloop.text.thoughts import FENCE, strip_end_marks, strip_thoughts
 
-_OLD_FILLERS = frozenset(("(no text)", "(the run was cut short here.)"))  # in threads of older builds
 _LONGEST_FILLER = 300  # characters
 _AROUND = " \t\r\n*_`\"'"
 _RESULT = r"(?:tool|function)[_-]?(?:(?:call|use)[_-]?)?(?:response|result|output)s?"
@@ -92,7 +91,7 @@ def is_filler(text: str, prompts: Mapping[str, str]) -> bool:
     """Tell whether a reply is one of the package's own fillers, or several of them and nothing else."""
     if len(text) > _LONGEST_FILLER:
         return False
-    fillers = set(_OLD_FILLERS)
+    fillers: set[str] = set()
     for name in FILLERS:
         fillers |= {_plain(fill_prompt(name, "", {})), _plain(fill_prompt(name, "", prompts))}
     before = rest = text.casefold()

@@ -53,13 +53,20 @@ def make_storable(value: Any, room: int = DEEPEST, change: Callable[[Any], Any] 
     if isinstance(value, dict):
         new = {}
         for key, part in value.items() if room else ():
-            new[make_storable(key, 1, change)] = make_storable(part, room - 1, change)
+            new[_change_key(key, change)] = make_storable(part, room - 1, change)
         same = all(map(is_, new, value)) and all(map(is_, new.values(), value.values()))
         return value if same and len(new) == len(value) else new
     if isinstance(value, list):
         parts = [make_storable(part, room - 1, change) for part in (value if room else ())]
         return value if len(parts) == len(value) and all(map(is_, parts, value)) else parts
     return change(value)
+
+
+def _change_key(key: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(key, str):
+        return fix_surrogates(key)
+    new = change(key)
+    return str(key) if isinstance(new, list) else new  # a tuple
 
 
 def storage_problem(value: object, where: str, room: int = DEEPEST) -> str | None:
@@ -103,7 +110,9 @@ def make_sendable(message: BaseMessage) -> BaseMessage:
 
 def _make_sendable(value: Any) -> Any:
     if isinstance(value, tuple | set | frozenset):
-        return make_storable(list(value), change=_make_sendable)
+        parts = list(value)
+        new = make_storable(parts, change=_make_sendable)
+        return value if new is parts and isinstance(value, tuple) else new
     is_json = isinstance(value, int | None) or (isinstance(value, float) and isfinite(value))
     return value if is_json else str(value)
 

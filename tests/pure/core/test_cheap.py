@@ -18,7 +18,7 @@ from wakeloop.channels.reducers import merge_entries
 from wakeloop.loop.ledger import Ledger
 from wakeloop.loop.progress import fingerprint_call, fingerprint_earlier_calls, note_progress
 from wakeloop.model.bindings import to_prompt_value
-from wakeloop.model.storable_values import _make_json
+from wakeloop.model.storable_values import _make_sendable, make_storable
 from wakeloop.platform.channels import CheapDeltaChannel, CheapReducerChannel, has_slots
 from wakeloop.platform.computed_per_object import computed_per_object
 from wakeloop.testing import ScriptedModel
@@ -153,7 +153,7 @@ PARTS = st.recursive(
 @given(PARTS)
 def test_what_passes_for_plain_json_needs_no_change(value: Any) -> None:
     if is_plain_json(value):
-        assert _make_json(value, is_content=False) is value
+        assert make_storable(value, change=_make_sendable) is value
 
 
 @given(ANY_TEXT)

@@ -125,9 +125,7 @@ def test_a_final_channel_is_the_answer() -> None:
         AIMessage([{"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}]),
         AIMessage([{"reasoning_content": {"text": "hm"}, "type": "reasoning_content"}]),
         AIMessage("", additional_kwargs={"reasoning_content": "hm"}),
-        *map(
-            AIMessage, ("", " \n", "<|im_end|>", "[no text]", "(no text)", "[continued]", "**[continued]**")
-        ),
+        *map(AIMessage, ("", " \n", "<|im_end|>", "[no text]", "[continued]", "**[continued]**")),
         AIMessage("[continued]\n\n[no text]"),
         AIMessage("[Interrupted]"),
         *map(
