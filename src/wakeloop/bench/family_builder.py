@@ -22,7 +22,7 @@ _WORDS = [
     *("river", "saffron", "tundra", "umber", "violet", "willow"),
 ]
 _MOST_SPOILS = 3
-RULE = re.compile(":?-+:?")  # a cell of the line below the head of a Markdown table
+RULE = re.compile(":?-+:?")  # in the line below the head of a Markdown table
 
 Comparison = Literal["text", "table", "rows", "json", "program"]
 
@@ -235,7 +235,8 @@ def _comparable(text: str, like: Comparison) -> object:
             return text
     lines = [*map(str.rstrip, text.strip().splitlines())]
     if like == "table":
-        return [RULE.sub("-", line).replace("|", " ").split() for line in lines]
+        cells = (re.sub(r"\s*\|\s*", "|", line.strip().strip("|")).strip() for line in lines)
+        return [RULE.sub("-", row) for row in cells]
     if like == "rows":
         return [*lines[:1], *sorted(lines[1:])]
     return lines
