@@ -65,8 +65,9 @@ def make_storable(value: Any, room: int = DEEPEST, change: Callable[[Any], Any] 
 def _change_key(key: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(key, str):
         return fix_surrogates(key)
-    new = change(key)
-    return str(key) if isinstance(new, list) else new  # a tuple
+    if isinstance(key, tuple | frozenset):  # a checkpoint holds it, and JSON does not
+        return key if change is _shorten_large else str(key)
+    return change(key)
 
 
 def storage_problem(value: object, where: str, room: int = DEEPEST) -> str | None:
