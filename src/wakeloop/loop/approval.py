@@ -232,9 +232,10 @@ def read_decisions(answer: object, asked: Mapping[str, Any]) -> list[Decision]:
     wrong number of decisions, and for one that is not allowed or not complete.
     """
     actions, configs = asked["action_requests"], asked["review_configs"]
-    given = _find_decisions(answer, len(actions))
+    read = _read_json(answer)
+    given = _find_decisions(read, len(actions))
     if given is None:
-        return _read_words(answer, actions, configs)
+        return _read_words(answer, read, actions, configs)
     decisions: list[Decision] = []
     for number, (one, action, config) in enumerate(zip(given, actions, configs, strict=True), 1):
         try:
@@ -276,8 +277,6 @@ def _read_one(given: Mapping[str, Any], name: str, allowed: Sequence[str]) -> De
 
 def _find_decisions(answer: object, count: int) -> Sequence[Mapping[str, Any]] | None:
     """Return the decisions that an answer holds, one per action; None if it is in words."""
-    if isinstance(answer, str) and answer.lstrip().startswith(("{", "[")):
-        answer = _read_json_decisions(answer)
     if isinstance(answer, list) and answer and isinstance(answer[0], Mapping) and "type" in answer[0]:
         answer = {"decisions": answer}
     if not isinstance(answer, Mapping):
@@ -296,24 +295,33 @@ def _find_decisions(answer: object, count: int) -> Sequence[Mapping[str, Any]] |
     return decisions
 
 
-def _read_json_decisions(answer: str) -> object:
-    """Return what a JSON string holds if it is meant as an answer; else the string, which is words."""
+def _looks_like_json(answer: object) -> bool:
+    return isinstance(answer, str) and answer.lstrip().startswith(("{", "["))
+
+
+def _read_json(answer: object) -> object:
+    """Return what a JSON string holds if it is meant as an answer; else the answer, which is words."""
+    if not _looks_like_json(answer):
+        return answer
     try:
-        read = json.loads(answer)
+        read = json.loads(cast(str, answer))
     except (ValueError, RecursionError):
         return answer
     first = read[0] if isinstance(read, list) and read else read
-    is_meant = isinstance(first, Mapping) and ("decisions" in first or first.get("type") in KINDS)
+    is_decision = isinstance(first, Mapping) and ("decisions" in first or first.get("type") in KINDS)
+    is_meant = is_decision or (isinstance(read, Mapping) and "approved" in read)
     return read if is_meant else answer
 
 
-def _read_words(answer: object, actions: Sequence[Any], configs: Sequence[Any]) -> list[Decision]:
+def _read_words(
+    answer: object, read: object, actions: Sequence[Any], configs: Sequence[Any]
+) -> list[Decision]:
     """Read words: as a response where nothing else is allowed, otherwise as a yes or a no to all."""
     takes_response = [config["allowed_decisions"] == ["respond"] for config in configs]
-    said = _read_text(answer)
+    said: str = "" if answer is None else fix_surrogates(str(answer))
     if all(takes_response):
         return [Decision("respond", words=said)] * len(configs)
-    words = _read_meaning(answer)
+    words = Words("unclear") if _looks_like_json(read) else read_plain_answer(read)
     is_plan = actions[0]["name"] == PLAN_ACTION
     if words.kind == "unclear" and is_plan and _is_prose(answer) and not words.goes_on:
         words = Words("no", said.strip())
@@ -333,22 +341,6 @@ def _read_words(answer: object, actions: Sequence[Any], configs: Sequence[Any]) 
 def _is_prose(answer: object) -> bool:
     """Whether an answer is words, and not a decision with a typing error. "[1] first" is words."""
     return isinstance(answer, str) and re.match(r"\s*(\[\s*)?\{", answer) is None
-
-
-def _read_meaning(answer: object) -> Words:
-    if not (isinstance(answer, str) and answer.lstrip().startswith(("{", "["))):
-        return read_plain_answer(answer)
-    try:
-        read = json.loads(answer)
-    except (ValueError, RecursionError):
-        return Words("unclear")
-    return read_plain_answer(read) if isinstance(read, Mapping) and "approved" in read else Words("unclear")
-
-
-def _read_text(answer: object) -> str:
-    if answer is None:
-        return ""
-    return cast(str, fix_surrogates(answer if isinstance(answer, str) else str(answer)))
 
 
 def _list_choices(configs: Sequence[Any]) -> str:
