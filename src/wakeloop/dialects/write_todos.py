@@ -81,7 +81,7 @@ class WriteTodos(Dialect):
         if call.todos is None:
             return Complete(tuple(completed))
         statuses: dict[str, Status] = dict.fromkeys(completed, "completed")
-        drafts = (Draft(item.content, statuses.get(item.content, item.status)) for item in call.todos)
+        drafts = [Draft(item.content, statuses.get(item.content, item.status)) for item in call.todos]
         return Replace(tuple(drafts))
 
     def refusal(self, operation: Operation, board: Board) -> str | None:

@@ -142,7 +142,7 @@ def stamp_after(before: Any, changes: Mapping[str, Any], after: Iterable[Any]) -
     if set(changes) - {"put", "step", "own"} or not hasattr(before, "stamp"):
         return stamp_items(after)
     new = {todo["id"]: todo for todo in changes["put"]}
-    return stamp_of(before) ^ stamp_items([*new.values(), *(todo for todo in before if todo["id"] in new)])
+    return stamp_of(before) ^ stamp_items([*new.values(), *[todo for todo in before if todo["id"] in new]])
 
 
 Item = Any  # a `Todo` that may still lack an id

@@ -266,7 +266,7 @@ def replace_list(
                 denied[todo["id"]] = why
     after = replace(board, todos=new, next_id=next_id)
     kept = {todo["id"] for todo in new}
-    touched = tuple(todo["id"] for todo in new if old.get(todo["id"]) != todo)
+    touched = tuple([todo["id"] for todo in new if old.get(todo["id"]) != todo])
     dropped = tuple(todo for todo in board.todos if is_open(todo) and todo["id"] not in kept)
     return Outcome(operation, after, touched=touched, dropped=dropped, denied=denied)
 
