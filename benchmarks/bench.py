@@ -44,7 +44,7 @@ def size_of(name: str, size: str) -> str:
     return "full" if size == "targets" and name != "grid" else size
 
 
-def kept(file: Path, size: str) -> dict[str, Any]:
+def load_figures(file: Path, size: str) -> dict[str, Any]:
     """Return the previous figures, if they are for jobs of the same size."""
     found = json.loads(file.read_text()) if file.exists() else {}
     return found if found.get("size") == size else {"size": size}
@@ -66,7 +66,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"unknown part {min(unknown)!r}; choose from {', '.join(PARTS)}")
-    found = kept(options.json, "full" if options.size == "targets" else options.size)
+    found = load_figures(options.json, "full" if options.size == "targets" else options.size)
     for name in () if options.show else options.parts or PARTS:
         start = time.monotonic()
         print(f"{name} …", file=sys.stderr, flush=True)

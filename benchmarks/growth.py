@@ -203,7 +203,7 @@ def report(n: int) -> Measured:
 @contextmanager
 def panel(n: int) -> Measured:
     """One redraw of a notebook's panel, after one of n items has changed."""
-    todos = listed(n)
+    todos = make_items(n)
     with notebook():
         shown = TodoPanel(OUR.graph(n), config("1"))
         shown.feed("values", {"todos": todos})
@@ -216,11 +216,11 @@ def panel_of_tokens(n: int) -> Measured:
     """One redraw of the same panel while a reply streams in and the list stays."""
     with notebook():
         shown = TodoPanel(OUR.graph(n), config("1"), clock=itertools.count().__next__)
-        shown.feed("values", {"todos": listed(n)})
+        shown.feed("values", {"todos": make_items(n)})
         yield lambda: shown.feed("messages", (AIMessageChunk("a word"), {}))
 
 
-def listed(n: int) -> list[dict[str, Any]]:
+def make_items(n: int) -> list[dict[str, Any]]:
     """Return a list of n open items."""
     return [{"id": i, "content": f"item {i}", "status": "pending"} for i in range(1, n + 1)]
 

@@ -208,7 +208,7 @@ def told(name: str, count: int) -> Callable[[], Any]:
     return lambda: [(dialect.render_result(o), dialect.shows_open_items(o)) for o in outcomes]
 
 
-def fed(count: int) -> Callable[[], Any]:
+def join_chunks(count: int) -> Callable[[], Any]:
     """Return a reply of this many chunks."""
     screen, chunk = Screen(), AIMessageChunk("twenty characters..\n")
     return lambda: [screen.handle_token(chunk) for _ in range(count)]
@@ -267,7 +267,7 @@ RULES: dict[str, Callable[[int], Callable[[], Any]]] = {
     "n messages taken away one by one": lambda n: (
         lambda: merge_messages(messages(n), [[RemoveMessage(f"m{k}") for k in range(n)]])
     ),
-    "a reply of n chunks": fed,
+    "a reply of n chunks": join_chunks,
 }
 
 FUNCTIONS: dict[str, Callable[[str], Any]] = {

@@ -14,7 +14,7 @@ class Clock:
     def __call__(self) -> float:
         return getattr(self.local, "now", 0.0)
 
-    def goes_on(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         self.local.now = self() + seconds
 
 

@@ -62,7 +62,7 @@ def started() -> dict[str, Any]:
     return {"messages": [("user", "Take the twelve steps.")]}
 
 
-def kept(state: Any) -> dict[str, Any]:
+def comparable(state: Any) -> dict[str, Any]:
     """Return what must be the same with and without compaction."""
     ledger = state.get("todo_ledger") or {}
     return {
@@ -72,7 +72,7 @@ def kept(state: Any) -> dict[str, Any]:
     }
 
 
-def sent(request: list[BaseMessage]) -> str:
+def request_text(request: list[BaseMessage]) -> str:
     """Return the request after its system prompt, as a string."""
     return "\n".join(f"{message.type}: {message.content}" for message in request[1:])
 
@@ -90,4 +90,4 @@ def uncompacted() -> dict[str, Any]:
     model, state = play(None)
     assert len(model.requests) == REQUESTS
     assert state["todo_session"]["wakes"] == ITEMS - 1
-    return kept(state)
+    return comparable(state)

@@ -242,7 +242,7 @@ def claim(world: World, thread: str) -> None:
     world.box.claim(f"run of {thread}", world.box.list_waiting(thread))
 
 
-def taken(world: World, thread: str) -> None:
+def take_events(world: World, thread: str) -> None:
     add(world, thread)
     claim(world, thread)
 
@@ -267,9 +267,9 @@ MAILBOX: Mapping[str, Operation] = {
     "has_event": Operation(lambda w, t: w.box.has_event(t, f"{t}-e1"), add),
     "list_unsettled": Operation(lambda w, t: len(w.box.list_unsettled(t)), add),
     "claim": Operation(claim, add, waiting),
-    "settle_run": Operation(lambda w, t: w.box.settle_run(t, f"run of {t}"), taken, waiting),
+    "settle_run": Operation(lambda w, t: w.box.settle_run(t, f"run of {t}"), take_events, waiting),
     "refuse": Operation(lambda w, t: w.box.refuse(t, f"{t}-e1", "no"), add, waiting),
-    "requeue": Operation(lambda w, t: w.box.requeue(t, [f"{t}-e1"], "failed"), taken, waiting),
+    "requeue": Operation(lambda w, t: w.box.requeue(t, [f"{t}-e1"], "failed"), take_events, waiting),
     "note_error": Operation(lambda w, t: w.box.note_error(t, "failed"), add, waiting),
     "drop_question": Operation(lambda w, t: w.box.drop_question(t, [f"{t}-e1"]), add, waiting),
     "withdraw": Operation(

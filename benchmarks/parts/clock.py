@@ -45,7 +45,7 @@ class Figures:
     checkpoints: int | None = None
     writes: int | None = None
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return them as plain JSON."""
         told = asdict(self)
         return {"agent": told.pop("agent"), **told.pop("setting"), **told}

@@ -73,7 +73,7 @@ def measure(size: str) -> list[dict[str, Any]]:
         groups = needed(groups)
     with postgres_server() as server:
         for each in groups:
-            found = [figures.told() for figures in each.measured({"postgres": Postgres(server)})]
+            found = [figures.as_json() for figures in each.measured({"postgres": Postgres(server)})]
             print(f"  {each.setting}", file=sys.stderr, flush=True)
             told += found
     return told

@@ -39,7 +39,7 @@ def cell(agent: str, model: str = "weak", family: str = "make-files", parts: int
     return Cell(agent, model, family, parts, seed, 0)
 
 
-def played(agent: str, *replies: Any, study: Study = STUDY, **values: Any) -> Row:
+def play_row(agent: str, *replies: Any, study: Study = STUDY, **values: Any) -> Row:
     """Play a cell with a scripted model."""
 
     def make(_name: str, _task: Task, _seed: int) -> ScriptedModel:
@@ -110,7 +110,7 @@ def test_results_are_padded() -> None:
 
 
 def test_consecutive_replies_without_a_call_are_counted() -> None:
-    row = played("asked 1", says("Later."), calls(WRITE), says("Later."), says("Done."))
+    row = play_row("asked 1", says("Later."), calls(WRITE), says("Later."), says("Done."))
     assert (row["requests"], row["wakes"], row["calls"]) == (4, 2, 1)
 
 
@@ -119,12 +119,12 @@ def test_consecutive_replies_without_a_call_are_counted() -> None:
 
 @pytest.mark.parametrize("agent", ["plain", "asked 5", "wakeloop"])
 def test_the_ceiling_is_the_same_for_all(agent: str) -> None:
-    row = played(agent, *[calls(WRITE)] * 7, study=STUDY.with_changes(max_requests=7))
+    row = play_row(agent, *[calls(WRITE)] * 7, study=STUDY.with_changes(max_requests=7))
     assert (row["end"], row["reason"], row["requests"], row["calls"]) == ("ceiling", "7 requests", 7, 7)
 
 
 def test_steps_are_a_ceiling_too() -> None:
-    row = played("wakeloop", *[calls(WRITE)] * 20, study=STUDY.with_changes(recursion_limit=12))
+    row = play_row("wakeloop", *[calls(WRITE)] * 20, study=STUDY.with_changes(recursion_limit=12))
     assert (row["end"], row["reason"], row["requests"]) == ("open", "step_limit", 4)
 
 
@@ -135,7 +135,7 @@ def test_an_outage_is_not_a_result(agent: str, status: int | None) -> None:
     if status:
         error.status_code = status  # type: ignore[attr-defined]
     with pytest.raises(BenchError, match="The model cannot be reached: ConnectionError") as caught:
-        played(agent, calls(WRITE), error)
+        play_row(agent, calls(WRITE), error)
     assert "abcdef" not in str(caught.value)
 
 
@@ -187,14 +187,14 @@ def test_a_full_disk_is_not_the_agents_fault(agent: str, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(ConfinedFolder, "write", write)
     with pytest.raises(OSError, match="No space left"):
-        played(agent, calls(WRITE), says("Done."))
+        play_row(agent, calls(WRITE), says("Done."))
 
 
 @pytest.mark.parametrize("agent", ["plain", "wakeloop"])
 def test_a_request_that_the_server_refuses_is_counted(agent: str) -> None:
     error = ValueError("too long")
     error.status_code = 400  # type: ignore[attr-defined]
-    row = played(agent, calls(WRITE), error)
+    row = play_row(agent, calls(WRITE), error)
     assert (row["end"], row["completed"], row["requests"], row["calls"]) == ("error", False, 2, 1)
     assert row["reason"] == "ValueError: too long"
 
@@ -217,7 +217,7 @@ def test_a_refused_first_request_says_nothing_about_the_agent(agent: str) -> Non
     error = ValueError("small does not support tools")
     error.status_code = 400  # type: ignore[attr-defined]
     with pytest.raises(BenchError) as caught:
-        played(agent, error)
+        play_row(agent, error)
     assert (
         str(caught.value) == "The model refuses the first request: ValueError: small does not support tools"
     )
@@ -228,7 +228,7 @@ def test_invalid_calls_in_a_reply_are_the_models_fault(agent: str, end: str, req
     """The client raises; this package asks again."""
     with pytest.raises(ValidationError) as caught:
         AIMessage("", tool_calls=[{"name": "write_file", "args": ["a"], "id": "1"}])
-    row = played(agent, calls(WRITE), caught.value, says("Done."))
+    row = play_row(agent, calls(WRITE), caught.value, says("Done."))
     assert (row["end"], row["requests"], row["calls"]) == (end, requests, 1)
 
 
@@ -243,13 +243,13 @@ def test_a_call_that_the_server_cannot_read_is_the_models_fault(
     """As llama.cpp and Ollama answer it; this package asks again."""
     error = ValueError(said)
     error.status_code = 500  # type: ignore[attr-defined]
-    row = played(agent, calls(WRITE), error, says("Done."))
+    row = play_row(agent, calls(WRITE), error, says("Done."))
     assert (row["end"], row["requests"], row["calls"]) == (end, requests, 1)
     assert (row["reason"] == f"ValueError: {said}") is (end == "error")
 
 
 def test_the_plain_loop_answers_whatever_a_model_calls() -> None:
-    row = played(
+    row = play_row(
         "plain",
         calls(("no_such_tool", {})),
         calls(("write_file", {"path": "../outside.txt", "content": "x"})),
@@ -266,8 +266,8 @@ def test_usage_is_the_servers_or_else_estimated_from_the_size() -> None:
         "total_tokens": 907,
         "input_token_details": {"cache_read": 64},
     }
-    row = played("plain", says("Done.").model_copy(update={"usage_metadata": told}))
+    row = play_row("plain", says("Done.").model_copy(update={"usage_metadata": told}))
     assert (row["input"], row["cached"], row["output"], row["estimated"]) == (900, 64, 7, False)
-    row = played("plain", calls(WRITE), says("Done."))
+    row = play_row("plain", calls(WRITE), says("Done."))
     assert row["estimated"]
     assert row["input"] > row["cached"] > 0

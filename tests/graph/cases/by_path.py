@@ -44,7 +44,7 @@ def _rig(pair: tuple[str, str], path: Path) -> Iterator[Any]:
     rig = Rig(*pair, path / "threads.db")
     try:
         yield rig
-        rig.goes_on()
+        rig.send_second_message()
         rig.check()
     finally:
         rig.shut()

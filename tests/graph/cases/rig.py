@@ -225,7 +225,7 @@ class Rig:
         assert len(ids) == len(set(ids))
         assert all(ids)
 
-    def goes_on(self) -> None:
+    def send_second_message(self) -> None:
         """Send a second message if the case sent none: in any dialect the model gets it, and the run ends."""
         if self.followed or not self.models:
             return

@@ -188,7 +188,7 @@ WRITES: dict[str, Any] = {
 }
 
 
-def goes_on(name: str, at: int, node: str, write: str, other: str, *, asks: bool) -> None:
+def check_continuation(name: str, at: int, node: str, write: str, other: str, *, asks: bool) -> None:
     """Edit as a node at a checkpoint, continue in another build, and check what every run promises."""
     saver, rows = story(name)
     saver = copied(saver)
@@ -224,7 +224,7 @@ def goes_on(name: str, at: int, node: str, write: str, other: str, *, asks: bool
 def test_an_edit_as_any_node_at_any_checkpoint_continues_in_any_build(
     name: str, at: int, node: str, write: str, other: str, asks: bool
 ) -> None:
-    goes_on(name, at, node, write, other, asks=asks)
+    check_continuation(name, at, node, write, other, asks=asks)
 
 
 # -- a resume at an older checkpoint -----------------------------------------------------------------------

@@ -24,7 +24,7 @@ OVER_HTTP = pytest.mark.parametrize("form", FORMS[:3])
 PARSED = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")  # langchain-openai's
 
 
-def laid(server: Server, **more: Any) -> Any:
+def build_agent(server: Server, **more: Any) -> Any:
     layer = WakeLoopMiddleware(settings="wakeloop")
     return create_agent(server.chat, [look], middleware=[layer], checkpointer=InMemorySaver(), **more)
 
@@ -45,7 +45,7 @@ def listened(agent: Any, given: Any) -> dict[str, Any]:
 def test_c39_a_format_of_the_providers_own(form: Form) -> None:
     """openai's parser refuses tools that are not strict, and the todo tools go out with the format."""
     server = Server(form, write("a"), close(1), "bye", '{"city": "Bern"}')
-    agent = laid(server, response_format=ProviderStrategy(City))
+    agent = build_agent(server, response_format=ProviderStrategy(City))
     assert agent.invoke(GO, CONFIG)["structured_response"] == City(city="Bern")
     server.assert_done()
     assert server.bound == [4, 4, 4, 4]
@@ -56,7 +56,7 @@ def test_c39_a_format_of_the_providers_own(form: Form) -> None:
 def test_c46_a_server_that_does_not_stream(form: Form) -> None:
     """If a body is not a stream, its words are read by asking once more, whole."""
     server = Server(form, *[Said(body={"error": LOADING})] * 2, "Hello.")
-    agent = laid(server)
+    agent = build_agent(server)
     with pytest.raises(ReplyError, match=rf"\(the server says: {LOADING}\)"):
         listened(agent, GO)
     assert [payload.get("stream", False) for payload in server.payloads] == [True, False]

@@ -25,7 +25,7 @@ class Talk(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
-def around(rig: Rig, own: Any, *replies: Any) -> None:
+def build_parent(rig: Rig, own: Any, *replies: Any) -> None:
     """Build a parent with the rig's saver, whose child has a checkpointer of this kind."""
     rig.model = ScriptedModel(*replies)
     rig.models = [rig.model]
@@ -46,7 +46,7 @@ def test_c29_three_runs_of_a_parent(rig: Rig, own: Any) -> None:
     """A child that keeps its list finds an item open and wakes once; others begin with an empty one."""
     keeps = own is True and rig.keeps
     texts = ["1", "2", "3", "4", "5", "6"] if keeps else ["1", "2", "3", "4"]
-    around(rig, own, write("a", "b"), close(1), *texts)
+    build_parent(rig, own, write("a", "b"), close(1), *texts)
     assert [asked(rig, text) for text in ("first", "second", "third")] == ([4, 2, 2] if keeps else [4, 1, 1])
     rig.model.assert_done()
     assert users(rig.messages) == ["first", "second", "third"]
@@ -59,7 +59,7 @@ def test_c29_an_answer(kept: Rig, own: Any) -> None:
     question = calls(("ask", {"question": "?"}, "q"))
     kept.grows = own is not False
     again = [write("a"), question] if own is False else []
-    around(kept, own, write("a"), question, *again, close(1), "Done.", "Hello.")
+    build_parent(kept, own, write("a"), question, *again, close(1), "Done.", "Hello.")
     assert asked(kept, "go") == 2
     assert kept.snapshot.interrupts
     assert asked(kept, Command(resume="yes")) == len(again) + 2
@@ -75,7 +75,7 @@ def test_c29_a_plain_message(kept: Rig, own: Any) -> None:
     """True keeps the interrupted run; with None and False it is lost completely."""
     keeps = kept.grows = own is True
     replies = [close(1), "As you like."] if keeps else ["As you like."]
-    around(kept, own, write("a"), calls(("ask", {"question": "?"}, "q")), *replies, "Third.")
+    build_parent(kept, own, write("a"), calls(("ask", {"question": "?"}, "q")), *replies, "Third.")
     assert asked(kept, "first") == 2
     assert asked(kept, "second") == len(replies)
     request = kept.model.requests[2]

@@ -25,7 +25,7 @@ def look(where: str) -> str:
     raise ValueError(f"nothing at {where}")
 
 
-def fed(*script: Any, view: Any = None, settings: Any = "wakeloop") -> tuple[list[Line], Screen]:
+def show_run(*script: Any, view: Any = None, settings: Any = "wakeloop") -> tuple[list[Line], Screen]:
     agent = create_todo_agent(ScriptedModel(*script), [look], settings=settings)
     screen = Screen(todo_tools=TODO_TOOLS, clock=count(step=0.25).__next__)
     lines: list[Line] = []
@@ -35,7 +35,7 @@ def fed(*script: Any, view: Any = None, settings: Any = "wakeloop") -> tuple[lis
 
 
 def test_a_run_as_lines() -> None:
-    lines, screen = fed(
+    lines, screen = show_run(
         calls(("todo_write", {"items": ["a"]}), text="The plan."),
         says("stop"),
         calls(("look", {"where": "x"})),
@@ -65,7 +65,7 @@ def test_the_graphs_own_words_are_labelled() -> None:
         *[says("s")] * 3,
         says("because"),
     ]
-    lines, _ = fed(script, settings=settings)
+    lines, _ = show_run(script, settings=settings)
     texts = [line.text for line in lines]
     assert "graph reminder: 1 round without a change to the list, 1 open" in texts
     asked = [text for text in texts if text.startswith("graph correction: the run would end (wake_budget)")]
@@ -81,7 +81,7 @@ def test_control_codes_and_markup_never_pass() -> None:
         calls(("todo_update", {"id": 1, "status": "blocked", "reason": EVIL})),
         says(EVIL),
     ]
-    lines, screen = fed(script)
+    lines, screen = show_run(script)
     out = io.StringIO()
     live = LiveView(screen, out)
     live.console.width, live.console.height = 60, 12

@@ -50,7 +50,7 @@ def raise_ctrl_c() -> str:
     raise KeyboardInterrupt
 
 
-def made(*script: Any, tools: Any = ()) -> tuple[Any, ScriptedModel, PlainView]:
+def build(*script: Any, tools: Any = ()) -> tuple[Any, ScriptedModel, PlainView]:
     model = ScriptedModel(*script)
     return (
         create_todo_agent(model, tools, checkpointer=InMemorySaver()),
@@ -65,7 +65,7 @@ def nobody(interrupts: Any) -> None:
 
 def test_several_questions_are_answered_by_id() -> None:
     script = calls(("ask_person", {"question": "a?"}), ("ask_person", {"question": "b?"}))
-    agent, model, view = made(script, says("thanks"), tools=[ask_person])
+    agent, model, view = build(script, says("thanks"), tools=[ask_person])
     outcome = execute(agent, GO, CONFIG, view, lambda asked: {one.id: one.value.upper() for one in asked})
     assert session_of(outcome.snapshot)["reason"] == "answered"
     results = [m.content for m in outcome.snapshot.values["messages"] if m.type == "tool"]
@@ -74,7 +74,7 @@ def test_several_questions_are_answered_by_id() -> None:
 
 
 def test_nobody_to_ask_parks_the_thread() -> None:
-    agent, model, view = made(calls(("ask_person", {"question": "a?"})), tools=[ask_person])
+    agent, model, view = build(calls(("ask_person", {"question": "a?"})), tools=[ask_person])
     outcome = execute(agent, GO, CONFIG, view, nobody)
     assert session_of(outcome.snapshot)["state"] == "waiting"
     assert exit_code(session_of(outcome.snapshot)) == 4
@@ -83,7 +83,7 @@ def test_nobody_to_ask_parks_the_thread() -> None:
 
 def test_ctrl_c_keeps_what_had_finished_and_asks_for_nothing_more() -> None:
     before = signal.getsignal(signal.SIGINT)
-    agent, model, view = made(calls(("press_ctrl_c", {})), says("later"), tools=[press_ctrl_c])
+    agent, model, view = build(calls(("press_ctrl_c", {})), says("later"), tools=[press_ctrl_c])
     stop = threading.Event()
     outcome = execute(agent, GO, CONFIG, view, nobody, stop)
     assert outcome.stopped == signal.SIGINT
@@ -99,7 +99,7 @@ def test_ctrl_c_keeps_what_had_finished_and_asks_for_nothing_more() -> None:
 
 
 def test_a_keyboard_interrupt_in_a_tool_is_ctrl_c() -> None:
-    agent, model, view = made(calls(("raise_ctrl_c", {})), says("new"), tools=[raise_ctrl_c])
+    agent, model, view = build(calls(("raise_ctrl_c", {})), says("new"), tools=[raise_ctrl_c])
     outcome = execute(agent, GO, CONFIG, view, nobody)
     assert (outcome.stopped, len(model.requests)) == (signal.SIGINT, 1)
     assert execute(agent, GO, CONFIG, view, nobody).stopped is None
@@ -107,13 +107,13 @@ def test_a_keyboard_interrupt_in_a_tool_is_ctrl_c() -> None:
 
 
 def test_a_models_exception_is_raised_here() -> None:
-    agent, _, view = made(RuntimeError("no"))
+    agent, _, view = build(RuntimeError("no"))
     with pytest.raises(RuntimeError, match="no"):
         execute(agent, GO, CONFIG, view, nobody)
 
 
 def test_a_broken_view_stops_the_run() -> None:
-    agent, model, _ = made(calls(("todo_write", {"items": ["a"]})), says("one"), says("two"), says("three"))
+    agent, model, _ = build(calls(("todo_write", {"items": ["a"]})), says("one"), says("two"), says("three"))
 
     class Broken(PlainView):
         def feed(self, mode: str, data: Any) -> None:
@@ -144,7 +144,7 @@ def test_answers_are_typed_only_in_a_terminal() -> None:
 
 
 def test_a_parked_thread_takes_an_answer_by_command() -> None:
-    agent, model, view = made(calls(("ask_person", {"question": "a?"})), says("ok"), tools=[ask_person])
+    agent, model, view = build(calls(("ask_person", {"question": "a?"})), says("ok"), tools=[ask_person])
     parked = execute(agent, GO, CONFIG, view, nobody)
     given = Command(resume={parked.snapshot.interrupts[0].id: "Go"})
     assert session_of(execute(agent, given, CONFIG, view, nobody).snapshot)["reason"] == "answered"
@@ -183,7 +183,7 @@ def flood(*presses: float) -> Any:
 
 @pytest.mark.parametrize(("presses", "most"), [((0.2,), 10.0), ((0.2, 0.2), 5.0)], ids=["once", "twice"])
 def test_ctrl_c_ends_a_run_whose_stream_outpaces_its_view(presses: Any, most: float) -> None:
-    agent, model, _ = made(calls(("stream_much", {})), says("later"), tools=[flood(*presses)])
+    agent, model, _ = build(calls(("stream_much", {})), says("later"), tools=[flood(*presses)])
     view, began = Slow(Screen(), io.StringIO()), time.monotonic()
     outcome = execute(agent, GO, CONFIG, view, nobody)
     assert time.monotonic() - began < most
@@ -205,7 +205,7 @@ def test_one_sigterm_is_enough_for_an_endless_step(monkeypatch: pytest.MonkeyPat
         ended.set()
         return "ended"
 
-    agent, model, view = made(calls(("hang", {})), says("later"), tools=[hang])
+    agent, model, view = build(calls(("hang", {})), says("later"), tools=[hang])
     outcome = execute(agent, GO, CONFIG, view, nobody, stop)
     assert (outcome.stopped, outcome.abandoned, stop.is_set()) == (signal.SIGTERM, True, True)
     assert exit_code(session_of(outcome.snapshot), outcome.stopped) == 143

@@ -84,7 +84,7 @@ def on_screen(text: str, width: int) -> list[str]:
     return "\n".join(row.rstrip() for row in screen.display).rstrip().split("\n")
 
 
-def played(view: Any, *script: Any, tools: Any = (look,)) -> None:
+def play(view: Any, *script: Any, tools: Any = (look,)) -> None:
     """Play a run in which each step of the graph takes a second."""
     agent = create_todo_agent(ScriptedModel(*script), list(tools))
     now = [0.0]
@@ -158,13 +158,13 @@ model: Found
 @pytest.mark.parametrize("terminal", [40, 80, 120], indirect=True)
 def test_a_run_in_a_terminal(terminal: Terminal, request: pytest.FixtureRequest) -> None:
     width = request.node.callspec.params["terminal"]
-    played(live(terminal), SCRIPT)
+    play(live(terminal), SCRIPT)
     assert on_screen(terminal.getvalue(), width) == AT[width].split("\n")
 
 
 def test_the_same_in_a_pipe() -> None:
     view = PlainView(Screen(todo_tools=TODO_TOOLS), io.StringIO())
-    played(view, SCRIPT)
+    play(view, SCRIPT)
     *told, _ = view.out.getvalue().split("\nmodel: ")  # type: ignore[attr-defined]
     assert "\n".join(told).split("\n") == [
         f"  [ ] 1 {ITEM}",
@@ -234,11 +234,11 @@ def test_a_command_to_copy_has_its_own_rows_that_a_shell_takes_for_one_line(term
 @pytest.mark.parametrize("terminal", [80], indirect=True)
 def test_without_colours(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     coloured = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38|48|4[0-7])\b[0-9;]*m")
-    played(live(terminal), SCRIPT)
+    play(live(terminal), SCRIPT)
     assert coloured.search(terminal.getvalue())
     monkeypatch.setenv("NO_COLOR", "1")
     plain = Terminal()
-    played(live(plain), [calls(("look", {"where": "nowhere"})), says("```python\nx = 1\n```")])
+    play(live(plain), [calls(("look", {"where": "nowhere"})), says("```python\nx = 1\n```")])
     assert not coloured.search(plain.getvalue())
 
 
@@ -290,7 +290,7 @@ def test_a_tools_event_with_one_of_our_names_is_not_ours(view: Any) -> None:
         return "paid"
 
     out = io.StringIO()
-    played(view(Screen(todo_tools=TODO_TOOLS), out), [calls(("pay", {})), says("Done.")], tools=[pay])
+    play(view(Screen(todo_tools=TODO_TOOLS), out), [calls(("pay", {})), says("Done.")], tools=[pay])
     told = [line.rstrip() for line in out.getvalue().splitlines() if line.strip()]
     plain = ["tool: pay()", "tool done: pay: paid (1.0 s)", "model: Done."]
     assert told[:3] == (plain if view is PlainView else ["✔ pay()  1.0 s", "    paid", "model: Done."])

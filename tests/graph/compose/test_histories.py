@@ -34,7 +34,7 @@ def transfer_to_bob(
     return Command(goto="bob", graph=Command.PARENT, update={"messages": [*state["messages"], told]})
 
 
-def sent(model: ScriptedModel, request: int = 0) -> list[tuple[str, str]]:
+def summarize_request(model: ScriptedModel, request: int = 0) -> list[tuple[str, str]]:
     """Return a request without the system prompt, as types and contents."""
     return [(m.type, m.text) for m in model.requests[request] if m.type != "system"]
 
@@ -51,8 +51,8 @@ def test_after_a_swarms_hand_over_nothing_is_inserted(saver: Any) -> None:
     parent = graph.add_edge(START, "ada").compile(checkpointer=InMemorySaver())
     out = parent.invoke({"messages": [("user", "go")]}, THREAD)
     told = ("tool", "Successfully transferred to bob")
-    assert sent(bob) == [("human", "go"), ("ai", ""), told]
-    assert [(m.type, m.text) for m in out["messages"]] == [*sent(bob), ("ai", "Bob here.")]
+    assert summarize_request(bob) == [("human", "go"), ("ai", ""), told]
+    assert [(m.type, m.text) for m in out["messages"]] == [*summarize_request(bob), ("ai", "Bob here.")]
     assert answer_of(out) == "Bob here."
     assert wire_faults([*ada.requests, *bob.requests]) == []
 

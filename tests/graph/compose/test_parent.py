@@ -72,7 +72,7 @@ def go(text: str = "go") -> dict[str, Any]:
     return {"messages": [("user", text)]}
 
 
-def around(child: Any, schema: Any, saver: Any = None) -> Any:
+def build_parent(child: Any, schema: Any, saver: Any = None) -> Any:
     return StateGraph(schema).add_node("child", child).add_edge(START, "child").compile(checkpointer=saver)
 
 
@@ -108,7 +108,7 @@ def test_c29_three_runs_of_a_parent(schema: Any, saver: Any, requests: tuple[int
     texts = ["one", "one again", "two", "three"] if requests[1] == 1 else ["1", "2", "3", "4", "5", "6"]
     model = ScriptedModel(write("a", "b"), close(1), *texts)
     child = create_todo_agent(model, settings=ONE_WAKE, checkpointer=saver)
-    parent = around(child, schema, InMemorySaver())
+    parent = build_parent(child, schema, InMemorySaver())
     seen = 0
     for number, text in enumerate(("first", "second", "third")):
         out = parent.invoke(go(text), THREAD)
@@ -128,7 +128,7 @@ def test_c29_three_runs_of_a_parent(schema: Any, saver: Any, requests: tuple[int
 @pytest.mark.parametrize("schema", [Talk, Listed, Shared])
 def test_c29_an_interrupt_is_resumed(schema: Any, saver: Any) -> None:
     model = ScriptedModel(write("a"), calls(("ask", {"question": "?"}, "q")), close(1), "Done.")
-    parent = around(create_todo_agent(model, [ask], checkpointer=saver), schema, InMemorySaver())
+    parent = build_parent(create_todo_agent(model, [ask], checkpointer=saver), schema, InMemorySaver())
     parent.invoke(go(), THREAD)
     assert len(model.requests) == 2
     assert parent.get_state(THREAD).interrupts
@@ -142,7 +142,7 @@ def test_c29_an_interrupt_is_resumed(schema: Any, saver: Any) -> None:
 @pytest.mark.parametrize("schema", [Talk, Listed, Shared])
 def test_c29_none_and_a_plain_message_lose_the_interrupted_run(schema: Any) -> None:
     model = ScriptedModel(write("a"), calls(("ask", {"question": "?"})), "Hello.")
-    parent = around(create_todo_agent(model, [ask]), schema, InMemorySaver())
+    parent = build_parent(create_todo_agent(model, [ask]), schema, InMemorySaver())
     parent.invoke(go("first"), THREAD)
     out = parent.invoke(go("second"), THREAD)
     model.assert_done()
@@ -156,7 +156,7 @@ def test_c29_true_and_a_plain_message_keep_it(schema: Any) -> None:
     model = ScriptedModel(
         write("a"), calls(("ask", {"question": "?"}, "q")), close(1), "As you like.", "Third."
     )
-    parent = around(create_todo_agent(model, [ask], checkpointer=True), schema, InMemorySaver())
+    parent = build_parent(create_todo_agent(model, [ask], checkpointer=True), schema, InMemorySaver())
     parent.invoke(go("first"), THREAD)
     out = parent.invoke(go("second"), THREAD)
     request = model.requests[2]
@@ -501,7 +501,7 @@ def test_items_of_a_parents_own_class(schema: Any, item: Any) -> None:
     if schema is Typed and isinstance(item, Note):
         item = vars(item)
     model = ScriptedModel(write("b"), close(1, 2), "Both done.", write("c"), close(3), "Done.")
-    parent = around(create_todo_agent(model), schema)
+    parent = build_parent(create_todo_agent(model), schema)
     out = parent.invoke({**go(), "todos": [item]})
     out = parent.invoke({**out, "messages": [*out["messages"], ("user", "more")]})
     assert out["todos"] == [

@@ -20,7 +20,7 @@ def close(number: int) -> Any:
     return "todo_update", {"id": number, "status": "done"}
 
 
-def told(messages: Any) -> list[tuple[str, str]]:
+def summarize(messages: Any) -> list[tuple[str, str]]:
     """Return types and beginnings of messages."""
     return [(m.type, m.text[: len(WAKE)]) for m in messages if m.type != "system"]
 
@@ -42,11 +42,11 @@ def test_a_supervised_agent_stays_awake_asks_and_hands_back() -> None:
     out = graph.invoke(Command(resume="yes"), THREAD)
     over, back = [("tool", "Successfully transfe")] * 2
     first = [("human", "go"), ("ai", ""), over, ("ai", "It is done."), ("ai", "Transferring back to"), back]
-    assert told(out["messages"]) == [*first, ("ai", "Fine.")]
-    assert told(model.requests[2])[-3:] == [("tool", "yes"), ("ai", "Soon."), ("human", WAKE)]
+    assert summarize(out["messages"]) == [*first, ("ai", "Fine.")]
+    assert summarize(model.requests[2])[-3:] == [("tool", "yes"), ("ai", "Soon."), ("human", WAKE)]
     out = graph.invoke({"messages": [("user", "more")]}, THREAD)
-    assert told(model.requests[-1])[-3:] == [("human", "more"), ("ai", ""), over]
-    assert told(out["messages"])[-1] == ("ai", "Bye.")
+    assert summarize(model.requests[-1])[-3:] == [("human", "more"), ("ai", ""), over]
+    assert summarize(out["messages"])[-1] == ("ai", "Bye.")
     assert wire_faults(model.requests) == []
     for scripted in (model, chief):
         scripted.assert_done()
@@ -74,7 +74,7 @@ def test_a_swarms_agents_hand_over_with_open_items_and_find_them_again() -> None
     graph = create_swarm(agents, default_active_agent="ada").compile(checkpointer=InMemorySaver())
     out = graph.invoke({"messages": [("user", "go")]}, THREAD)
     assert (out["active_agent"], out["messages"][-1].text) == ("bob", "Bob is done.")
-    assert told(bob.requests[2])[-1] == ("human", WAKE)
+    assert summarize(bob.requests[2])[-1] == ("human", WAKE)
     out = graph.invoke({"messages": [("user", "and Ada?")]}, THREAD)
     assert (out["active_agent"], out["messages"][-1].text) == ("ada", "Ada is done.")
     assert ada.requests[3][-1].text.startswith("(automatic) Nobody has answered")  # since she asks

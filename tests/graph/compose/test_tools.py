@@ -189,7 +189,7 @@ def test_handle_tool_error(door: str, handler: Any, text: str, status: str) -> N
 GREAT = 10**20  # a checkpoint holds numbers of 64 bits
 
 
-def made(**more: Any) -> ToolMessage:
+def make_result(**more: Any) -> ToolMessage:
     return ToolMessage("r", tool_call_id="call1", name="gives", **more)
 
 
@@ -199,10 +199,10 @@ UNKEPT: dict[str, tuple[Any, list[Any]]] = {
         [{"type": "text", "text": "r", "n": GREAT}],
         [[{"type": "text", "text": "r", "n": hex(GREAT)}], None, {}],
     ),
-    "in an artifact": (made(artifact={"n": [GREAT]}), ["r", {"n": [hex(GREAT)]}, {}]),
-    "next to it": (made(additional_kwargs={"n": -GREAT}), ["r", None, {"n": hex(-GREAT)}]),
-    "half a pair": (made(artifact={"\ud800": "\ud800"}), ["r", {"\ufffd": "\ufffd"}, {}]),
-    "in a command": (Command(update={"messages": [made(artifact=GREAT)]}), ["r", hex(GREAT), {}]),
+    "in an artifact": (make_result(artifact={"n": [GREAT]}), ["r", {"n": [hex(GREAT)]}, {}]),
+    "next to it": (make_result(additional_kwargs={"n": -GREAT}), ["r", None, {"n": hex(-GREAT)}]),
+    "half a pair": (make_result(artifact={"\ud800": "\ud800"}), ["r", {"\ufffd": "\ufffd"}, {}]),
+    "in a command": (Command(update={"messages": [make_result(artifact=GREAT)]}), ["r", hex(GREAT), {}]),
 }
 
 
@@ -231,7 +231,7 @@ def test_an_artifact_of_any_other_kind_is_left_to_the_tool() -> None:
 
     def gives() -> Any:
         """Give."""
-        return made(artifact=own)
+        return make_result(artifact=own)
 
     (result,) = results(ran("invoke", create_todo_agent(model, tools=[gives])))
     assert result.artifact is own

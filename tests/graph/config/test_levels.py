@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(folder: Path, level: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def set_level(folder: Path, level: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let one level set `max_wake_cycles`."""
     match level:
         case "config file":
@@ -65,7 +65,7 @@ def test_the_higher_of_two_levels_wins(
     lower: str, higher: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for level in (lower, higher):
-        said(folder, level, VALUES[level], monkeypatch)
+        set_level(folder, level, VALUES[level], monkeypatch)
     assert budget(folder, (lower, higher)) == VALUES[higher]
 
 
@@ -101,7 +101,7 @@ def test_loki_names_are_accepted(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_agent_file_overrides_everything(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for level in ("config file", "environment", "role"):
-        said(folder, level, VALUES[level], monkeypatch)
+        set_level(folder, level, VALUES[level], monkeypatch)
     (folder / "agents" / "a.yaml").write_text(
         "model: m\ntools: [files]\nsystem_prompt: Be a.\npreset: loki\nsettings:\n  auto_continue: true\n"
     )

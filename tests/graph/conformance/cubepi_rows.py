@@ -19,6 +19,6 @@ def split(part: str) -> list[str]:
     return part.split(":")
 
 
-def told(s: Stage, place: int) -> Any:
+def result_json(s: Stage, place: int) -> Any:
     """Return a result's JSON."""
     return json.loads(str(s.results[place].content))

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from cubepi_rows import GUARD, NAME, STRICT, rows, told
+from cubepi_rows import GUARD, NAME, STRICT, result_json, rows
 from stage import CONFIG, Make, Stage, kind_of
 
 from wakeloop import answer_of, create_todo_agent, preset
@@ -29,8 +29,8 @@ def test_one_tool_the_whole_list_each_call(stage: Make) -> None:
 
 def test_the_result_is_json(stage: Make) -> None:
     s = stage(NAME).run(write("a:i b:p"), write("a:c b:c"), "Done.")
-    assert told(s, 0) == {"todos": rows("a:i b:p")}
-    assert told(s, 1) == {"todos": rows("a:c b:c")}
+    assert result_json(s, 0) == {"todos": rows("a:i b:p")}
+    assert result_json(s, 1) == {"todos": rows("a:c b:c")}
 
 
 def test_an_item_keeps_its_number_by_its_content(stage: Make) -> None:
@@ -59,7 +59,7 @@ REJECTED = {
 def test_rejected(stage: Make, sent: Any) -> None:
     s = stage(NAME).run(write("a:i b:p"), calls(("write_todos", {"todos": sent})), write("a:c b:c"), "Done.")
     assert [m.status for m in s.results] == ["success", "error", "success"]
-    assert list(told(s, 1)) == ["error"]
+    assert list(result_json(s, 1)) == ["error"]
     kept = [state.values["todos"] for state in s.agent.get_state_history(CONFIG)]
     contents = {tuple((t["content"], t["status"]) for t in todos) for todos in kept}
     assert contents == {
@@ -95,7 +95,7 @@ def test_an_empty_list_while_anything_was_unfinished_is_rejected(stage: Make) ->
 
 def test_open_items_left_out_are_named(stage: Make) -> None:
     s = stage(NAME).run(write("a:i b:p"), write("b:c"), "Done.")
-    assert told(s, 1) == {"todos": rows("b:c"), "dropped": ["a"]}
+    assert result_json(s, 1) == {"todos": rows("b:c"), "dropped": ["a"]}
 
 
 # -- the finalization guard ------------------------------------------------------------------------------
@@ -181,8 +181,8 @@ def test_with_three_or_more_all_completed_the_result_asks_for_a_last_check(
     stage: Make, sent: str, asks: bool
 ) -> None:
     s = stage(NAME, {"guard_retries": 0}).run(write(sent), "Done.")
-    assert sorted(told(s, 0)) == (["note", "todos"] if asks else ["todos"])
-    assert told(s, 0)["todos"] == rows(sent)
+    assert sorted(result_json(s, 0)) == (["note", "todos"] if asks else ["todos"])
+    assert result_json(s, 0)["todos"] == rows(sent)
 
 
 # -- a strict verifier cannot make it hang ---------------------------------------------------------------

@@ -43,7 +43,7 @@ LIST = calls(("todo__list", {}))
 CLEAR = calls(("todo__clear", {}))
 
 
-def told(s: Stage, name: str) -> list[Any]:
+def results_json(s: Stage, name: str) -> list[Any]:
     """Return a tool's results, as JSON."""
     return [json.loads(text) for text in s.results_of(name)]
 
@@ -53,7 +53,7 @@ def told(s: Stage, name: str) -> list[Any]:
 
 def test_state_is_a_goal_and_items_pending_or_done(loki: Loki) -> None:
     s = loki().run(init("a cake"), add("flour", "eggs"), done(1), LIST, done(2), "Done.")
-    (listed,) = told(s, "todo__list")
+    (listed,) = results_json(s, "todo__list")
     assert listed["goal"] == "a cake"
     assert listed["items"] == [
         {"id": 1, "text": "flour", "status": "done"},
@@ -64,14 +64,14 @@ def test_state_is_a_goal_and_items_pending_or_done(loki: Loki) -> None:
 
 def test_ids_are_the_largest_plus_one_from_1(loki: Loki) -> None:
     s = loki().run(add("a", "b"), done(1), add("c"), done(2, 3), "Done.")
-    assert [result["id"] for result in told(s, "todo__add")] == [1, 2, 3]
+    assert [result["id"] for result in results_json(s, "todo__add")] == [1, 2, 3]
 
 
 def test_init_replaces_the_list_and_the_goal(loki: Loki) -> None:
     s = loki().run(init("a cake"), add("flour"), init("a pie"), add("apples"), done(1), "Done.")
     assert s.values["todo_goal"] == "a pie"
     assert s.todos == [{"id": 1, "content": "apples", "status": "completed"}]
-    assert [result["id"] for result in told(s, "todo__add")] == [1, 1]
+    assert [result["id"] for result in results_json(s, "todo__add")] == [1, 1]
 
 
 def test_the_list_survives_a_compression_and_is_put_into_the_rest(stage: Make) -> None:
@@ -97,18 +97,18 @@ def test_the_list_survives_a_compression_and_is_put_into_the_rest(stage: Make) -
 
 def test_init_takes_a_goal(loki: Loki) -> None:
     s = loki().run(init("a cake"), "Done.")
-    assert told(s, "todo__init") == [{"goal": "a cake", "items": []}]
+    assert results_json(s, "todo__init") == [{"goal": "a cake", "items": []}]
 
 
 def test_done_marks_an_item(loki: Loki) -> None:
     s = loki().run(add("a", "b"), done(2), done(1), "Done.")
-    first, _ = told(s, "todo__done")
+    first, _ = results_json(s, "todo__done")
     assert (first["id"], first["status"], first["progress"]) == (2, "done", "1/2")
 
 
 def test_list_gives_goal_progress_and_items(loki: Loki) -> None:
     s = loki().run(init("g"), add("a", "b"), done(1), LIST, done(2), "Done.")
-    (listed,) = told(s, "todo__list")
+    (listed,) = results_json(s, "todo__list")
     assert list(listed) == ["goal", "progress", "items"]
     assert listed["progress"] == "1/2"
 
@@ -116,7 +116,7 @@ def test_list_gives_goal_progress_and_items(loki: Loki) -> None:
 def test_clear_empties_list_and_goal(loki: Loki) -> None:
     s = loki().run(init("g"), add("a"), CLEAR, LIST, "Given up.")
     assert (s.todos, s.values["todo_goal"]) == ([], "")
-    assert told(s, "todo__list") == [{"goal": "", "progress": "0/0", "items": []}]
+    assert results_json(s, "todo__list") == [{"goal": "", "progress": "0/0", "items": []}]
     assert (s.notices, s.ending) == ([], ("dormant", "settled"))
 
 
@@ -155,7 +155,7 @@ def test_soft_errors_are_not_malformed_calls(loki: Loki) -> None:
 def test_numeric_strings_are_ids(loki: Loki, key: Any) -> None:
     s = loki().run(add("a"), done(key), "Done.")
     assert s.listed == [("a", "completed")]
-    assert told(s, "todo__done")[0]["id"] == 1
+    assert results_json(s, "todo__done")[0]["id"] == 1
 
 
 # -- continuation ----------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def story(made: Any, model: WeakModel, door: str = "sync") -> list[Any]:
         told += [timeless(values["todo_session"]), list(values["todos"])]
     names: dict[str, int] = {}
     for request, tools in zip(model.requests, model.bound, strict=True):
-        told.append([said(message, names) for message in request] + [tools])
+        told.append([comparable(message, names) for message in request] + [tools])
     return told
 
 
@@ -85,7 +85,7 @@ def timeless(event: dict[str, Any]) -> dict[str, Any]:
     return told | {key: 0.0 for key in ("at", "seconds") if key in told}
 
 
-def said(message: BaseMessage, names: dict[str, int]) -> Any:
+def comparable(message: BaseMessage, names: dict[str, int]) -> Any:
     """Return a message as the model reads it."""
     text = message.text if isinstance(message, SystemMessage) else message.content
     made = [

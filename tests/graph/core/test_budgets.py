@@ -88,12 +88,12 @@ def test_seconds_are_the_models_and_the_longest_call_of_each_round(most: float, 
 
     def work(seconds: int) -> str:
         """Work."""
-        clock.goes_on(seconds)
+        clock.advance(seconds)
         return "done"
 
     def thinks(reply: AIMessage) -> Any:
         def answer(_: Any) -> AIMessage:
-            clock.goes_on(3)
+            clock.advance(3)
             return reply
 
         return answer
@@ -116,26 +116,26 @@ def test_a_persons_time_and_a_failed_attempt_are_not_counted(thread: Make) -> No
 
     def ask(seconds: int) -> str:
         """Ask a person."""
-        clock.goes_on(seconds)
+        clock.advance(seconds)
         return str(interrupt("which?"))
 
     def breaks(_: Any) -> AIMessage:
-        clock.goes_on(50)
+        clock.advance(50)
         raise TimeoutError
 
     def answers(_: Any) -> AIMessage:
-        clock.goes_on(3)
+        clock.advance(3)
         return says("end")
 
     agent = thread(calls(("ask", {"seconds": 5})), breaks, answers, tools=[ask])
     by(clock, agent.graph)
     agent.run("go")
     assert (agent.session["state"], agent.session["spent"]["requests"]) == ("waiting", 1)
-    clock.goes_on(1_000)
+    clock.advance(1_000)
     with pytest.raises(TimeoutError):
         agent.run(Command(resume="this"))
     assert agent.session == session("failed", "failed", error="TimeoutError")
-    clock.goes_on(1_000)
+    clock.advance(1_000)
     agent.run(None)
     took = spent(agent)
     if agent.door == "sync":

@@ -40,7 +40,7 @@ def by_door(door: str, goal: Goal) -> Any:
     return done_when
 
 
-def ended(agent: Thread) -> tuple[Any, ...]:
+def ending_of(agent: Thread) -> tuple[Any, ...]:
     """Return the state, the reason and what is missing."""
     return agent.session["state"], agent.session["reason"], agent.session.get("missing")
 
@@ -57,7 +57,7 @@ def test_a_goal_that_is_met_ends_the_run_whatever_is_open(door: str, thread: Mak
     goal = Goal(None)
     agent = thread(write("a"), "Done.", done_when=by_door(door, goal))
     assert agent.walk("go") == [*START, *TODO, *END]
-    assert ended(agent) == ("dormant", "goal_met", None)
+    assert ending_of(agent) == ("dormant", "goal_met", None)
     assert agent.session["open"] == 1
     assert goal.asked == 1
     assert goal.states[0]["messages"][0].content == "go"
@@ -68,7 +68,7 @@ def test_without_a_list_it_is_asked_too(door: str, thread: Make) -> None:
     goal = Goal(None)
     agent = thread("Done.", done_when=by_door(door, goal))
     agent.run("go")
-    assert (ended(agent), goal.asked) == (("dormant", "goal_met", None), 1)
+    assert (ending_of(agent), goal.asked) == (("dormant", "goal_met", None), 1)
 
 
 def test_a_missing_part_wakes_the_model_with_the_reason_and_the_open_items(door: str, thread: Make) -> None:
@@ -78,7 +78,7 @@ def test_a_missing_part_wakes_the_model_with_the_reason_and_the_open_items(door:
     nudge = next(m for m in agent.messages if m.additional_kwargs.get("wakeloop", {}).get("kind") == "wake")
     assert "It says what is missing: 2 tests fail:\n  | [9] x\n\n" in nudge.text
     assert nudge.text.endswith("[1] a")
-    assert ended(agent) == ("dormant", "goal_met", None)
+    assert ending_of(agent) == ("dormant", "goal_met", None)
     assert agent.session["wakes"] == 1
     assert goal.asked == 2
 
@@ -103,7 +103,7 @@ def test_the_same_with_a_settled_list_or_none(listed: bool, thread: Make) -> Non
     agent.run("go")
     assert "It says what is missing: no report" in last_words(agent)
     assert "[1]" not in last_words(agent)
-    assert (ended(agent), goal.asked) == (("dormant", "goal_met", None), 2)
+    assert (ending_of(agent), goal.asked) == (("dormant", "goal_met", None), 2)
 
 
 @pytest.mark.parametrize(("listed", "more"), [(False, 0), (True, 1)])
@@ -115,7 +115,11 @@ def test_the_same_reason_forever(listed: bool, more: int, door: str, thread: Mak
     agent.run("go")
     turns = 1 + 5 + more
     assert len(agent.model.requests) == len(start) + turns
-    assert ended(agent) == ("idle", "stalled", f"{turns - 1} failed in /tmp/run-{turns - 1}, 0.{turns - 1} s")
+    assert ending_of(agent) == (
+        "idle",
+        "stalled",
+        f"{turns - 1} failed in /tmp/run-{turns - 1}, 0.{turns - 1} s",
+    )
     assert goal.asked == turns
 
 
@@ -132,7 +136,7 @@ def test_a_new_reason_is_progress(thread: Make) -> None:
     agent = thread(*["Done."] * 9, left=True, done_when=goal, change={"max_idle_wakes": 3})
     agent.run("go")
     assert len(agent.model.requests) == 3 + 3
-    assert (ended(agent), goal.asked) == (("idle", "stalled", "b fails"), 6)
+    assert (ending_of(agent), goal.asked) == (("idle", "stalled", "b fails"), 6)
 
 
 def test_settled_items_stay_settled(thread: Make) -> None:
@@ -160,7 +164,7 @@ def test_it_is_asked_before_a_gate_ends_the_run(reason: str, met: bool, thread: 
     agent.run("go")
     assert len(agent.model.requests) == turns
     assert goal.asked == turns
-    assert ended(agent) == (("dormant", "goal_met", None) if met else ("idle", reason, "no"))
+    assert ending_of(agent) == (("dormant", "goal_met", None) if met else ("idle", reason, "no"))
 
 
 @pytest.mark.parametrize("met", [True, False])
@@ -176,7 +180,7 @@ def test_it_is_asked_before_a_budget_ends_the_run_in_mid_turn(met: bool, door: s
     )
     agent.run("go")
     assert (len(agent.model.requests), goal.asked) == (2, 1)
-    assert ended(agent) == (("dormant", "goal_met", None) if met else ("idle", "request_budget", "no"))
+    assert ending_of(agent) == (("dormant", "goal_met", None) if met else ("idle", "request_budget", "no"))
 
 
 @pytest.mark.parametrize("met", [True, False])
@@ -185,7 +189,7 @@ def test_it_is_asked_before_the_closing_report_and_not_after_it(met: bool, threa
     agent = thread(write("a"), "Done.", "Report.", left=met, done_when=goal, change={"max_requests": 2})
     agent.run("go")
     assert (len(agent.model.requests), goal.asked) == (2 if met else 3, 1)
-    assert ended(agent) == (("dormant", "goal_met", None) if met else ("idle", "request_budget", "no"))
+    assert ending_of(agent) == (("dormant", "goal_met", None) if met else ("idle", "request_budget", "no"))
 
 
 @pytest.mark.parametrize("met", [True, False])
@@ -194,7 +198,7 @@ def test_it_is_asked_before_looping(met: bool, thread: Make) -> None:
     agent = thread(*[looks("a")] * 9, left=True, tools=[look], done_when=goal, change={"max_idle_rounds": 3})
     agent.run("go")
     assert (len(agent.model.requests), goal.asked) == (4, 1)
-    assert ended(agent) == (("dormant", "goal_met", None) if met else ("idle", "looping", "no"))
+    assert ending_of(agent) == (("dormant", "goal_met", None) if met else ("idle", "looping", "no"))
 
 
 @pytest.mark.parametrize("met", [True, False])
@@ -205,21 +209,21 @@ def test_it_is_asked_before_bad_replies_end_the_run(met: bool, thread: Make) -> 
     agent = thread(*[bad] * 3, left=True, done_when=goal, change=change)
     agent.run("go")
     assert (len(agent.model.requests), goal.asked) == (2, 1)
-    assert ended(agent) == (("dormant", "goal_met", None) if met else ("idle", "malformed_calls", "no"))
+    assert ending_of(agent) == (("dormant", "goal_met", None) if met else ("idle", "malformed_calls", "no"))
 
 
 def test_bad_replies_end_only_their_turn_without_open_items_too(thread: Make) -> None:
     bad = calls(("nothing", {}))
     agent = thread(*[bad] * 2, "Done.", done_when=Goal("no", None), change={"reply_retries": 1})
     agent.run("go")
-    assert (ended(agent), agent.session["wakes"]) == (("dormant", "goal_met", None), 1)
+    assert (ending_of(agent), agent.session["wakes"]) == (("dormant", "goal_met", None), 1)
 
 
 def test_an_empty_reply_is_a_turn_like_any_other(thread: Make) -> None:
     goal = Goal("no", None)
     agent = thread(says(""), says(""), "Done.", done_when=goal)  # asked again once per turn
     agent.run("go")
-    assert ended(agent) == ("dormant", "goal_met", None)
+    assert ending_of(agent) == ("dormant", "goal_met", None)
     assert agent.session["wakes"] == 1
 
 
@@ -235,7 +239,7 @@ def test_near_the_step_limit_nobody_is_asked(door: str, thread: Make) -> None:
     goal = Goal(None)
     agent = thread("Done.", done_when=by_door(door, goal))
     agent.run("go", limit=5)
-    assert (ended(agent), goal.asked) == (("idle", "step_limit", None), 0)
+    assert (ending_of(agent), goal.asked) == (("idle", "step_limit", None), 0)
 
 
 def test_after_a_correction_an_unmet_goal_ends_with_the_gates_reason(thread: Make) -> None:
@@ -243,14 +247,14 @@ def test_after_a_correction_an_unmet_goal_ends_with_the_gates_reason(thread: Mak
     change = {"max_wake_cycles": 1, "max_idle_wakes": 0, "guard_rearms": False}
     agent = thread(write("a"), "Done.", "Done.", done(1), "Done.", done_when=goal, change=change)
     assert agent.walk("go") == [*START, *TODO, *WAKE, *AGAIN, *TODO, *END]
-    assert ended(agent) == ("idle", "wake_budget", "no")
+    assert ending_of(agent) == ("idle", "wake_budget", "no")
     assert goal.asked == 3
 
 
 def test_without_open_items_the_guard_has_nothing_to_correct(thread: Make) -> None:
     agent = thread("Done.", "Done.", done_when=Goal("no"), change={"max_wake_cycles": 1})
     assert agent.walk("go") == [*START, *WAKE, *END]
-    assert ended(agent) == ("idle", "wake_budget", "no")
+    assert ending_of(agent) == ("idle", "wake_budget", "no")
 
 
 # -- the other verdicts --------------------------------------------------------------------------------------
@@ -260,7 +264,7 @@ def test_an_impossible_goal_blocks_whatever_is_open(door: str, thread: Make) -> 
     goal = Goal(impossible("the API is gone"))
     agent = thread(write("a"), "Done.", done_when=by_door(door, goal))
     agent.run("go")
-    assert ended(agent) == ("dormant", "blocked", "the API is gone")
+    assert ending_of(agent) == ("dormant", "blocked", "the API is gone")
     assert agent.session["open"] == 1
 
 
@@ -269,14 +273,14 @@ def test_a_condition_parks_the_run_and_a_kick_asks_again(door: str, thread: Make
     agent = thread("Done.", "Fixed.", done_when=by_door(door, goal))
     agent.run("go")
     first = agent.session
-    assert ended(agent) == ("waiting", "waiting", "the build")
+    assert ending_of(agent) == ("waiting", "waiting", "the build")
     assert first["on"] == "condition"
     agent.run({})
-    assert ended(agent) == ("waiting", "waiting", "the build")
+    assert ending_of(agent) == ("waiting", "waiting", "the build")
     assert first["until"] - agent.session["until"] == pytest.approx(540, abs=30)
     assert (len(agent.model.requests), goal.asked) == (1, 2)
     agent.run({"todo_inbox": [{"kind": "kick", "id": "k"}]})
-    assert ended(agent) == ("dormant", "goal_met", None)
+    assert ending_of(agent) == ("dormant", "goal_met", None)
     assert "missing: red" in last_words(agent)
     assert (len(agent.model.requests), goal.asked) == (2, 4)
     assert agent.values["waiting_on"] == []
@@ -287,7 +291,7 @@ def test_a_persons_message_lifts_a_condition(thread: Make) -> None:
     agent = thread("Done.", "Yes.", done_when=goal)
     agent.run("go")
     agent.run("Are you there?")
-    assert (ended(agent), goal.asked) == (("dormant", "goal_met", None), 2)
+    assert (ending_of(agent), goal.asked) == (("dormant", "goal_met", None), 2)
 
 
 # -- resume and kick -----------------------------------------------------------------------------------------
@@ -297,10 +301,10 @@ def test_a_kick_on_an_unmet_goal_continues_with_the_reason(door: str, thread: Ma
     goal = Goal("no", None)
     agent = thread("Done.", "Now.", done_when=by_door(door, goal), change={"max_wake_cycles": 0})
     agent.run("go")
-    assert ended(agent) == ("idle", "disabled", "no")
+    assert ending_of(agent) == ("idle", "disabled", "no")
     agent.run({})
     assert "missing: no" in last_words(agent)
-    assert (ended(agent), goal.asked) == (("dormant", "goal_met", None), 2)
+    assert (ending_of(agent), goal.asked) == (("dormant", "goal_met", None), 2)
 
 
 def test_a_kick_on_a_met_goal_with_open_items_asks_first(door: str, thread: Make) -> None:
@@ -308,11 +312,19 @@ def test_a_kick_on_a_met_goal_with_open_items_asks_first(door: str, thread: Make
     agent = thread(write("a"), "Done.", "Fixed.", done_when=by_door(door, goal))
     agent.run("go")
     assert agent.walk({}) == ["activate", *END]
-    assert (ended(agent), len(agent.model.requests), goal.asked) == (("dormant", "goal_met", None), 2, 2)
+    assert (ending_of(agent), len(agent.model.requests), goal.asked) == (
+        ("dormant", "goal_met", None),
+        2,
+        2,
+    )
     agent.run({})
     assert "missing: red" in last_words(agent)
     assert "[1] a" in last_words(agent)
-    assert (ended(agent), len(agent.model.requests), goal.asked) == (("dormant", "goal_met", None), 3, 4)
+    assert (ending_of(agent), len(agent.model.requests), goal.asked) == (
+        ("dormant", "goal_met", None),
+        3,
+        4,
+    )
 
 
 def test_a_kick_with_nothing_open_asks_first(thread: Make) -> None:
@@ -320,7 +332,7 @@ def test_a_kick_with_nothing_open_asks_first(thread: Make) -> None:
     agent = thread("Fixed.", done_when=goal)
     agent.run({})
     assert "missing: red" in last_words(agent)
-    assert (ended(agent), goal.asked) == (("dormant", "goal_met", None), 2)
+    assert (ending_of(agent), goal.asked) == (("dormant", "goal_met", None), 2)
 
 
 @pytest.mark.parametrize("kind", ["peer_message", "peer_reply"])
@@ -336,7 +348,7 @@ def test_a_goal_known_to_be_unmet_is_asked_whoever_begins(thread: Make) -> None:
     agent = thread("Done.", "Hello.", done_when=goal, change={"max_wake_cycles": 0})
     agent.run("go")
     agent.run({"todo_inbox": [{"kind": "peer_message", "id": "1", "text": "Hi.", "sender": "bob"}]})
-    assert (ended(agent), goal.asked) == (("dormant", "goal_met", None), 2)
+    assert (ending_of(agent), goal.asked) == (("dormant", "goal_met", None), 2)
 
 
 def test_an_interrupted_run_continues_with_its_goal(door: str, thread: Make) -> None:
@@ -351,7 +363,7 @@ def test_an_interrupted_run_continues_with_its_goal(door: str, thread: Make) -> 
     agent.run("go")
     assert goal.asked == 0
     agent.run(Command(resume="here"))
-    assert (ended(agent), goal.asked) == (("dormant", "goal_met", None), 2)
+    assert (ending_of(agent), goal.asked) == (("dormant", "goal_met", None), 2)
 
 
 def test_an_edit_by_hand_does_not_settle_an_unmet_goal(thread: Make) -> None:
@@ -422,7 +434,7 @@ def test_a_goal_that_raises_is_raised_and_the_thread_continues(door: str, thread
         agent.run("go")
     assert raised.value.__cause__ is error
     assert agent.walk(None) == [*END]
-    assert ended(agent) == ("dormant", "goal_met", None)
+    assert ending_of(agent) == ("dormant", "goal_met", None)
 
 
 def test_a_goal_may_ask_a_person(thread: Make) -> None:
@@ -430,11 +442,11 @@ def test_a_goal_may_ask_a_person(thread: Make) -> None:
     agent.run("go")
     assert agent.session["reason"] == "interrupted"
     agent.run(Command(resume="yes"))
-    assert ended(agent) == ("dormant", "goal_met", None)
+    assert ending_of(agent) == ("dormant", "goal_met", None)
 
 
 def test_with_a_verifier_the_goal_decides(thread: Make) -> None:
     agent = thread(write("a"), update(1, "cancelled"), "Done.", verify=lambda *_: "no", done_when=Goal(None))
     agent.run("go")
-    assert ended(agent) == ("dormant", "goal_met", None)
+    assert ending_of(agent) == ("dormant", "goal_met", None)
     assert "verified" not in agent.session

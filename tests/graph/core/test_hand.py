@@ -21,7 +21,7 @@ def edit(agent: Any, **edits: Any) -> list[Any]:
     return asyncio.run(aupdate_todos(agent.graph, agent.at(), **edits))
 
 
-def listed(thread: Make, *items: str, more: Any = ()) -> Any:
+def with_items(thread: Make, *items: str, more: Any = ()) -> Any:
     agent = thread(write(*items), ".", *more, change=QUIET)
     agent.run("go")
     return agent
@@ -48,7 +48,7 @@ EDITS: dict[str, tuple[dict[str, Any], list[Any]]] = {
 @pytest.mark.parametrize("name", EDITS)
 def test_every_edit(name: str, thread: Make) -> None:
     edits, wanted = EDITS[name]
-    agent = listed(thread, "a", "b")
+    agent = with_items(thread, "a", "b")
     assert edit(agent, **edits) == wanted
     assert agent.todos == wanted
     left = sum(item["status"] in ("pending", "in_progress") for item in wanted)
@@ -58,7 +58,7 @@ def test_every_edit(name: str, thread: Make) -> None:
 
 
 def test_reopen(thread: Make) -> None:
-    agent = listed(thread, "a")
+    agent = with_items(thread, "a")
     edit(agent, block={1: "why"})
     assert edit(agent, reopen=[1]) == [todo(1, "a")]
 
@@ -82,7 +82,7 @@ def test_reopen(thread: Make) -> None:
     ],
 )
 def test_a_bad_edit_changes_nothing(edits: dict[str, Any], thread: Make) -> None:
-    agent = listed(thread, "a")
+    agent = with_items(thread, "a")
     before = agent.snapshot
     with pytest.raises(EditError) as raised:
         edit(agent, **edits)
@@ -92,7 +92,7 @@ def test_a_bad_edit_changes_nothing(edits: dict[str, Any], thread: Make) -> None
 
 
 def test_the_goal(thread: Make) -> None:
-    agent = listed(thread, "a")
+    agent = with_items(thread, "a")
     edit(agent, goal="tidy up")
     assert agent.values["todo_goal"] == "tidy up"
     assert agent.session == session("idle", "disabled", 1, 0, 0)
@@ -108,7 +108,7 @@ def test_a_fresh_thread_may_be_edited_and_then_kicked(thread: Make) -> None:
 
 
 def test_an_edited_thread_continues_with_the_edited_list(thread: Make) -> None:
-    agent = listed(thread, "a", more=[done(2), "bye"])
+    agent = with_items(thread, "a", more=[done(2), "bye"])
     edit(agent, done=[1], add=["b"])
     assert agent.walk({}) == [*START, *TODO, *END]
     assert "  [2] b" in agent.messages[4].text
@@ -116,7 +116,7 @@ def test_an_edited_thread_continues_with_the_edited_list(thread: Make) -> None:
 
 
 def test_closing_all_by_hand_settles_the_thread_and_adding_reopens_it(thread: Make) -> None:
-    agent = listed(thread, "a")
+    agent = with_items(thread, "a")
     edit(agent, done=[1])
     assert agent.session == session("dormant", "settled", 0, 0, 0)
     edit(agent, add=["b"])
@@ -131,7 +131,7 @@ def test_an_edit_that_closes_nothing_leaves_the_reason(thread: Make) -> None:
 
 
 def test_a_number_is_never_used_again(thread: Make) -> None:
-    agent = listed(thread, "a", "b", more=[write("d"), "."])
+    agent = with_items(thread, "a", "b", more=[write("d"), "."])
     edit(agent, remove=[2])
     edit(agent, add=["c"])
     agent.run("more")

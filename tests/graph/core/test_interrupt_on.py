@@ -52,7 +52,7 @@ def mails(*to: str, name: str = "mail") -> Any:
     return calls(*((name, {"to": one}, one) for one in to))
 
 
-def put(to: str, name: str = "mail", text: str = "", allowed: Any = ALL) -> dict[str, Any]:
+def request_for(to: str, name: str = "mail", text: str = "", allowed: Any = ALL) -> dict[str, Any]:
     """Return what the person is asked."""
     action = {"name": name, "args": {"to": to}, "description": text or f"Run {name}?"}
     configs = [{"action_name": name, "allowed_decisions": allowed}]
@@ -79,7 +79,7 @@ NO = {"type": "reject", "message": "Not to a."}
 def together(*to: str) -> dict[str, Any]:
     """Return what the person is asked about several calls."""
     asked: dict[str, Any] = {"action_requests": [], "review_configs": [], "on": "approval"}
-    for one in map(put, to):
+    for one in map(request_for, to):
         for key in ("action_requests", "review_configs"):
             asked[key] += one[key]
     return asked
@@ -267,7 +267,7 @@ def test_a_tool_with_injected_state_is_asked_about_and_edited_like_any_other(thr
         mails("a", name="mail_seen"), "bye", tools=post.tools(), interrupt_on={"mail_seen": ["edit"]}
     )
     agent.run("go")
-    assert values(agent) == [put("a", "mail_seen", allowed=["edit"])]
+    assert values(agent) == [request_for("a", "mail_seen", allowed=["edit"])]
     agent.run(answers(agent, edit("mail_seen", to="b")))
     assert post.sent == [("b", 2)]
     assert agent.results() == [("success", EDITED.format('{"to": "b"}') + "\n\nsent to b")]
@@ -312,7 +312,7 @@ def test_an_answer_that_cannot_be_taken_is_asked_for_again(thread: Make, answer:
     agent.run("go")
     assert agent.walk(Command(resume=answer)) == ["review_calls"]
     error = f"The answer was not accepted: {fault}."
-    assert values(agent) == [{**put("a", text=f"{error}\n\nRun mail?"), "error": error}]
+    assert values(agent) == [{**request_for("a", text=f"{error}\n\nRun mail?"), "error": error}]
     assert agent.walk(Command(resume={"type": "approve"})) == ["review_calls", *WORK, *END]
     assert (post.sent, agent.asked) == ([("a", 1)], 2)
 
@@ -356,7 +356,7 @@ def test_the_request_has_langchains_shape(thread: Make) -> None:
     agent = thread(mails("a"), "bye", tools=Mailer().tools(), interrupt_on={"mail": how})
     agent.run("go")
     [value] = values(agent)
-    assert value == put("a", text="Mail it?", allowed=["approve"])
+    assert value == request_for("a", text="Mail it?", allowed=["approve"])
     TypeAdapter(HITLRequest).validate_python({key: value[key] for key in HITLRequest.__annotations__})
     HumanInTheLoopMiddleware(interrupt_on={"mail": how})  # the same configuration
     agent.run(Command(resume={"decisions": [{"type": "approve"}]}))

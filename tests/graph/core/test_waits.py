@@ -39,7 +39,7 @@ def seconds_left(agent: Any) -> float:
     return float(agent.session["until"] - time.time())
 
 
-def goes_on(agent: Any, seconds: float) -> None:
+def advance(agent: Any, seconds: float) -> None:
     """Let the nodes that read the time of day read a later one."""
     for name in ("activate", "finalization_guard"):
         node = agent.graph.builder.nodes[name].runnable
@@ -48,7 +48,7 @@ def goes_on(agent: Any, seconds: float) -> None:
 
 def clock(agent: Any, seconds: float) -> Any:
     """Return what a host gives the graph after this many seconds."""
-    goes_on(agent, seconds)
+    advance(agent, seconds)
     chosen = choose_next_input(agent.snapshot, [], now=time.time() + seconds)
     assert chosen.run
     return agent.run(chosen.input)
@@ -332,7 +332,7 @@ def test_an_answer_after_its_time_is_an_answer(thread: Make) -> None:
     entry = {"id": "q", "on": "peer", "from": "bob"}
     agent = thread(calls(("ask", {})), "I wait.", "It is 42.", tools=[waits_on(entry)])
     agent.run("Go.")
-    goes_on(agent, 2 * HOUR)
+    advance(agent, 2 * HOUR)
     reply = {"kind": "peer_reply", "id": "e", "text": "42", "sender": "bob", "correlation_id": "q"}
     agent.run({"todo_inbox": [reply]})
     assert NOT_COME not in agent.model.requests[2][-1].text
@@ -342,7 +342,7 @@ def test_a_persons_words_after_the_deadline_come_with_what_is_missing(thread: Ma
     entry = {"id": "q", "on": "peer", "from": "bob"}
     agent = thread(calls(("ask", {})), "I wait.", "Without it, then.", tools=[waits_on(entry)])
     agent.run("Go.")
-    goes_on(agent, 2 * HOUR)
+    advance(agent, 2 * HOUR)
     agent.run("Well?")
     words, rest = agent.model.requests[2][-2:]
     assert words.text == "Well?"

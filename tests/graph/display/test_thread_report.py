@@ -56,7 +56,7 @@ def worked() -> Any:
     return agent
 
 
-def told(agent: Any, config: Any = THREAD) -> tuple[dict[Any, list[str]], list[str], list[str]]:
+def summarize(agent: Any, config: Any = THREAD) -> tuple[dict[Any, list[str]], list[str], list[str]]:
     """Return lanes, moments and messages."""
     shown = Timeline(read_history(agent, config))
     return (
@@ -69,7 +69,7 @@ def told(agent: Any, config: Any = THREAD) -> tuple[dict[Any, list[str]], list[s
 def test_a_run_is_shown_as_it_was() -> None:
     agent = worked()
     update_todos(agent, THREAD, add=["c"])
-    lanes, moments, said = told(agent)
+    lanes, moments, said = summarize(agent)
     assert lanes == {
         "a": ["pending", "in_progress", "completed"],
         "b": ["pending", "blocked"],
@@ -115,12 +115,12 @@ def test_an_unfinished_thread_and_a_waiting_one() -> None:
     agent = agent_of(calls(("todo_write", {"items": ["a"]})), ConnectionError("down"))
     with pytest.raises(ConnectionError):
         agent.invoke({"messages": [("user", "go")]}, THREAD)
-    assert told(agent)[:2] == ({"a": ["pending"]}, ["request"])
+    assert summarize(agent)[:2] == ({"a": ["pending"]}, ["request"])
     assert "Failed with 1 open: ConnectionError: down." in thread_report(agent, THREAD)
 
     agent = agent_of(calls(("ask", {"what": "May I?"})))
     agent.invoke({"messages": [("user", "go")]}, THREAD)
-    assert told(agent)[1] == ["request", "question"]
+    assert summarize(agent)[1] == ["request", "question"]
     assert "waits for an answer: May I?" in thread_report(agent, THREAD)
 
 
@@ -130,9 +130,12 @@ def test_a_fork_shows_its_own_branch_and_a_config_may_name_a_checkpoint() -> Non
     written = next(one for one in reversed(history) if one.values.get("todos"))
     fork = agent_of(*(says("No.") for _ in range(7)), saver=agent.checkpointer)
     fork.invoke({"messages": [("user", "stop")]}, written.config)
-    assert told(fork)[0] == {"a": ["pending"], "b": ["pending"]}
-    assert told(fork)[1][:3] == ["request", "failed", "request"]
-    assert told(fork, written.config)[:2] == ({"a": ["pending"], "b": ["pending"]}, ["request", "failed"])
+    assert summarize(fork)[0] == {"a": ["pending"], "b": ["pending"]}
+    assert summarize(fork)[1][:3] == ["request", "failed", "request"]
+    assert summarize(fork, written.config)[:2] == (
+        {"a": ["pending"], "b": ["pending"]},
+        ["request", "failed"],
+    )
 
 
 def test_an_edit_of_an_older_checkpoint_is_its_own_branch() -> None:
@@ -153,7 +156,7 @@ def test_an_edit_next_to_a_finished_call_is_on_the_page() -> None:
     agent = agent_of(calls(("look", {"path": "x"}), ("ask", {"what": "?"})))
     agent.invoke({"messages": [("user", "go")]}, THREAD)
     agent.update_state(THREAD, {"todos": [{"content": "by hand"}]}, as_node="activate")
-    lanes, _, said = told(agent)
+    lanes, _, said = summarize(agent)
     assert lanes == {"by hand": ["pending"]}
     assert said == [message.text for message in agent.get_state(THREAD).values["messages"]]
 
@@ -184,16 +187,16 @@ def test_after_an_unreadable_row_the_rest_is_shown(torn: Any) -> None:
     rows = list(torn.checkpointer.list(THREAD))
     second = next(row.metadata["step"] for row in rows if row.metadata["source"] == "input")
     torn.checkpointer.tear([second + 2])
-    assert told(torn)[1] == ["request", "failed", "wake", "end", "request", "gap", "end"]
+    assert summarize(torn)[1] == ["request", "failed", "wake", "end", "request", "gap", "end"]
     assert "Earlier steps cannot be read." in thread_report(torn, THREAD)
 
     torn.checkpointer.tear([rows[0].metadata["step"]])
-    assert told(torn)[1] == ["request", "failed", "wake", "end", "request", "end", "gap"]
+    assert summarize(torn)[1] == ["request", "failed", "wake", "end", "request", "end", "gap"]
     page = thread_report(torn, THREAD)
     assert "The stored thread is damaged." in page
 
     torn.checkpointer.tear(row.metadata["step"] for row in rows[1:-1])
-    assert told(torn)[1] == ["request", "gap"]
+    assert summarize(torn)[1] == ["request", "gap"]
 
     torn.checkpointer.tear(row.metadata["step"] for row in rows)
     with pytest.raises(DamagedError):

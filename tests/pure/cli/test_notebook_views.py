@@ -100,7 +100,7 @@ def test_without_presets_in_use_the_built_in_values_are_the_base(monkeypatch: py
 # -- the drawing -----------------------------------------------------------------------------------------
 
 
-def drawn(*given: Any) -> ET.Element:
+def parse_svg(*given: Any) -> ET.Element:
     return ET.fromstring(draw_svg(*given))
 
 
@@ -127,7 +127,7 @@ def test_a_small_graph_is_drawn_exactly() -> None:
 
 
 def test_hostile_names_stay_text() -> None:
-    picture = drawn(HOSTILE, [HOSTILE, "wake"], [("wake", HOSTILE, HOSTILE)])
+    picture = parse_svg(HOSTILE, [HOSTILE, "wake"], [("wake", HOSTILE, HOSTILE)])
     plain = HOSTILE[:-7] + "\\x1b[31m\\u202e\\x00"
     assert texts(picture) == [plain, "wake", plain]
     assert [found.tag.rpartition("}")[2] for found in picture] == [
@@ -137,7 +137,7 @@ def test_hostile_names_stay_text() -> None:
 
 def test_nodes_of_the_callers_own_come_in_rows_beneath() -> None:
     more = [f"n{number}" for number in range(6)]
-    picture = drawn("x", [*PLACES, *more], [("n0", "n0", "again"), ("n0", "n0", "")])
+    picture = parse_svg("x", [*PLACES, *more], [("n0", "n0", "again"), ("n0", "n0", "")])
     boxes = [(float(box.get("x", 0)), float(box.get("y", 0))) for box in picture.findall("{*}rect")[1:]]
     assert len(set(boxes)) == len(PLACES) + 6
     assert boxes[-6:] == [(92, 674), (242, 674), (392, 674), (542, 674), (692, 674), (92, 734)]

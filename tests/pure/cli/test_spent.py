@@ -120,7 +120,7 @@ def paid(name: str | None, share: float, spent: Any = MANY) -> dict[str, Any]:
     return {"type": "spent", **told, "at": 1_800_000_000.5}
 
 
-def fed(screen: Screen, *events: dict[str, Any]) -> list[str]:
+def show_events(screen: Screen, *events: dict[str, Any]) -> list[str]:
     return [line.text for event in events for line in screen.feed("custom", event)]
 
 
@@ -132,7 +132,7 @@ def summary(screen: Screen) -> str:
 def test_a_budget_is_announced_once_when_it_nears_its_limit() -> None:
     screen = Screen()
     shares = [("requests", 0.5), ("requests", 0.79), ("requests", 0.8), ("tokens", 0.85), ("requests", 0.9)]
-    assert fed(screen, *(paid(*one) for one in shares)) == [
+    assert show_events(screen, *(paid(*one) for one in shares)) == [
         "budget: 80% of max_requests is spent",
         "budget: 85% of max_tokens is spent",
     ]
@@ -140,20 +140,20 @@ def test_a_budget_is_announced_once_when_it_nears_its_limit() -> None:
         summary(screen)
         == "0 wakes, 12 requests, 12,345 tokens (80% cached), cost 0.1234, 90% of max_requests"
     )
-    assert fed(screen, {"type": "activated", "open": 0, "budget": 25, "sources": []}) == []
+    assert show_events(screen, {"type": "activated", "open": 0, "budget": 25, "sources": []}) == []
     assert summary(screen) == "0 wakes, 0 requests"
-    assert fed(screen, paid("requests", 0.8)) == ["budget: 80% of max_requests is spent"]
+    assert show_events(screen, paid("requests", 0.8)) == ["budget: 80% of max_requests is spent"]
 
 
 def test_without_a_budget_nothing_is_announced() -> None:
     screen = Screen()
-    assert fed(screen, paid(None, 0.0, ONE)) == []
+    assert show_events(screen, paid(None, 0.0, ONE)) == []
     assert summary(screen) == "0 wakes, 1 request, 1 token"
 
 
 def test_the_final_report_is_asked_for() -> None:
     event = {"type": "guard", "action": "report", "retry": 0, "retries": 1, "open": 2}
-    assert fed(Screen(), {**event, "reason": "token_budget"}) == [
+    assert show_events(Screen(), {**event, "reason": "token_budget"}) == [
         f"final report: the run ends (token_budget) with 2 open; {ASKED}"
     ]
 
@@ -178,7 +178,7 @@ WHOLE = "1/26 wakes, 12 requests, 12,345 tokens (80% cached), cost 0.1234"
 def test_the_status_in_a_terminal(width: int, rows: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.monotonic", lambda: 105.0)
     screen = Screen(title="t-1", started=100.0, wakes=1, budget=25)
-    fed(screen, paid("tokens", 0.12))
+    show_events(screen, paid("tokens", 0.12))
     view = LiveView(screen, io.StringIO())
     view.console.width = width
     drawn = [row.plain for row in view.rows()]

@@ -187,7 +187,7 @@ LISTS: dict[str, tuple[list[str], list[str], list[int] | None]] = {
 }
 
 
-def listed(texts: list[str]) -> list[Any]:
+def make_items(texts: list[str]) -> list[Any]:
     """Return items with these contents; a trailing full stop settles one."""
     return [
         todo(n, text.rstrip("."), "completed" if "." in text else "pending") for n, text in enumerate(texts)
@@ -197,7 +197,7 @@ def listed(texts: list[str]) -> list[Any]:
 @pytest.mark.parametrize("name", LISTS)
 def test_the_lists_best_state_goes_with_the_result_unless_it_is_better(name: str) -> None:
     before, after, artifact = LISTS[name]
-    assert reach_unless_grown(listed(before), listed(after)) == artifact
+    assert reach_unless_grown(make_items(before), make_items(after)) == artifact
 
 
 def test_how_far_a_list_has_come() -> None:
@@ -207,10 +207,10 @@ def test_how_far_a_list_has_come() -> None:
 
 
 def test_a_list_that_goes_back_and_forth_is_progress_once() -> None:
-    history = History(listed(["a"]))
+    history = History(make_items(["a"]))
 
     def write(*texts: str) -> int:
-        before, history.todos = history.todos, listed(list(texts))
+        before, history.todos = history.todos, make_items(list(texts))
         return history.round(("todo_write", {}, "ok"), artifact=reach_unless_grown(before, history.todos))
 
     assert write("a") == 1

@@ -17,14 +17,14 @@ ONE, MUST = Rules(in_progress="at_most_one"), Rules(in_progress="exactly_one")
 SHORT = {"p": "pending", "i": "in_progress", "c": "completed", "x": "cancelled", "b": "blocked"}
 
 
-def listed(statuses: str) -> Board:
+def make_board(statuses: str) -> Board:
     items: Any = [
         {"id": n, "content": f"c{n}", "status": SHORT[status]} for n, status in enumerate(statuses, 1)
     ]
     return Board(tuple(items), next_id=len(items) + 1)
 
 
-def played(board: Board, calls: Any, rules: Rules, verdict: Any = lambda _: None) -> Any:
+def play(board: Board, calls: Any, rules: Rules, verdict: Any = lambda _: None) -> Any:
     return playing(board, *calls, rules=rules, verify=verdict)[:2]
 
 
@@ -72,13 +72,13 @@ TABLE: dict[str, tuple[Rules, str, list[Any], str, str]] = {
 @pytest.mark.parametrize("case", TABLE)
 def test_which_calls_are_refused(case: str) -> None:
     rules, statuses, calls, left, refused = TABLE[case]
-    after, outcomes = played(listed(statuses), calls, rules)
+    after, outcomes = play(make_board(statuses), calls, rules)
     assert "".join("r" if outcome.error else "." for outcome in outcomes) == refused
     assert [todo["status"] for todo in after.todos] == [SHORT[status] for status in left]
 
 
 def test_each_refused_start_names_all_items_that_would_be_in_progress() -> None:
-    _, outcomes = played(listed("ppp"), [to(n, "i") for n in (1, 2, 3)], ONE)
+    _, outcomes = play(make_board("ppp"), [to(n, "i") for n in (1, 2, 3)], ONE)
     told = (
         "only one item may be in progress, but these would be: [1] c1 and [2] c2 and [3] c3; "
         "close or reopen one first"
@@ -87,7 +87,7 @@ def test_each_refused_start_names_all_items_that_would_be_in_progress() -> None:
 
 
 def test_a_list_with_two_items_in_progress_names_them() -> None:
-    _, outcomes = played(listed("p"), [whole("1i", "2i"), to(1, "i")], ONE)
+    _, outcomes = play(make_board("p"), [whole("1i", "2i"), to(1, "i")], ONE)
     told = (
         "only one item may be in progress, but these would be: [1] c1 and [2] c2; close or reopen one first"
     )
@@ -114,7 +114,7 @@ def by_the_book(board: Board, calls: Any, rules: Rules, verdict: Any) -> tuple[A
     refused = set(writes) if rules.one_write and len(writes) > 1 else set()
     while True:
         told = ["refused" if i in refused else call for i, call in enumerate(calls)]
-        after, outcomes = played(board, told, Rules(rules.max_items), verdict)
+        after, outcomes = play(board, told, Rules(rules.max_items), verdict)
         boards = [board, *(outcome.board for outcome in outcomes)]
         many = count_running(after.todos) > 1
         culprits = [i for i, o in enumerate(outcomes) if moved(boards[i], o, starts=many)]
@@ -150,13 +150,13 @@ SPEAK = {  # what each dialect makes of its calls, and what a custom one may
 def test_the_last_calls_are_refused_as_if_made_one_by_one(
     dialect: str, in_progress: Any, one_write: bool, data: Any, statuses: str, seed: int
 ) -> None:
-    board, rules = listed(statuses), Rules(in_progress=in_progress, one_write=one_write)
+    board, rules = make_board(statuses), Rules(in_progress=in_progress, one_write=one_write)
     calls = data.draw(st.lists(SPEAK[dialect], max_size=8))
 
     def verdict(todo: Any) -> str | None:
         return "no" if random.Random(f"{seed}{todo['id']}").random() < 0.4 else None
 
-    after, outcomes = played(board, calls, rules, verdict)
+    after, outcomes = play(board, calls, rules, verdict)
     expected, errors = by_the_book(board, calls, rules, verdict)
     boards = [board, *(outcome.board for outcome in outcomes)]
     still = [not moved(boards[i], outcome, starts=False) for i, outcome in enumerate(outcomes)]

@@ -15,36 +15,38 @@ from wakeloop.testing import calls, wire_faults
 LINES = {"unanswered": "(unanswered)", "run_interrupted": "(broken off)", "no_text": "(no text)"}.__getitem__
 
 
-def said(key: str, text: str = "x") -> HumanMessage:
+def message(key: str, text: str = "x") -> HumanMessage:
     return HumanMessage(text, id=key)
 
 
 def test_an_id_that_only_another_copy_holds_is_not_found_and_nothing_is_copied() -> None:
-    first = Messages([said("a")])
+    first = Messages([message("a")])
     other = copy(first)
-    other.upsert(said("b"))
+    other.upsert(message("b"))
     assert other.find("b") == 1
     assert first.find("b") is None
-    assert first.upsert(said("b")) == 1  # the router reads a copy with a node's writes, then they are applied
+    assert (
+        first.upsert(message("b")) == 1
+    )  # the router reads a copy with a node's writes, then they are applied
     assert FORKED not in first.places
 
 
 def test_one_id_in_two_positions_is_found_in_each_copy() -> None:
-    first = Messages([said("a")])
+    first = Messages([message("a")])
     other = copy(first)
-    first.upsert(said("b"))
-    first.upsert(said("c"))
-    other.upsert(said("c"))
+    first.upsert(message("b"))
+    first.upsert(message("c"))
+    other.upsert(message("c"))
     assert (first.find("b"), first.find("c"), other.find("b"), other.find("c")) == (1, 2, None, 1)
     assert FORKED in first.places
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abcdef")), max_size=30))
 def test_each_copy_finds_what_it_holds_whatever_others_write(writes: list[tuple[int, str]]) -> None:
-    root = Messages([said("r")])
+    root = Messages([message("r")])
     copies = [copy(root) for _ in range(3)]
     for which, key in writes:
-        copies[which].upsert(said(key))
+        copies[which].upsert(message(key))
     for one in copies:
         keys = [m.id for m in one]
         assert len(keys) == len(set(keys))
@@ -56,7 +58,7 @@ def test_each_copy_finds_what_it_holds_whatever_others_write(writes: list[tuple[
 def history() -> Messages:
     reply = calls(("look", {}, "1"))
     return Messages(
-        [said("u"), reply.model_copy(update={"id": "r"}), ToolMessage("x", tool_call_id="1", id="t")]
+        [message("u"), reply.model_copy(update={"id": "r"}), ToolMessage("x", tool_call_id="1", id="t")]
     )
 
 
@@ -75,7 +77,7 @@ def test_a_replaced_message_is_checked_again() -> None:
     )
     assert changed.legal_count == 1
     assert messages.legal_count == 3
-    wire = make_legal([*changed, said("v")], [], LINES)
+    wire = make_legal([*changed, message("v")], [], LINES)
     assert wire_faults([wire]) == []
     assert [m.text for m in make_legal(changed, [], LINES)] == ["x", "", "(unanswered)"]
 

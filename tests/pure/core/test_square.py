@@ -24,7 +24,7 @@ def items(count: int, status: Any = "pending") -> list[Any]:
     return [{"id": n, "content": f"item {n}", "status": status} for n in range(1, count + 1)]
 
 
-def played(
+def play(
     board: Board, calls: Any, rules: Rules, verdict: Callable[[Any], str | None] = lambda _: None
 ) -> Any:
     """Return a round's board, its outcomes, and the items the verifier was asked about."""
@@ -65,7 +65,7 @@ def growth(job: Callable[[int], Callable[[], Any]], few: int, many: int) -> floa
 def round_of(calls: Callable[[int], Any], listed: Callable[[int], Any], rules: Rules) -> Any:
     def job(number: int) -> Callable[[], Any]:
         board, told = Board(tuple(listed(number)), next_id=number + 1), calls(number)
-        return lambda: played(board, told, rules, lambda _: "no")
+        return lambda: play(board, told, rules, lambda _: "no")
 
     return job
 
@@ -121,7 +121,7 @@ def test_a_results_steps_grow_with_the_items_it_shows(name: str) -> None:
     def job(number: int) -> Callable[[], Any]:
         adds = Add(tuple(map(str, range(number))))
         write = Replace(tuple(Draft(f"t{i}", "pending") for i in range(number)))
-        _, (outcome,), _ = played(Board(), [write if dialect.replaces else adds], Rules())
+        _, (outcome,), _ = play(Board(), [write if dialect.replaces else adds], Rules())
         return lambda: (dialect.render_result(outcome), dialect.shows_open_items(outcome))
 
     if name != "loki":  # adds one item per call, and says its number
@@ -213,7 +213,7 @@ def test_the_result_of_a_write_shows_each_text_cut_and_every_id(name: str) -> No
     texts = [f"{n:03} " + "x" * 10_000 for n in range(200)]
     keys = [f"k{n}" for n in range(200)] if name == "checklist" else [None] * 200
     write = Replace(tuple(Draft(t, "pending", k) for t, k in zip(texts, keys, strict=True)))
-    board, (outcome,), _ = played(Board(), [write if dialect.replaces else Add(tuple(texts))], Rules())
+    board, (outcome,), _ = play(Board(), [write if dialect.replaces else Add(tuple(texts))], Rules())
     told = dialect.render_result(outcome)
     assert len(told) < 200 * 350
     assert all(text[:200] in told for text in texts)
@@ -228,14 +228,14 @@ def test_the_result_of_a_write_shows_each_text_cut_and_every_id(name: str) -> No
 def test_contents_of_up_to_300_characters_are_shown_whole(name: str) -> None:
     dialect, text = get_dialect(name), "y" * 300
     write = Replace((Draft(text, "pending"),)) if dialect.replaces else Add((text,))
-    _, (outcome,), _ = played(Board(), [write], Rules())
+    _, (outcome,), _ = play(Board(), [write], Rules())
     assert text in dialect.render_result(outcome)
     assert "cut" not in dialect.render_result(outcome)
 
 
 def test_a_changed_item_with_long_content_is_shown_cut() -> None:
     board = Board(({"id": 1, "content": "x" * 10_000, "status": "pending"},))
-    _, (outcome,), _ = played(board, [Change(1, "completed")], Rules())
+    _, (outcome,), _ = play(board, [Change(1, "completed")], Rules())
     assert len(get_dialect("parley").render_result(outcome)) < 400
 
 
@@ -247,5 +247,5 @@ def test_the_whole_content_is_shown_if_the_list_is_asked_for() -> None:
 
 def test_a_duplicate_id_is_found_among_many() -> None:
     drafts = tuple(Draft("t", "pending", f"i{n}") for n in (*range(50), 7))
-    _, (outcome,), _ = played(Board(), [Replace(drafts)], Rules())
+    _, (outcome,), _ = play(Board(), [Replace(drafts)], Rules())
     assert outcome.error == "the id 'i7' occurs twice; each id must be unique"

@@ -21,7 +21,7 @@ OPEN = ("write_todos", {"todos": [{"content": "amber", "status": "pending"}]})
 CLOSED = ("write_todos", {"todos": [{"content": "amber", "status": "completed"}]})
 
 
-def played(name: str, *replies: AIMessage | type[Exception], **changes: Any) -> tuple[Row, ScriptedModel]:
+def play(name: str, *replies: AIMessage | type[Exception], **changes: Any) -> tuple[Row, ScriptedModel]:
     """Play a cell with an agent and a scripted model, which is returned too."""
     model = ScriptedModel(list(replies))
 
@@ -33,7 +33,7 @@ def played(name: str, *replies: AIMessage | type[Exception], **changes: Any) -> 
 
 @pytest.mark.slow
 def test_an_agent_without_a_list() -> None:
-    row, model = played("create_agent", calls(WRITE), says("Done."))
+    row, model = play("create_agent", calls(WRITE), says("Done."))
     assert (row["end"], row["requests"], row["calls"], row["failed"], row["listed"]) == ("done", 2, 1, 0, 0)
     assert {tool["function"]["name"] for tool in model.tools} >= {"read_file", "write_file", "move_file"}
     assert "write_todos" not in {tool["function"]["name"] for tool in model.tools}
@@ -42,18 +42,18 @@ def test_an_agent_without_a_list() -> None:
 
 
 def test_a_refused_call_is_a_result_that_the_model_reads() -> None:
-    row, model = played("create_agent", calls(("write_file", {"path": "../x", "content": ""})), says("Done."))
+    row, model = play("create_agent", calls(("write_file", {"path": "../x", "content": ""})), says("Done."))
     assert (row["calls"], row["failed"], row["end"]) == (1, 1, "done")
     assert model.requests[1][-1].status == "error"
 
 
 def test_a_list_with_open_items_is_a_signal() -> None:
-    row, _ = played("TodoList", calls(OPEN), says("All done."))
+    row, _ = play("TodoList", calls(OPEN), says("All done."))
     assert (row["end"], row["listed"], row["wakes"], row["claims"]) == ("open", 1, 0, True)
 
 
 def test_the_loop_around_it_restarts_it_while_items_are_open() -> None:
-    row, model = played(
+    row, model = play(
         "TodoList, looped",
         calls(OPEN),
         says("Later."),
@@ -73,7 +73,7 @@ def test_a_rubric_is_graded_by_the_same_model() -> None:
         result = "satisfied" if passed else "needs_revision"
         return calls(("GraderResponse", {"result": result, "explanation": "Seen.", "criteria": [verdict]}))
 
-    row, model = played(
+    row, model = play(
         "deepagents + rubric",
         says("Done."),
         graded(False),
@@ -86,23 +86,23 @@ def test_a_rubric_is_graded_by_the_same_model() -> None:
 
 
 def test_it_is_not_restarted_forever() -> None:
-    row, _ = played("TodoList, looped", calls(OPEN), *[says("Later.")] * (1 + MOST_RESTARTS))
+    row, _ = play("TodoList, looped", calls(OPEN), *[says("Later.")] * (1 + MOST_RESTARTS))
     assert (row["end"], row["wakes"], row["requests"]) == ("open", MOST_RESTARTS, 2 + MOST_RESTARTS)
 
 
 def test_ceilings_are_the_same() -> None:
-    row, _ = played("create_agent", *[calls(WRITE)] * 3, max_requests=3)
+    row, _ = play("create_agent", *[calls(WRITE)] * 3, max_requests=3)
     assert (row["end"], row["reason"], row["requests"], row["calls"]) == ("ceiling", "3 requests", 3, 3)
-    row, _ = played("create_agent", *[calls(WRITE)] * 9, recursion_limit=10)
+    row, _ = play("create_agent", *[calls(WRITE)] * 9, recursion_limit=10)
     assert (row["end"], row["requests"]) == ("ceiling", 5)
 
 
 def test_an_outage_reaches_through() -> None:
     with pytest.raises(BenchError, match="The model cannot be reached: ConnectionError"):
-        played("create_agent", calls(WRITE), ConnectionError)
+        play("create_agent", calls(WRITE), ConnectionError)
 
 
 @pytest.mark.slow
 def test_an_outage_that_an_agent_swallows_is_not_a_result() -> None:
     with pytest.raises(BenchError, match="The model cannot be reached: ConnectionError"):
-        played("deepagents + rubric", says("Done."), ConnectionError)
+        play("deepagents + rubric", says("Done."), ConnectionError)

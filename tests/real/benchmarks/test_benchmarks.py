@@ -283,7 +283,7 @@ def test_figures_of_another_size_are_not_kept(tmp_path: Path) -> None:
 
     file = tmp_path / "bench.json"
     file.write_text(json.dumps({"size": "full", "crowd": []}))
-    assert bench.kept(file, "tiny") == {"size": "tiny"}
+    assert bench.load_figures(file, "tiny") == {"size": "tiny"}
 
 
 def test_an_unknown_part_is_refused(

@@ -64,7 +64,7 @@ END = [
 ]
 
 
-def told(rig: Rig) -> dict[str, Any]:
+def describe_thread(rig: Rig) -> dict[str, Any]:
     """Return the state of the thread, without ids."""
     values = rig.state
     kept = {
@@ -96,7 +96,7 @@ def begin(rig: Rig) -> dict[str, Any]:
         "todo_goal": "all of it",
     }
     rig.run(given)
-    return told(rig)
+    return describe_thread(rig)
 
 
 def end(rig: Rig) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def end(rig: Rig) -> dict[str, Any]:
     else:
         rig.wait(aupdate_todos(rig.agent, rig.config, add=["c"]))
     rig.run(SECOND)
-    return told(rig)
+    return describe_thread(rig)
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.loopback
 DONE = Reply("All done.")
 
 
-def said(request: dict[str, object]) -> str:
+def last_message(request: dict[str, object]) -> str:
     """Return the last user message of a request."""
     return [m["content"] for m in request["messages"] if m["role"] == "user"][-1]  # type: ignore[attr-defined]
 
@@ -27,7 +27,7 @@ def test_it_continues_until_the_command_succeeds(shell: Shell, serve) -> None:
     server = serve(DONE, Reply(calls=[("write_file", {"path": "a", "content": "x"})]), DONE)
     ran = run(shell, server.url, "echo a is missing; echo b too; test -e a")
     assert (ran.returncode, len(server.requests)) == (0, 3)
-    assert "It says what is missing: a is missing\n  | b too" in said(server.requests[1])
+    assert "It says what is missing: a is missing\n  | b too" in last_message(server.requests[1])
     assert "goal: not met: a is missing b too" in ran.stdout
     assert "Done: the goal is met, 0 open." in ran.stdout
 
@@ -68,7 +68,7 @@ def test_the_command_is_kept_and_a_resume_of_an_unmet_goal_continues(shell: Shel
     assert thread
     (shell.folder / "a").touch()
     again = shell("resume", thread.group(), "--json")
-    assert "missing: no a" in said(server.requests[1])
+    assert "missing: no a" in last_message(server.requests[1])
     assert (again.returncode, json.loads(again.stdout)["session"]["reason"]) == (0, "goal_met")
 
 

@@ -203,7 +203,7 @@ class Typed(io.StringIO):
         return True
 
 
-def begun(monkeypatch: pytest.MonkeyPatch, *lines: str) -> int:
+def start_init(monkeypatch: pytest.MonkeyPatch, *lines: str) -> int:
     from wakeloop.cli.discovery import run_init
 
     monkeypatch.setattr(sys, "stdin", Typed("".join(f"{line}\n" for line in lines)))
@@ -216,7 +216,7 @@ def test_it_asks_and_writes_what_was_chosen(
 ) -> None:
     server = served(monkeypatch, serve)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
-    assert begun(monkeypatch, "3", "1") == 0
+    assert start_init(monkeypatch, "3", "1") == 0
     assert here.read_text() == f'model: "openai:loopback:1b"\nbase_url: "{server.url}"\n'
     out = capsys.readouterr().out
     assert out.splitlines()[2:5] == [
@@ -230,9 +230,9 @@ def test_it_asks_and_writes_what_was_chosen(
     )  # a long path is broken after it
     assert " ".join(rows).endswith(f" Wrote {here}: openai:loopback:1b, {server.url}")
     assert "secret" not in out
-    assert begun(monkeypatch, "y", "2", "") == 0
+    assert start_init(monkeypatch, "y", "2", "") == 0
     assert here.read_text() == 'model: "openai:gpt-5-mini"\n'
-    assert begun(monkeypatch, "") == 0  # it is not rewritten without a yes
+    assert start_init(monkeypatch, "") == 0  # it is not rewritten without a yes
     assert here.read_text() == 'model: "openai:gpt-5-mini"\n'
     assert [path.name for path in here.parent.iterdir()] == ["config.yaml"]
     assert wakeloop("config")[1].splitlines()[1].split()[:3] == ["model", '"openai:gpt-5-mini"', "global"]
@@ -263,7 +263,7 @@ def test_of_many_models_the_usual_ones_are_shown_and_any_is_accepted_by_name(
     server = discovery.ModelServer("Ollama", "http://127.0.0.1:1/v1", MANY)
     monkeypatch.setattr(discovery, "query_server", lambda *_: server)
     monkeypatch.setenv("GROQ_API_KEY", "x")
-    assert begun(monkeypatch, "odd-193", typed, "mine") == 0
+    assert start_init(monkeypatch, "odd-193", typed, "mine") == 0
     shown = ["gpt-5", "vendor/Qwen3-8B", "llama3.2", *(f"odd-{number}" for number in range(9))]
     assert capsys.readouterr().out.splitlines()[2:17] == [
         *(f"  {number} {name} (Ollama)" for number, name in enumerate(shown, 1)),
@@ -279,17 +279,17 @@ def test_an_input_that_ends_writes_nothing(here: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setenv("GROQ_API_KEY", "x")
     with pytest.raises(CommandError, match=r"^The input ended before an answer; nothing was written\.$"):
-        begun(monkeypatch, "")
+        start_init(monkeypatch, "")
     assert not here.exists()
 
 
 def test_a_single_model_is_taken_by_enter(
     here: Path, monkeypatch: pytest.MonkeyPatch, serve: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert begun(monkeypatch) == 0
+    assert start_init(monkeypatch) == 0
     assert not here.exists()
     server = served(monkeypatch, serve)
-    assert begun(monkeypatch, "") == 0
+    assert start_init(monkeypatch, "") == 0
     assert here.read_text() == f'model: "openai:loopback:1b"\nbase_url: "{server.url}"\n'
 
 

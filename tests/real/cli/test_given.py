@@ -18,7 +18,7 @@ def done(key: int) -> Reply:
     return Reply(calls=[("todo_update", {"id": key, "status": "done"})])
 
 
-def said(request: dict[str, object]) -> list[str]:
+def user_messages(request: dict[str, object]) -> list[str]:
     """Return the user's messages of a request."""
     return [m["content"] for m in request["messages"] if m["role"] == "user"]  # type: ignore[attr-defined]
 
@@ -33,7 +33,7 @@ def test_a_list_from_a_file_is_shown_and_worked_through(shell: Shell, serve) -> 
         ("look", "completed"),
         ("write", "completed"),
     ]
-    words, listing = said(server.requests[0])
+    words, listing = user_messages(server.requests[0])
     assert words == "go"
     assert listing.endswith("\n\n  [1] look\n  [2] write")
 

@@ -26,7 +26,7 @@ def database(tmp_path: Path) -> DatabaseFile:
     return DatabaseFile(tmp_path / "threads.sqlite", named=True)
 
 
-def taken(database: DatabaseFile, *names: str) -> list[str]:
+def held_elsewhere(database: DatabaseFile, *names: str) -> list[str]:
     """Return which of the threads another process finds held."""
     seen = run_python("-c", LOOKS, database.path, *names)
     assert seen.returncode == 0, seen.stderr
@@ -36,7 +36,7 @@ def taken(database: DatabaseFile, *names: str) -> list[str]:
 def another(store: Store) -> None:
     """Hold another thread for a moment."""
     with store.hold("other"), store.hold("third") as hold, hold.mark_running():
-        assert taken(store.database, "one", "other", "third") == ["one", "other", "third"]
+        assert held_elsewhere(store.database, "one", "other", "third") == ["one", "other", "third"]
 
 
 def looked(store: Store) -> None:
@@ -61,8 +61,8 @@ def refused(store: Store) -> None:
 def test_a_thread_that_is_held_stays_so(database: DatabaseFile, act: object) -> None:
     with open_to_write(database) as store, store.hold("one"):
         act(store)  # type: ignore[operator]
-        assert taken(database, "one", "free", "other", "third") == ["one"]
-    assert taken(database, "one") == []
+        assert held_elsewhere(database, "one", "free", "other", "third") == ["one"]
+    assert held_elsewhere(database, "one") == []
 
 
 def test_the_last_one_closes_the_file_of_the_locks(database: DatabaseFile, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
@@ -187,9 +186,9 @@ def test_a_worker_holds_its_servers_for_its_life(shell: Shell, serve: Any) -> No
 
 
 @contextmanager
-def at_once(stop: Event) -> Iterator[None]:
+def at_once(put: Callable[[int, None], None]) -> Iterator[None]:
     """In place of signals: a worker stops as soon as it serves."""
-    stop.set()
+    put(signal.SIGTERM, None)
     yield
 
 
@@ -200,7 +199,7 @@ def test_a_file_that_nobody_named_is_reported_and_starts_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-secret")
-    monkeypatch.setattr("wakeloop.cli.sessions.serve.handle_stop_signals", at_once)
+    monkeypatch.setattr("wakeloop.cli.sessions.serve.handle_signals", at_once)
     begun = tmp_path / "begun"
     servers(tmp_path, command="/bin/sh", args=["-c", f"touch {begun}"])
     told = "Found .mcp.json. Start its servers with --mcp .mcp.json; --mcp none hides this note.\n"

@@ -12,10 +12,10 @@ from compaction_job import (
     SUMMARIES,
     THREAD,
     agent,
+    comparable,
     job,
-    kept,
     play,
-    sent,
+    request_text,
     started,
     summaries,
     summarising,
@@ -63,15 +63,15 @@ def test_a_thread_continues_in_the_middle(
             model = ScriptedModel(broken(after))
             with pytest.raises(TimeoutError):
                 agent(model, hook, saver).invoke(started(), THREAD, durability="sync")
-            ledgers.append(kept(agent(ScriptedModel(), None, saver).get_state(THREAD).values))
+            ledgers.append(comparable(agent(ScriptedModel(), None, saver).get_state(THREAD).values))
             requests = model.requests[:after]
     assert ledgers[0] == ledgers[1]
     with SqliteSaver.from_conn_string(str(tmp_path / "False.sqlite")) as saver:
         saver.serde = STRICT
         model = ScriptedModel(islice(job(), after, None))
         state = agent(model, summarising(summariser), saver).invoke(None, THREAD)
-    assert kept(state) == plain
-    assert [sent(r) for r in requests + model.requests] == [sent(r) for r in undisturbed]
+    assert comparable(state) == plain
+    assert [request_text(r) for r in requests + model.requests] == [request_text(r) for r in undisturbed]
     # A summary is stored with the reply that it was made for; without a reply it is made again.
     again = after > 0 and undisturbed[after][: len(undisturbed[after - 1])] != undisturbed[after - 1]
     assert len(summariser.requests) == SUMMARIES + again
@@ -79,9 +79,9 @@ def test_a_thread_continues_in_the_middle(
 
 def test_the_bytes_of_a_request_after_a_summary(undisturbed: list[list[BaseMessage]]) -> None:
     """If the list was last shown in a nudge that the summary replaced, it is shown once more."""
-    at = next(n for n, request in enumerate(undisturbed) if "current todo list" in sent(request))
+    at = next(n for n, request in enumerate(undisturbed) if "current todo list" in request_text(request))
     items = "".join(f"\n  [{number}] step {number}" for number in range(at // 2 + 1, ITEMS + 1))
-    assert sent(undisturbed[at]) == (
+    assert request_text(undisturbed[at]) == (
         "human: Summary of the conversation so far: Some steps are behind us.\n"
         f"human: [The current todo list:]\n{items}"
     )

@@ -48,7 +48,7 @@ def running(lab: Lab, folder: Path) -> Iterator[Picture]:
     lab.open("watch.ipynb")
     lab.ran(0)
     lab.begin(watched.RUN)
-    watched.goes_on(folder, "letters")
+    watched.let_continue(folder, "letters")
     lab.shows(watched.RUN, 'read(name="ships")')
     for theme in THEMES:
         lab.themed(theme)

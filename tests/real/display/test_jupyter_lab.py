@@ -59,7 +59,7 @@ def as_kept(lab: Lab, pictures: Any) -> None:
 def it_changes_in_its_place(lab: Lab, folder: Path) -> None:
     (shown,) = lab.outputs(watched.RUN)
     assert "▰▰▰▰▰▱▱▱▱▱ 1/2 closed" in shown
-    watched.goes_on(folder, "ships")
+    watched.let_continue(folder, "ships")
     lab.over()
     shown, answer = lab.outputs(watched.RUN)
     assert timeless(shown) == ENDED
@@ -81,7 +81,7 @@ def it_runs_under_the_running_loop(lab: Lab, folder: Path) -> None:
     lab.shows(watched.ASYNC, 'tool: read(name="address")')
     (shown,) = lab.outputs(watched.ASYNC)
     assert "▰▰▰▰▰▰▱▱▱▱ 2/3 closed" in shown
-    watched.goes_on(folder, "address")
+    watched.let_continue(folder, "address")
     lab.over()
     shown, answer = lab.outputs(watched.ASYNC)
     assert "▰▰▰▰▰▰▰▰▰▰ 3/3 closed" in shown
@@ -89,7 +89,7 @@ def it_runs_under_the_running_loop(lab: Lab, folder: Path) -> None:
 
     lab.begin(watched.OWN)
     lab.shows(watched.OWN, "▰▰▰▰▰▰▰▱▱▱ 3/4 closed")
-    watched.goes_on(folder, "bed")
+    watched.let_continue(folder, "bed")
     lab.over()
     (shown,) = lab.outputs(watched.OWN)
     assert "▰▰▰▰▰▰▰▰▰▰ 4/4 closed" in shown

@@ -29,7 +29,7 @@ def agent_on(saver: Any) -> Any:
     return create_todo_agent(model, checkpointer=saver)
 
 
-def told(page: str) -> list[str]:
+def page_text(page: str) -> list[str]:
     """Return the text of a page, without times and positions."""
     body = re.sub(r"<(style|script)>.*?</\1>|<title>[^<]*</title>", "", page, flags=re.DOTALL)
     texts = re.findall(r">([^<]+)<", body)
@@ -40,7 +40,7 @@ def told(page: str) -> list[str]:
 def expected() -> list[str]:
     agent = agent_on(InMemorySaver())
     agent.invoke(GO, THREAD)
-    return told(thread_report(agent, THREAD))
+    return page_text(thread_report(agent, THREAD))
 
 
 def test_postgres(postgres: str, expected: list[str]) -> None:
@@ -48,14 +48,14 @@ def test_postgres(postgres: str, expected: list[str]) -> None:
         saver.setup()
         agent = agent_on(saver)
         agent.invoke(GO, THREAD)
-        assert told(thread_report(agent, THREAD)) == expected
+        assert page_text(thread_report(agent, THREAD)) == expected
 
 
 async def test_asynchronous_sqlite(tmp_path: Path, expected: list[str]) -> None:
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
         agent = agent_on(saver)
         await agent.ainvoke(GO, THREAD)
-        assert told(await athread_report(agent, THREAD)) == expected
+        assert page_text(await athread_report(agent, THREAD)) == expected
 
 
 @pytest.mark.parametrize("above", [0, 1, 3, 9])

@@ -85,6 +85,6 @@ def written(file: Path) -> None:
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), file)
 
 
-def goes_on(folder: Path, name: str) -> None:
+def let_continue(folder: Path, name: str) -> None:
     """Let the agent read this."""
     (folder / f"{name}.txt").write_text(f"{name}, of 1902")

@@ -50,7 +50,7 @@ def is_as_before(agent: Any) -> None:
     assert (session_of(state)["state"], session_of(state)["reason"]) == ("failed", "failed")
 
 
-async def goes_on(mock: Mock, agent: Any, door: str) -> None:
+async def check_second_message(mock: Mock, agent: Any, door: str) -> None:
     """Check that a second message is answered, and that the server received it in a legal order."""
     mock.then(calls(("todo_update", {"id": 1, "status": "done"})), says("Second answer."))
     out = await through(door, agent, user("second"))
@@ -83,7 +83,7 @@ async def test_c11_a_refusal(mock: Mock, status: int, streaming: bool, door: str
     assert raised.value.status_code == status
     assert [record["status"] for record in mock.records] == [200, status]
     is_as_before(agent)
-    await goes_on(mock, agent, door)
+    await check_second_message(mock, agent, door)
     assert len(mock.records) == 4
 
 
@@ -95,7 +95,7 @@ async def test_c11_a_connection_cut_in_mid_stream(mock: Mock, door: str) -> None
         await through(door, agent, None)
     assert [record["completed"] for record in mock.records] == [True, False]
     is_as_before(agent)
-    await goes_on(mock, agent, door)
+    await check_second_message(mock, agent, door)
     assert len(mock.records) == 4
 
 
@@ -108,7 +108,7 @@ async def test_c11_a_corrupt_chunk_has_a_name(mock: Mock, door: str) -> None:
     assert isinstance(raised.value.__cause__, ValueError)
     assert len(mock.records) == 2
     is_as_before(agent)
-    await goes_on(mock, agent, door)
+    await check_second_message(mock, agent, door)
     assert len(mock.records) == 4
 
 
@@ -196,7 +196,7 @@ async def test_c11_the_client_gives_up(mock: Mock, streaming: bool) -> None:
         await agent.ainvoke(None, THREAD)
     assert [record["status"] for record in mock.records] == [200, 500, 500]
     is_as_before(agent)
-    await goes_on(mock, agent, "ainvoke")
+    await check_second_message(mock, agent, "ainvoke")
 
 
 @STREAMED_OR_NOT
@@ -207,7 +207,7 @@ async def test_c11_a_refusal_that_no_retry_can_fix_is_not_repeated(mock: Mock, s
         await agent.ainvoke(None, THREAD)
     assert [record["status"] for record in mock.records] == [200, 400]
     is_as_before(agent)
-    await goes_on(mock, agent, "ainvoke")
+    await check_second_message(mock, agent, "ainvoke")
 
 
 @pytest.mark.slow
