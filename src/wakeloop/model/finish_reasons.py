@@ -87,7 +87,7 @@ def reply_problem(message: AIMessage, *, must_finish: bool = False) -> Problem |
     """
     metadata = message.response_metadata
     problems = _read_signs(message)
-    if "refused" in problems or _is_filtered(metadata) or refusal_text(message):
+    if "refused" in problems or refusal_text(message):
         return "refused"
     if "cut" in problems:
         return "cut"
@@ -123,12 +123,15 @@ def is_unreadable_call(error: BaseException | None) -> bool:
 
 
 def _read_signs(message: AIMessage) -> set[Sign | None]:
-    """Return what the finish reasons of a reply say."""
-    signs: set[Sign | None] = set()
-    for name in REASON_KEYS:
-        reason = message.response_metadata.get(name)
-        if reason is not None:
-            signs.add(FINISH_REASONS.get(_normalize_reason(reason)))
+    """Return what the finish reasons of a reply say, also in the nested fields of Responses and Gemini."""
+    metadata = message.response_metadata
+    reasons = [metadata.get(name) for name in REASON_KEYS]
+    details, feedback = metadata.get("incomplete_details"), metadata.get("prompt_feedback")
+    if isinstance(details, Mapping):
+        reasons.append(details.get("reason"))
+    signs = {FINISH_REASONS.get(_normalize_reason(reason)) for reason in reasons if reason is not None}
+    if isinstance(feedback, Mapping) and feedback.get("block_reason"):  # of the prompt
+        signs.add("refused")
     return signs
 
 
@@ -140,16 +143,6 @@ def _normalize_reason(value: Any) -> str:
     reason = str(getattr(value, "name", value)).rpartition(".")[2].lower().replace("-", "_")
     period = (reason + reason).find(reason, 1)
     return reason[:period] if period > 0 else reason
-
-
-def _is_filtered(metadata: Mapping[str, Any]) -> bool:
-    """Look for reasons in nested fields: OpenAI's Responses, and prompts that Gemini blocked."""
-    details, feedback = metadata.get("incomplete_details"), metadata.get("prompt_feedback")
-    if isinstance(details, Mapping):
-        reason = _normalize_reason(details.get("reason"))
-        if FINISH_REASONS.get(reason) == "refused":
-            return True
-    return isinstance(feedback, Mapping) and bool(feedback.get("block_reason"))
 
 
 def refusal_text(message: AIMessage) -> str:
