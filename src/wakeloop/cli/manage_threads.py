@@ -13,7 +13,7 @@ from wakeloop.cli.show import format_time, format_todos, message_as_json, summar
 from wakeloop.cli.store import DatabaseFile, open_to_read, open_to_write
 from wakeloop.cli.stored_state import read_state
 from wakeloop.cli.thread_lookup import check_thread_id, find_thread
-from wakeloop.display.formatting import MARKS, format_ending, format_progress
+from wakeloop.display.formatting import format_ending, format_item, format_progress
 from wakeloop.display.terminal_output import clean_line, strip_controls
 from wakeloop.text.secrets import redact_json
 from wakeloop.todos.items import count_open
@@ -95,21 +95,11 @@ def export_thread(database: DatabaseFile, thread: str | None, *, json: bool) -> 
         lines.append(format_ending({"reason": "damaged", "open": count_open(todos)}))
     lines.append("")
     if todos:
-        lines += [f"## List: {format_progress(todos)}", "", *map(format_todo_item, todos), ""]
+        lines += [f"## List: {format_progress(todos)}", "", *(f"- {format_item(todo)}" for todo in todos), ""]
     lines += ["## Conversation", ""]
     for message in history:
         lines += format_message(message)
     return strip_controls("\n".join(lines)).rstrip() + "\n"
-
-
-def format_todo_item(todo: Any) -> str:
-    """Format an item as a Markdown task; only a completed one is ticked."""
-    box, notes = MARKS.get(todo["status"], "[?]"), ""
-    if box not in ("[x]", "[ ]"):  # Markdown knows only these two
-        box, notes = "[ ]", f" ({todo['status']})"
-    if todo.get("reason"):
-        notes += clean_line(f": {todo['reason']}")
-    return f"- {box} {clean_line(str(todo['id']))} {clean_line(todo['content'])}{notes}"
 
 
 def format_message(message: Any) -> Iterator[str]:

@@ -335,7 +335,7 @@ def test_a_thread_is_exported(db: Path, tmp_path: Path) -> None:
         "## List: 1/2 closed, 1 blocked",
         "",
         "- [x] 1 a",
-        "- [ ] 2 ```b (blocked): no",
+        "- [!] 2 ```b (blocked: no)",
         "",
         "## Conversation",
         "",
