@@ -160,7 +160,7 @@ def test_a_stopped_question_keeps_the_calls_next_to_it(talk_with, plays) -> None
     talk = talk_with("max_wake_cycles=0", "guard_retries=0", tools="shell")
     talk.run("go")
     assert talk.snapshot.interrupts
-    with pytest.raises(CommandError, match=r"is waiting for your answer\. Answer it or type \.stop"):
+    with pytest.raises(CommandError, match=r"has not finished\. Type \.resume to continue it, or \.stop"):
         does(talk, ".set nag_after 1")
     assert does(talk, ".stop") == ["Run ended."]
     assert does(talk, ".todo") == ["list: 0/1 closed", "  [ ] 1 one"]

@@ -180,7 +180,7 @@ def test_a_question_is_asked_inline_and_at_the_next_start(chat, serve, shell: Sh
     typist = chat(server, "--tools", "shell")
     typist.ready()
     assert "command: echo it ran > ran.txt" in typist.enters("go")
-    assert "is waiting for your answer" in typist.enters(".set nag_after 1")
+    assert "has not finished. Type .resume" in typist.enters(".set nag_after 1")
     assert "model: It ran." in typist.enters("y")
     assert (shell.folder / "ran.txt").exists()
     typist.enters("again")
@@ -341,7 +341,7 @@ def test_a_queued_message_waits_for_an_answer_and_ctrl_c_discards_it(chat, serve
     waits_for(server, 2)
     typist.types("Use tabs.\r")
     typist.child.expect("sent: Use tabs.")
-    typist.child.expect("What you sent waits until you have answered.")
+    typist.child.expect("1 message that you sent: read once you have answered.")
     typist.ready()
     assert [row["sent"] for row in json.loads(shell("threads", "--json").stdout)] == [1]
     typist.types("Yes.\r")

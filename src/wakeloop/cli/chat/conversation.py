@@ -141,12 +141,7 @@ class Conversation:
 
     def refuse_unfinished(self) -> None:
         """Raise `CommandError` unless the last run has ended."""
-        snapshot = self.snapshot
-        if snapshot.interrupts:
-            raise usage_error(
-                "The thread is waiting for your answer. Answer it or type .stop, then try again."
-            )
-        if is_unfinished(snapshot):
+        if is_unfinished(self.snapshot):
             raise usage_error(
                 "The last run has not finished. Type .resume to continue it, or .stop to end it."
             )

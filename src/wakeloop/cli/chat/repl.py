@@ -37,6 +37,7 @@ from wakeloop.display import formatting
 from wakeloop.display.live_view import LiveView, supports_live_view
 from wakeloop.display.screen import Kind, Line, PlainView, Screen
 from wakeloop.display.terminal_output import clean_line
+from wakeloop.text.characters import pluralize
 from wakeloop.thread.outside import release_thread
 from wakeloop.thread.steering import find_next_input
 from wakeloop.thread.thread_status import is_unfinished, read_session
@@ -267,8 +268,8 @@ class Repl:
             if self.source.discard_ahead():
                 self.say("note", f"{DROPPED}, because it came before the question.")
             if count := self.talk.store.count_waiting(self.talk.thread, snapshot.values):
-                what = "What you sent waits" if count == 1 else f"The {count} messages that you sent wait"
-                self.say("note", f"{what} until you have answered.")
+                waits = f"{pluralize(count, 'message')} that you sent: read once you have answered."
+                self.say("note", waits)
             self.say("note", "Type .stop to end the run without an answer.")
         elif is_unfinished(snapshot):
             self.say(
