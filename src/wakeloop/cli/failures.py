@@ -30,7 +30,6 @@ USAGE_ERRORS = (
     errors.EditError,
     errors.InputError,
     errors.BenchError,
-    errors.SessionError,
     UnicodeError,
 )
 SERVER_ERROR, NOT_FOUND, TOO_MANY_REQUESTS = 500, 404, 429

@@ -353,10 +353,7 @@ def create_database(database: DatabaseFile) -> None:
             database.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(database.path, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
-        raise CommandError(
-            f"Cannot create the database {str(database.path)!r}: {error.strerror}. "
-            "Name another one with --db."
-        ) from None
+        raise database.refuse(f"cannot be created ({error.strerror})") from None
 
 
 def connect(database: DatabaseFile, mode: str, **more: Any) -> sqlite3.Connection:

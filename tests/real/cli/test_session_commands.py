@@ -629,7 +629,7 @@ KINDS = "human, peer_message, peer_reply, subagent_done, cron, kick"
         (["ps", "--db", "postgresql://root:hidden@[host/x"], ADDRESS),
         (
             ["ps", "--db", "nowhere/threads.db"],
-            "Cannot create the database",
+            "The database 'nowhere/threads.db' cannot be created (No such",
         ),
         (["ps", "--db", "."], "The database '.' is not a file. Name another file with --db."),
     ],

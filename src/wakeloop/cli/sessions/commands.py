@@ -11,7 +11,7 @@ from wakeloop.cli.failures import FAILED, SETTLED, usage_error
 from wakeloop.cli.final_state import exit_code, to_json_line
 from wakeloop.cli.launch import check_text
 from wakeloop.cli.questions import find_questions
-from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage
+from wakeloop.cli.sessions.storage import POLL_SECONDS, SessionStorage, session_errors_as_usage
 from wakeloop.cli.thread_lookup import check_thread_id, match_prefix
 from wakeloop.display.formatting import format_interrupt, format_trouble, format_wait, format_waiting
 from wakeloop.display.terminal_output import (
@@ -122,10 +122,11 @@ def send_event(
     event = _build_event(text, kind, key, answers)
     with storage.open_client() as client:
         thread = storage.resolve_session_id(client, thread, old=answers is not None)
-        if answers is not None:
-            asked = client.status(thread).asks if client.mailbox.list_sessions(thread) else ()
-            event["correlation_id"] = match_prefix(answers, asked, "questions") or answers
-        key = client.steer(thread, text) if now else client.send(thread, event)
+        with session_errors_as_usage():
+            if answers is not None:
+                asked = client.status(thread).asks if client.mailbox.list_sessions(thread) else ()
+                event["correlation_id"] = match_prefix(answers, asked, "questions") or answers
+            key = client.steer(thread, text) if now else client.send(thread, event)
         if not wait:
             sent = {"thread": thread, "event": key}
             return [to_json_line(sent) if json else f"Sent to {clean_line(thread)}."], SETTLED
@@ -197,7 +198,8 @@ def manage_schedules(
             check_text(text, "The text is empty: write what the session should read.")
             with storage.open_client() as client:
                 thread = storage.resolve_session_id(client, thread)
-                key = client.schedule(thread, line, text)
+                with session_errors_as_usage():
+                    key = client.schedule(thread, line, text)
                 due = next(one.due for one in client.schedules(thread) if one.id == key)
             yield to_json_line({"schedule": key, "due": due}) if json else f"{key}: due {due}"
         case "list", []:

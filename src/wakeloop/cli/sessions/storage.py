@@ -21,6 +21,7 @@ from wakeloop.cli.store import (
 )
 from wakeloop.cli.thread_lookup import match_prefix, may_be_abbreviated, resolve_id
 from wakeloop.config.levels import config_folder, list_names
+from wakeloop.errors import SessionError
 from wakeloop.sessions.dbos import SessionClient
 from wakeloop.sessions.dbos.database import is_postgres
 from wakeloop.sessions.host import DEFAULT_AGENT
@@ -117,3 +118,12 @@ class SessionStorage:
         if old and typed not in known and (found := match_prefix(typed, known, "sessions")):
             return found
         return resolve_id(typed, known, "sessions")
+
+
+@contextmanager
+def session_errors_as_usage() -> Iterator[None]:
+    """Turn a refusal by the session client into a usage error: what it refuses was typed."""
+    try:
+        yield
+    except SessionError as refused:
+        raise usage_error(str(refused)) from refused
