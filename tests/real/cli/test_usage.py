@@ -151,7 +151,7 @@ def test_a_read_only_place(db: Path) -> None:
     finally:
         db.parent.chmod(0o700)
     assert code == 1
-    assert "Cannot create the database" in err
+    assert "cannot be created" in err
     wakeloop("demo", ".")
     kept = wakeloop("threads")
     db.parent.chmod(0o500)
