@@ -232,23 +232,18 @@ class ConfinedFolder:
         while waiting and left > 0:
             parts = waiting.pop()
             try:
-                here, files, folders = self.list_entries(parts, left)
+                with self.open_folder(parts) as folder, os.scandir(folder) as entries:
+                    here = sorted(islice(entries, left), key=lambda entry: entry.name)
+                    files = [entry.name for entry in here if entry.is_file(follow_symlinks=False)]
+                    folders = [entry.name for entry in here if entry.is_dir(follow_symlinks=False)]
             except OSError:
                 continue  # gone, forbidden, or a link by now: list the rest
             left -= len(here)
-            if SKIP_SIGNS & set(here) and parts:
+            if parts and SKIP_SIGNS.intersection(entry.name for entry in here):
                 continue
             names += ["/".join((*parts, name)) for name in files if name not in self.hidden]
             waiting += [(*parts, name) for name in reversed(folders) if name not in SKIPPED]
         return names, left > 0
-
-    def list_entries(self, parts: Sequence[str], most: int) -> tuple[list[str], list[str], list[str]]:
-        """Return the first names in a folder, in order: all, those of regular files, those of folders."""
-        with self.open_folder(parts) as folder, os.scandir(folder) as entries:
-            here = sorted(islice(entries, most), key=lambda entry: entry.name)
-            files = [entry.name for entry in here if entry.is_file(follow_symlinks=False)]
-            folders = [entry.name for entry in here if entry.is_dir(follow_symlinks=False)]
-            return [entry.name for entry in here], files, folders
 
     def existing_folder(self, path: str) -> Path:
         """Resolve the path of a folder that exists."""
