@@ -230,16 +230,11 @@ class SessionTools:
         wanted = list(dict.fromkeys(handles))
         if not wanted:
             raise ToolException("handles is empty; name at least one subagent")
-        running: list[str] = []
-        finished: list[str] = []
-        for handle in wanted:
-            if handle in call.subagents:
-                running.append(handle)
-            elif call.has_result_from(handle):
-                finished.append(handle)
-            else:
-                names = ", ".join(call.subagents) or "none"
-                raise ToolException(f"unknown subagent {handle!r}; running: {names}")
+        running = [handle for handle in wanted if handle in call.subagents]
+        finished = [handle for handle in wanted if handle not in running and call.has_result_from(handle)]
+        if unknown := [handle for handle in wanted if handle not in running and handle not in finished]:
+            names = ", ".join(call.subagents) or "none"
+            raise ToolException(f"unknown subagent {unknown[0]!r}; running: {names}")
         note = f" Already finished, see their messages: {', '.join(finished)}." if finished else ""
         if not running:
             return call.make_result(f"Nothing to wait for.{note}")

@@ -35,7 +35,7 @@ FILES = (
     "",
     ".dbos",
     ".dbos.database",
-    ".dbos.cron",
+    ".dbos.session_client",
     ".thread_runner",
     ".mailbox",
     ".communication_tools",

@@ -180,23 +180,23 @@ class DbosHost(SessionClient):
             self.mailbox.engine,
             self.worker,
             {
-                RUN_WORKFLOW: lambda *given: retry(self.run_thread, *given),
-                TIMER_WORKFLOW: lambda *given: retry(self.fire_schedule, *given),
+                RUN_WORKFLOW: lambda thread: retry(lambda patient: self.run_thread(thread, patient=patient)),
+                TIMER_WORKFLOW: lambda schedule, due: retry(lambda _: self.fire_schedule(schedule, due)),
             },
             self.at_work,
             concurrency=self.concurrency,
             polling=self.polling,
         )
 
-    def retry_through_outages(self, work: Callable[..., None], *given: str) -> None:
-        """Do the work of a workflow, and repeat it while a database is away.
+    def retry_through_outages(self, attempt: Callable[[bool], None]) -> None:
+        """Call `attempt`, and repeat it while a database is away.
 
-        Work that is `patient` raises an outage, to be repeated after a pause. From the sixth attempt on it is
-        not; it should then report the outage itself.
+        Its argument is True as long as it should raise an outage, to be repeated after a pause. It is False
+        from the sixth attempt on; the attempt should then report the outage itself.
         """
         for tries in count(1):
             try:
-                return work(*given, patient=tries <= len(RETRY_PAUSES))
+                return attempt(tries <= len(RETRY_PAUSES))
             except Exception as error:
                 if classify_outage(error) is None:
                     raise
@@ -305,7 +305,7 @@ class DbosHost(SessionClient):
         if self.locks is not None:
             self.locks.confirm_held(thread, is_mine)
 
-    def fire_schedule(self, schedule: str, due: str, *, patient: bool) -> None:  # noqa: ARG002 - it waits for its database
+    def fire_schedule(self, schedule: str, due: str) -> None:
         """Send a schedule's event and set its next timer. Times that passed meanwhile are skipped."""
         found = self.mailbox.find_schedules(id=schedule)
         if not found or found[0].due != due:
