@@ -17,7 +17,7 @@ from langgraph.types import Command, StateSnapshot
 
 from wakeloop.checks.run_inputs import is_package_request
 from wakeloop.cli.agent import build_agent_graph
-from wakeloop.cli.execution import Outcome, View, choose_view, count_down, execute
+from wakeloop.cli.execution import Outcome, View, choose_view, count_down, execute, is_run_alive
 from wakeloop.cli.external_tools import ExternalTools, unused_mcp_notes
 from wakeloop.cli.failures import FAILED, SETTLED, error_exit_code, format_error, is_model_error, usage_error
 from wakeloop.cli.final_state import (
@@ -32,7 +32,7 @@ from wakeloop.cli.final_state import (
 from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.questions import ask_questions, build_input, find_questions
 from wakeloop.cli.spec_builder import RunSpec
-from wakeloop.cli.store import open_to_read, open_to_write
+from wakeloop.cli.store import Store, open_to_read, open_to_write
 from wakeloop.cli.stored_state import read_state
 from wakeloop.cli.streams import OutputFormat, at_a_terminal, keep_stdout_for_data
 from wakeloop.demo.audit import INTRODUCTION, compare_with_plain_loop, explain_missing_report
@@ -114,6 +114,7 @@ def run_locked(run: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: Ext
             release_thread(agent, run.config)
         before = agent.get_state(run.config)
         refuse_to_drop_question(run, before)
+        new = store.find(run.thread) is None
         store.remember(run.thread, run.spec, run.request)
         view = choose_view(run, before)
         try:
@@ -123,7 +124,7 @@ def run_locked(run: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: Ext
         except KeyboardInterrupt:
             outcome = Outcome(agent.get_state(run.config), signal.SIGINT)
         except Exception as error:  # noqa: BLE001 - users get a sentence, whatever it is
-            return report_failure(run, agent, error, view)
+            return report_failure(run, agent, error, view, store if new else None)
         return finish_run(run, agent, outcome, view, outside)
 
 
@@ -255,19 +256,42 @@ def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside
     return code
 
 
-def report_failure(run: RunSpec, agent: Graph, error: Exception, view: View) -> int:
-    """Print what went wrong and how to continue; return the exit code."""
+def report_failure(run: RunSpec, agent: Graph, error: Exception, view: View, begun: Store | None) -> int:
+    """Print what went wrong and how to continue; return the exit code.
+
+    `begun` is the store if this run started the thread: a thread without any reply is then deleted.
+    """
     if isinstance(error, BrokenPipeError):
+        if begun is not None:
+            forget_unanswered(run.thread, agent, begun)
         raise error
     sentence = format_error(error)
     message = ["your message"] if isinstance(error, InputError) else []  # a refused input would fail again
+    snapshot = None
+    if run.output.format is not OutputFormat.TEXT:
+        snapshot = agent.get_state(run.config)
     way = f"To try again: {resume_command(run.thread, run.database, *message)}"
+    if begun is not None and forget_unanswered(run.thread, agent, begun):
+        way = "No thread was created, since nothing was answered. Once that is solved, run the command again."
     diagnosis = [f"To diagnose it: {run.spec.doctor_command}"] if is_model_error(error) else []
     write_text("\n".join([f"wakeloop: {sentence}", way, *diagnosis]), sys.stderr)
-    if run.output.format is not OutputFormat.TEXT:
+    if snapshot is not None:
         with suppress(OSError):  # the output may be on the disk that is full
-            print_result(run, agent.get_state(run.config), view, " ".join([sentence, *diagnosis]))
+            print_result(run, snapshot, view, " ".join([sentence, *diagnosis]))
     return error_exit_code(error)
+
+
+def forget_unanswered(thread: str, agent: Graph, store: Store) -> bool:
+    """Delete a thread in which no model has replied yet; return whether it was deleted."""
+    if is_run_alive():
+        return False
+    with suppress(Exception):  # such as a database that is full, or gone
+        values = agent.get_state({"configurable": {"thread_id": thread}}).values
+        own = values.get("todos") or values.get("todo_settings")
+        if not own and all(message.type != "ai" for message in values.get("messages") or ()):
+            store.forget(thread)
+            return True
+    return False
 
 
 def print_result(run: RunSpec, snapshot: StateSnapshot, view: View, error: str | None) -> None:

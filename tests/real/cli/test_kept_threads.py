@@ -393,6 +393,33 @@ def test_nothing_that_looks_like_a_secret_leaves(
 # -- failures ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
+def test_a_failed_first_attempt_leaves_no_thread(shell: Shell, serve: Any) -> None:
+    server = serve(Reply(status=401), PLAN, Reply(status=401))
+    args = ("run", "x", "--model", "m", "--base-url", server.url)
+    failed = shell(*args)
+    assert (failed.returncode, failed.stderr.splitlines()[1]) == (
+        1,
+        "No thread was created, since nothing was answered. Once that is solved, run the command again.",
+    )
+    assert json.loads(shell("threads", "--json").stdout) == []
+    failed = shell(*args, "--thread", "mine")  # a second request fails: what was answered is kept
+    assert failed.stderr.splitlines()[1] == f"To try again: wakeloop resume mine --db {shell.db}"
+    assert [one["thread"] for one in json.loads(shell("threads", "--json").stdout)] == ["mine"]
+    down = shell("run", "x", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--thread", "other")
+    assert (down.returncode, rows(shell.db, "other")) == (1, 0)
+
+
+def test_a_failed_chat_leaves_no_thread(shell: Shell, serve: Any) -> None:
+    server = serve(Reply(status=401), Reply("hello"), Reply(status=401))
+    args = ("chat", "--model", "m", "--base-url", server.url, "--thread")
+    failed = shell(*args, "vain", typed="hello\n")
+    assert (failed.returncode, rows(shell.db, "vain")) == (1, 0)
+    failed = shell(*args, "kept", typed="hello\nmore\n")
+    assert failed.returncode == 1
+    assert [one["thread"] for one in json.loads(shell("threads", "--json").stdout)] == ["kept"]
+
+
 def test_two_runs_at_once_are_reported_in_plain_words() -> None:
     from wakeloop.cli.failures import FAILED, error_exit_code, format_error
     from wakeloop.errors import ConcurrentRunError
@@ -465,11 +492,10 @@ def test_an_output_on_a_full_disk_leaves_the_thread_intact(shell: Shell, serve: 
         others = [shell(*command, stdout=full) for command in (["--help"], ["--version"], ["demo", "."])]
     told = "wakeloop: The disk that the output goes to is full: free some space, then resume.\n"
     assert (listed.returncode, listed.stderr) == (1, told)
-    for one in (failed, others[2]):
-        assert (one.returncode, one.stderr.splitlines()[0]) == (1, told.strip())
-        assert one.stderr.splitlines()[1].startswith("To try again: wakeloop resume ")
+    kept = "No thread was created, since nothing was answered. Once that is solved, run the command again.\n"
+    assert [(one.returncode, one.stderr) for one in (failed, others[2])] == [(1, told + kept)] * 2
     assert [(one.returncode, one.stderr) for one in others[:2]] == [(1, told)] * 2
-    assert len(json.loads(shell("threads", "--json").stdout)) == 2
+    assert json.loads(shell("threads", "--json").stdout) == []
     assert sqlite3.connect(shell.db).execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 

@@ -134,7 +134,7 @@ def test_a_failure_ends_the_events_too(does) -> None:
     assert re.fullmatch(
         r"wakeloop: The server at http://127\.0\.0\.1:\d+ rejected the request \(400\): no\.", said
     )
-    assert kept.startswith("To try again: wakeloop resume ")
+    assert kept.startswith("No thread was created, ")
     assert look.startswith("To diagnose it: wakeloop doctor --model m --base-url http://127.0.0.1:")
     told = f"{said.removeprefix('wakeloop: ')} {look}"
     assert (code, result["error"], result["answer"]) == (1, told, "")

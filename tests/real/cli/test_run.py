@@ -217,10 +217,9 @@ def test_keys_are_never_shown(shell: Shell, serve) -> None:
 def test_nobody_answers(shell: Shell) -> None:
     failed = shell("run", "x", "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
     assert failed.returncode == 1
-    [thread] = json.loads(shell("threads", "--json").stdout)
     assert failed.stderr.splitlines() == [
         "wakeloop: The server at http://127.0.0.1:9 cannot be reached: [Errno 111] Connection refused.",
-        f"To try again: wakeloop resume {thread['thread']} --db {shell.db}",
+        "No thread was created, since nothing was answered. Once that is solved, run the command again.",
         "To diagnose it: wakeloop doctor --model m --base-url http://127.0.0.1:9/v1",
     ]
 

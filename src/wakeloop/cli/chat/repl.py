@@ -28,6 +28,7 @@ from wakeloop.cli.run_thread import (
     AUTO_CONTINUE_NOTE,
     exit_now,
     explain_at_rest,
+    forget_unanswered,
     is_at_rest,
 )
 from wakeloop.cli.store import DatabaseFile, ThreadRecord, open_to_write
@@ -62,7 +63,7 @@ def run_chat(
             talk = Conversation(database, store, "", spec, request, ask, outside, wait=wait)
             with talk.held_thread, exit_on_sigterm(interrupt_prompt):
                 talk.hold(thread)
-                code = Repl(talk, choose_input(talk)).run_to_exit()
+                code = Repl(talk, choose_input(talk), new_thread="" if known else thread).run_to_exit()
                 if talk.abandoned:
                     outside.close()
                     exit_now(code)  # a request or a tool is still running in this process
@@ -95,12 +96,15 @@ def make_printer(out: TextIO) -> View:
 class Repl:
     """The loop of one chat.
 
-    `worst_code` is the exit code for a script in which something failed.
+    `worst_code` is the exit code for a script in which something failed. `new_thread` is the id of a thread
+    that this chat creates, else "".
     """
 
     talk: Conversation
     source: ChatInput
     worst_code: int = SETTLED
+    new_thread: str = ""
+    failed: bool = False
     answering: tuple[tuple[str, str], Answering] | None = None  # by thread and question
 
     def __post_init__(self) -> None:
@@ -153,12 +157,17 @@ class Repl:
         self.err.say(Line("error", format_error(error)))
         if is_model_error(error):
             self.err.say(Line("way", f"To diagnose it: {self.talk.spec.doctor_command}"))
-        self.worst_code = max(self.worst_code, error_exit_code(error))
+        self.worst_code, self.failed = max(self.worst_code, error_exit_code(error)), True
 
     def finish(self) -> int:
-        """Say how to return; the exit code is 0 for a person, for a script the worst of what happened."""
+        """Say how to return; the exit code is 0 for a person, for a script the worst of what happened.
+
+        A new thread without a successful run is forgotten.
+        """
         talk, snapshot = self.talk, self.talk.snapshot
-        if self.source.is_person and snapshot.values:
+        forgets = self.failed and talk.thread == self.new_thread
+        gone = forgets and forget_unanswered(talk.thread, talk.graph, talk.store)
+        if self.source.is_person and snapshot.values and not gone:
             where = ["--db", str(talk.database.path)] if talk.database.named else []
             command = shlex.join(["wakeloop", "chat", "--thread", talk.thread, *where])
             self.say("way", f"To continue: {command}")
