@@ -35,7 +35,6 @@ FILES = (
     "",
     ".dbos",
     ".dbos.database",
-    ".dbos.session_client",
     ".thread_runner",
     ".mailbox",
     ".communication_tools",
