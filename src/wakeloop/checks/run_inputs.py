@@ -71,6 +71,8 @@ def _check_keys(given: Mapping[Any, Any], channels: Collection[str]) -> None:
         meant = nearest(key.lower(), channels, KEY_CUTOFF)
         if meant is None and not has_known:
             meant = KEY_HINTS.get(key)
+        if meant is None and not in_node and _are_settings(given[key]):
+            meant = "todo_settings"
         if meant in channels:
             raise InputError(f"Unknown input key {key!r}. Did you mean {meant!r}? Example: {EXAMPLE_CALL}.")
         if not in_node:
@@ -87,8 +89,15 @@ def check_context(given: object, keys: Collection[str]) -> None:
     """
     if not isinstance(given, Mapping) or "todo_settings" not in keys:
         return
-    if given and given.keys() <= LoopSettings.model_fields.keys():
+    for key in given:
+        if key not in keys and nearest(str(key).lower(), ["todo_settings"], KEY_CUTOFF):
+            raise InputError(f"Unknown context key {key!r}. Did you mean 'todo_settings'?")
+    if _are_settings(given):
         _refuse_setting(next(iter(given)), "context key")
+
+
+def _are_settings(given: object) -> bool:
+    return isinstance(given, Mapping) and bool(given) and given.keys() <= LoopSettings.model_fields.keys()
 
 
 def _refuse_setting(key: str, what: str) -> None:

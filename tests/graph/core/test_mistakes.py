@@ -258,6 +258,14 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         "Unknown input key 'max_requests'. It is a setting: {'todo_settings': {'max_requests': …}}.",
     ),
     (
+        run({**GO, "settings": {"max_requests": 3}}),
+        "Unknown input key 'settings'. Did you mean 'todo_settings'?",
+    ),
+    (
+        lambda: hi().invoke(GO, AT, context={"todo_setting": {}}),
+        "Unknown context key 'todo_setting'. Did you mean 'todo_settings'?",
+    ),
+    (
         lambda: hi().invoke(GO, AT, context={"max_requests": 3}),
         "Unknown context key 'max_requests'. It is a setting: {'todo_settings': {'max_requests': …}}.",
     ),
