@@ -114,6 +114,7 @@ def run_locked(run: RunSpec, graph: StateGraph[Any, Any, Any, Any], outside: Ext
             release_thread(agent, run.config)
         before = agent.get_state(run.config)
         refuse_to_drop_question(run, before)
+        refuse_ignored_options(run, before)
         new = store.find(run.thread) is None
         store.remember(run.thread, run.spec, run.request)
         view = choose_view(run, before)
@@ -200,6 +201,16 @@ def refuse_to_drop_question(run: RunSpec, before: StateSnapshot) -> None:
         )
 
 
+def refuse_ignored_options(run: RunSpec, before: StateSnapshot) -> None:
+    """Refuse options that an unfinished run would ignore, because the thread overrides them."""
+    continues = is_unfinished(before) and (run.message is None or (run.resumes and before.interrupts))
+    own = resolve_aliases(before.values.get("todo_settings") or {})
+    if continues and (ignored := [key for key in run.typed_settings if key in own]):
+        raise usage_error(
+            f"The unfinished run keeps this thread's own {', '.join(ignored)}. Leave the option out."
+        )
+
+
 def opening_lines(run: RunSpec, before: StateSnapshot) -> list[Line]:
     """Return the first lines of a run: the thread, the notes, and what happens to unfinished work."""
     which = "Continuing thread" if before.values else "Thread"
@@ -244,7 +255,12 @@ def finish_run(run: RunSpec, agent: Graph, outcome: Outcome, view: View, outside
             view.say(Line("good", compare_with_plain_loop(Path(run.spec.root), session, requests)))
         view.say(page)
     code = exit_code(read_session(snapshot), outcome.stopped)
-    print_result(run, snapshot, view, None)
+    lost = None
+    if not run.database.path.exists():  # the open file still took every step
+        lost = f"The database {str(run.database.path)!r} was removed during the run: nothing is stored."
+        view.say(Line("error", lost))
+        code = FAILED if outcome.stopped is None else code
+    print_result(run, snapshot, view, lost)
     if page is not None and read_session(snapshot)["reason"] in DONE:
         if why := explain_missing_report(snapshot.values.get("messages") or ()):
             reason = clean_line(why.removeprefix("Error: "))

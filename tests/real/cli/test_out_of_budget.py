@@ -309,6 +309,19 @@ def test_a_settled_list_over_failed_calls_is_not_plain_success(run: Any) -> None
 
 
 @pytest.mark.loopback
+def test_an_option_that_an_unfinished_run_would_ignore_is_refused(
+    ended: Callable[..., str], does: Callable[..., tuple[int, str, str]], serve: Callable[..., Server]
+) -> None:
+    server = serve(Reply(calls=[("run_shell", {"command": "true"})]), Reply("Bye."))
+    ended("stalled", own={"max_requests": 7}, url=server.url, tools="shell")
+    assert does("resume", "mine", "more")[0] == 4
+    refused = does("resume", "mine", "n", "--max-requests", "40")
+    told = "The unfinished run keeps this thread's own max_requests. Leave the option out."
+    assert refused == (2, "", f"wakeloop: {told}\n")
+    assert does("resume", "mine", "n")[0] == 3
+
+
+@pytest.mark.loopback
 def test_a_broken_run_continues_with_its_spending_and_a_new_limit(
     run: Any, does: Callable[..., tuple[int, str, str]]
 ) -> None:

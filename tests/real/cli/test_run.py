@@ -385,6 +385,16 @@ def test_sigterm_stops_cleanly_after_the_step(shell: Shell, serve) -> None:
 # -- databases -------------------------------------------------------------------------------------------
 
 
+def test_a_database_removed_during_a_run_is_not_success(shell: Shell, serve) -> None:
+    def remove(number: int, asked: dict[str, object]) -> Reply:
+        shell.db.unlink(missing_ok=True)
+        return BYE
+
+    ran = shell("run", "x", "--model", "m", "--base-url", serve(script=remove).url, "--json")
+    told = f"The database {str(shell.db)!r} was removed during the run: nothing is stored."
+    assert (ran.returncode, json.loads(ran.stdout)["error"]) == (1, told)
+
+
 def test_a_full_or_vanished_database_is_one_sentence(shell: Shell, serve) -> None:
     def drop(number: int, asked: dict[str, object]) -> Reply:
         if number == 2:
