@@ -19,6 +19,7 @@ from wakeloop.checks.run_inputs import (
     drop_list_changes,
     is_nested_run,
     refuse_dropping,
+    refuse_empty,
     refuse_lost_answer,
 )
 from wakeloop.platform.checkpointers import find_interrupt_values
@@ -54,8 +55,11 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Run; `invoke` calls this."""
         self._check_run(input, config, more)
         if (saver := self._find_saver_to_ask(input, config)) is not None:
-            asked = list(find_interrupt_values(saver.get_tuple(self._find_thread(config))))
-            if not isinstance(input, Command):
+            found = saver.get_tuple(self._find_thread(config))
+            asked = list(find_interrupt_values(found))
+            if input is None:
+                refuse_empty(found, self._find_thread(config))
+            elif not isinstance(input, Command):
                 refuse_dropping(asked)
             elif not asked:
                 refuse_lost_answer(super().get_state(self._find_thread(config)))
@@ -72,8 +76,11 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, run: Any, saver: BaseCheckpointSaver[Any], given: Any, config: Any
     ) -> AsyncIterator[Any]:
         async with aclosing(run):
-            asked = list(find_interrupt_values(await saver.aget_tuple(self._find_thread(config))))
-            if not isinstance(given, Command):
+            found = await saver.aget_tuple(self._find_thread(config))
+            asked = list(find_interrupt_values(found))
+            if given is None:
+                refuse_empty(found, self._find_thread(config))
+            elif not isinstance(given, Command):
                 refuse_dropping(asked)
             elif not asked:
                 refuse_lost_answer(await super().aget_state(self._find_thread(config)))
@@ -84,13 +91,11 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return ensure_config(merge_configs(self.config, config))
 
     def _find_saver_to_ask(self, given: Any, config: Any) -> BaseCheckpointSaver[Any] | None:
-        """Return the saver to ask for a standing question; None if this input does nothing to one."""
+        """Return the saver to ask what waits in the thread; None if this input does nothing to it."""
         saver = self.checkpointer
         if isinstance(given, Command) and given.resume is None:
             return None
-        if given is None or not isinstance(saver, BaseCheckpointSaver):
-            return None
-        return None if is_nested_run(config) else saver
+        return saver if isinstance(saver, BaseCheckpointSaver) and not is_nested_run(config) else None
 
     def _keeps_threads(self) -> bool:
         """Tell whether a config has to name a thread: there is a checkpointer, and no binding names one."""
@@ -103,6 +108,8 @@ class CheckedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         check_run(given, config, self.builder.input_schema.__annotations__, keeps=self._keeps_threads())
         check_context(more.get("context"), getattr(self.builder.context_schema, "__annotations__", ()))
         saver = self.checkpointer
+        if given is None and saver is None:
+            refuse_empty(None, {})
         if isinstance(saver, BaseCheckpointSaver) and given is not None:
             at_exit = more.get("durability") == "exit" or more.get("checkpoint_during") is False
             check_serializable(

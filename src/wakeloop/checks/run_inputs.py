@@ -6,6 +6,8 @@ from typing import Any, TypeGuard
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import ensure_config
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.errors import EmptyInputError
 from langgraph.types import Command, Overwrite, StateSnapshot
 from pydantic import ValidationError
 
@@ -235,7 +237,7 @@ def check_thread(config: Any, *, keeps: bool) -> None:
         return
     given = config.get("configurable") if isinstance(config, Mapping) else None
     surrounding = ensure_config().get("configurable") or {}
-    configurable = {**surrounding, **(given or {})}
+    configurable = {**surrounding, **(given if isinstance(given, Mapping) else {})}
     if all(configurable.get(key) is None for key in THREAD_KEYS):
         raise InputError(
             "An agent with a checkpointer needs a thread: "
@@ -305,6 +307,14 @@ def _build_refusal(value: Mapping[str, Any]) -> Any:
     for config in value.get("review_configs") or ():
         decisions.append(no if "reject" in config["allowed_decisions"] else answer)
     return {"decisions": decisions}
+
+
+def refuse_empty(found: CheckpointTuple | None, config: Mapping[str, Any]) -> None:
+    """Refuse a run without an input on an empty thread, which LangGraph does without its name."""
+    if found is None or not found.checkpoint["channel_versions"]:
+        thread = config.get("configurable", {}).get("thread_id")
+        why = "the agent has no checkpointer" if thread is None else f"the thread {thread!r} is empty"
+        raise EmptyInputError(f"There is nothing to resume, since {why}. Pass another thread or a message.")
 
 
 def refuse_lost_answer(snapshot: StateSnapshot) -> None:

@@ -11,6 +11,7 @@ from guessing import AT, BUILD, GO, UPDATE, hi
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import EmptyInputError
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, Overwrite
 from shared_tools import City
@@ -296,6 +297,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: hi().get_state({"thread_id": "1"}), NO_THREAD),  # type: ignore[typeddict-unknown-key]
     (run(GO, "t"), NO_THREAD),
     (run(GO, {"configurable": {"session_id": "t"}}), NO_THREAD),
+    (run(GO, {"configurable": "t"}), NO_THREAD),
     (run(GO, {"configurable": {"thread_id": None}}), NO_THREAD),  # a variable that is not set
     (lambda: hi().get_state({}), NO_THREAD),
     (edit("1", add="a"), "No thread is named. Pass {'configurable': {'thread_id': 'NAME'}}."),
@@ -333,6 +335,16 @@ def test_every_mistake_gets_one_clear_sentence(monkeypatch: pytest.MonkeyPatch) 
         else:
             wrong.append((sentence, "accepted"))
     assert wrong == []
+
+
+async def test_a_run_without_an_input_names_the_empty_thread() -> None:
+    sentence = r"^There is nothing to resume, since {}\. Pass another thread or a message\.$"
+    with pytest.raises(EmptyInputError, match=sentence.format("the thread '1' is empty")):
+        hi().invoke(None, AT)
+    with pytest.raises(EmptyInputError, match=sentence.format("the thread '1' is empty")):
+        await hi().ainvoke(None, AT)
+    with pytest.raises(EmptyInputError, match=sentence.format("the agent has no checkpointer")):
+        BUILD(ScriptedModel()).invoke(None)
 
 
 @pytest.mark.parametrize("answer", ["yes", {"some-id": "yes"}, False])
