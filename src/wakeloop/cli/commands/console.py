@@ -74,6 +74,16 @@ def print_lines(lines: Iterable[str], *, whole: bool = False) -> None:
 
 UNBROKEN = 10_000  # columns, wide enough that click breaks no line
 TEXTS = ("REQUEST", "MESSAGE", "TEXT", "TEXT|ID")  # arguments that are text
+ONE_VALUE = {  # options whose value is often typed as two
+    "--tools": "Put commas between tools, as in --tools files,shell.",
+    "--set": "Put = between a setting and its value, as in --set max_requests=100.",
+}
+OTHERWISE = {  # options of other programs, and what to use here
+    "--api-key": "Set OPENAI_API_KEY.",
+    "--thread": "Name the thread without it, as in wakeloop show THREAD.",
+    "--temperature": "Write model_options: {temperature: 0} into config.yaml.",
+}
+OTHER_NAMES = {"ls": "threads", "list": "threads", "delete": "rm", "remove": "rm"}  # of other programs
 
 
 class CommandGroup(TyperGroup):
@@ -88,6 +98,8 @@ class CommandGroup(TyperGroup):
         if args[0] == "help":
             write_text(self.get_help(ctx), sys.stdout)
             ctx.exit()
+        if (meant := OTHER_NAMES.get(args[0])) in self.commands:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {meant!r}?")
         return super().resolve_command(ctx, args)
 
 
@@ -98,17 +110,40 @@ def print_usage_error(error: Any) -> None:
     message = io.StringIO()
     error.show(message)
     text = message.getvalue().rstrip("\n").replace("Value error, ", "")  # pydantic's prefix
-    takes_text = any(parameter.metavar in TEXTS for parameter in error.ctx.command.params)
-    if "unexpected extra argument" in text:
-        text += ". Put text with spaces in quotes." if takes_text else "."
     option = text.partition("No such option: ")[2].split(" ")[0]
-    known = [name for parameter in error.ctx.command.params for name in parameter.opts]
-    if option and "--set" in known:
+    hint: str | None = None
+    if option and (hint := _find_option(option, context.command)):
+        text = f"{text.partition(option)[0]}{option}"
+    elif context:
+        hint = _find_argument(text, context)
+    write_text(text if hint is None else f"{text.rstrip('.')}. {hint}".rstrip(), sys.stderr)
+
+
+def _find_argument(text: str, context: Any) -> str | None:
+    """Return how the arguments were meant, if an error is about them."""
+    if "Missing argument 'THREAD" in text:
+        return f"List them with wakeloop {'ps' if context.info_name == 'send' else 'threads'}."
+    if "unexpected extra argument" not in text:
+        return None
+    if context.info_name == "chat":
+        return "Type messages at its prompt, or use wakeloop run."
+    if not any(parameter.metavar in TEXTS for parameter in context.command.params):
+        return ""
+    given = (form for option, form in ONE_VALUE.items() if option in sys.argv)
+    return next(given, "Put text with spaces in quotes.")
+
+
+def _find_option(option: str, command: Any) -> str | None:
+    """Return what to type instead of an option that a command does not have."""
+    known = [name for parameter in command.params for name in parameter.opts]
+    if "--set" in known:
         from wakeloop.settings import NUMERIC_SETTINGS, translate_word  # slow, and help needs none of it
 
         if setting := translate_word(option.removeprefix("--")):
             value = "N" if setting in NUMERIC_SETTINGS else "VALUE"
             own = f"--{setting.replace('_', '-')}"
-            form = f"{own} {value}" if own in known else f"--set {setting}={value}"
-            text = f"{text.partition(option)[0]}{option}. Use {form}."
-    write_text(text, sys.stderr)
+            return f"Use {own} {value}." if own in known else f"Use --set {setting}={value}."
+    for one in getattr(command, "commands", {}).values():
+        if any(option in parameter.opts for parameter in one.params):
+            return "It comes after the command."
+    return OTHERWISE.get(option)
