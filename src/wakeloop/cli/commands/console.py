@@ -105,7 +105,8 @@ class CommandGroup(TyperGroup):
 
 def print_usage_error(error: Any) -> None:
     """Print what is wrong with the command line as typed."""
-    if context := getattr(error, "ctx", None):
+    context: Any = getattr(error, "ctx", None)
+    if context:
         context.terminal_width = UNBROKEN
     message = io.StringIO()
     error.show(message)
