@@ -82,7 +82,11 @@ def plan_study(study: Study, *, offline: bool = False) -> list[Cell]:
     for task in study.tasks:
         if is_folder(task) and not offline:
             check_own_tasks(task)
-    return [cell for cell in plan_cells(study) if agent_named(cell.agent).exists]
+    cells = [cell for cell in plan_cells(study) if agent_named(cell.agent).exists]
+    if not cells:
+        packages = sorted({agent_named(name).package for name in study.agents})
+        raise BenchError(f"No agent of this study is installed: pip install {' '.join(packages)}.")
+    return cells
 
 
 def play_study(

@@ -148,6 +148,10 @@ def test_an_agent_that_is_not_installed_is_left_out(tmp_path: Path, monkeypatch:
     told: list[str] = []
     assert len(play_study(study, tmp_path, workers=1, told=told.append).rows) == 2
     assert told == ["TodoList is left out: pip install langchain"]
+    alone = study.with_changes(agents=("TodoList",), reference="TodoList", subject="TodoList")
+    with pytest.raises(BenchError, match=r"^No agent of this study is installed: pip install langchain\.$"):
+        play_study(alone, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_page_says_where_it_loses_first(tmp_path: Path) -> None:
