@@ -72,8 +72,8 @@ class OwnList(Todos):
 def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
     """Replace the list, or change items by id: the reducer of `todos`, for a `DeltaChannel`.
 
-    A list replaces the old one, a dict of `Changes` changes it, None does nothing. What may come from outside
-    is checked. A refused write leaves the list as it was and sets its `fault`: an error
+    A list replaces the old one, a dict of `Changes` changes it, None does nothing. Both are checked, since
+    both may come from outside. A refused write leaves the list as it was and sets its `fault`: an error
     raised here would make the thread unreadable.
 
     Example:
@@ -92,11 +92,11 @@ def merge_todos(state: Sequence[Todo], writes: Sequence[Any]) -> list[Todo]:
         given = write
         try:
             if write and isinstance(write, dict) and _CHANGES.issuperset(write):
+                check_changes(write)
                 if "own" in write:
                     merged = _apply_changes(merged, write)  # type: ignore[arg-type]
                     continue
                 # somebody else's changes are like the list that they make
-                check_changes(write)
                 given = list(_apply_changes(copy(merged), write))  # type: ignore[arg-type]
             replaced = _take_given(merged, given)
         except OperationRefused as refusal:

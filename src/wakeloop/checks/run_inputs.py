@@ -209,12 +209,13 @@ def _check_settings(given: Mapping[Any, Any]) -> None:
 
 
 def _check_messages(given: Any) -> None:
-    value = given.value if isinstance(given, Overwrite) else given
+    is_whole = isinstance(given, Overwrite)
+    value = given.value if is_whole else given
     for place, one in enumerate(value if isinstance(value, list) else [value], 1):
-        if isinstance(one, BaseMessage):
+        if isinstance(one, BaseMessage) and (isinstance(value, list) or not is_whole):
             continue
         why = _conversion_error(one)
-        if isinstance(given, Overwrite):  # no reducer runs, so nothing would turn it into a message
+        if is_whole:  # no reducer runs, so nothing would turn it into a list of messages
             why = "Overwrite takes a list of messages, as in [HumanMessage('TEXT')]"
         if why is not None:
             why = shorten(why, 200)

@@ -110,7 +110,7 @@ class Review:
     allowed: tuple[DecisionKind, ...] = KINDS
     description: str = ""
     on: str = "approval"
-    described_by: str = ""
+    described_by: str | None = None
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, Any] | None) -> Self | None:

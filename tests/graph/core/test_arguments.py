@@ -260,6 +260,7 @@ NO_MESSAGES = {
     "a result of nothing": ([{"role": "tool", "content": "x"}], "Item 1 .+tool_call_id"),
     "a pair past the reducer": (Overwrite([("user", "x")]), "Overwrite.+HumanMessage"),
     "no list past the reducer": (Overwrite("x"), "Overwrite.+HumanMessage"),
+    "a message past the reducer": (Overwrite(HumanMessage("x")), "Overwrite.+HumanMessage"),
 }
 
 

@@ -222,6 +222,7 @@ def test_a_bad_list_is_set_aside_and_the_old_one_stays() -> None:
     [
         {"put": [5]},
         {"put": 5},
+        {"put": [{"id": 1}], "own": True},
         {"put": [todo(1, "b", "done")]},
         {"put": [{"content": "b", "status": "pending"}]},
         {"all": 5},

@@ -351,6 +351,14 @@ def test_calls_that_do_not_run_ask_nobody(thread: Make) -> None:
     assert [status for status, _ in agent.results()] == ["error", "error", "success"]
 
 
+def test_no_argument_keeps_a_call_from_being_asked_about(thread: Make) -> None:
+    mailer = Mailer()
+    call = calls(("mail", {"to": "a", "": " "}, "a"))
+    agent = thread(call, tools=mailer.tools(), interrupt_on={"mail": True})
+    agent.run("go")
+    assert mailer.sent == []
+
+
 def test_the_request_has_langchains_shape(thread: Make) -> None:
     how = {"allowed_decisions": ["approve"], "description": "Mail it?"}
     agent = thread(mails("a"), "bye", tools=Mailer().tools(), interrupt_on={"mail": how})
