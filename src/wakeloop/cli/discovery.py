@@ -195,7 +195,7 @@ def run_init() -> int:
     file, sources = config_folder() / "config.yaml", discover_models(print_lines)
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sources.choices):
         print_lines(*suggest_next_steps(sources, file))
-    elif file.exists() and not ask_line(f"{quote_path(file)} exists. Overwrite it? [y/N] ").startswith("y"):
+    elif file.exists() and ask_line(f"{quote_path(file)} exists. Overwrite it? [y/N] ")[:1] not in ("y", "Y"):
         print_lines(f"{quote_path(file)} was left unchanged. Try: wakeloop doctor")
     else:
         values = choose_model(sources)

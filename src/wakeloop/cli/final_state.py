@@ -5,8 +5,6 @@ import math
 import shlex
 import signal
 from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wakeloop.cli.agent_spec import AgentSpec
@@ -16,6 +14,7 @@ from wakeloop.cli.spec_builder import LIMIT_OPTIONS, settings_from_spec
 from wakeloop.cli.store import DatabaseFile
 from wakeloop.display import formatting
 from wakeloop.display.screen import Line
+from wakeloop.errors import SettingsError
 from wakeloop.loop.gates import LIMITS, choose_exit_code
 from wakeloop.loop.overrides import apply_overrides, check_overrides
 from wakeloop.loop.waits import ENDED_BY_KICK
@@ -179,17 +178,18 @@ def format_raise_hint(
     name = LIMITS.get(str(session.get("reason")))
     if name is None or spec is None:
         return None
-    command = partial(resume_command, thread, database or DatabaseFile(Path()))
-    if not session["open"] and session["state"] != "idle":  # a settled list needs a new request
-        command = partial(command, "your message")
-    if spec.agent:
-        how = f"change {name} in the agent's file, then {command('--agent', spec.agent)}"
-        return f"To raise the budget: {how}"
-    base = settings_from_spec(spec)
-    limit = getattr(apply_overrides(base, check_overrides(base, own)), name)
+    try:
+        base = settings_from_spec(spec)
+        limit = getattr(apply_overrides(base, check_overrides(base, own)), name)
+    except SettingsError:  # of a preset or setting that this version does not have
+        return None
     if limit is None:
         return None
     twice = f"{2 * limit:.12f}".rstrip("0").rstrip(".")  # as a user would type it
-    if database is None:
-        return f"To raise the budget: .set {name} {twice}"
-    return f"To raise the budget: {command(LIMIT_OPTIONS[name], twice)}"
+    how = f"change {name} in the agent's file" if spec.agent else f".set {name} {twice}"
+    if database is not None:
+        message = [] if session["open"] or session["state"] == "idle" else ["your message"]  # a settled list
+        option = ("--agent", spec.agent) if spec.agent else (LIMIT_OPTIONS[name], twice)
+        command = resume_command(thread, database, *message, *option)
+        how = f"{how}, then {command}" if spec.agent else command
+    return f"To raise the budget: {how}"

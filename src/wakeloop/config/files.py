@@ -116,7 +116,7 @@ def read_environment(other_keys: Iterable[str]) -> dict[str, Any]:
             name = variable.removeprefix(PREFIX)
             word = translate_word(name)
             meant = PREFIX + word.upper() if word else None
-            hint = advise_api_key(name) or suggest(variable, known, meant)
+            hint = advise_api_key(name) or suggest(variable, (*known, *OTHER_VARIABLES), meant)
             raise SettingsError(f"Unknown variable {variable}. {hint}")
         if text:
             found[known[variable]] = _parse_variable(text)

@@ -223,7 +223,7 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     assert held.get("model") == "openai:m"
     assert held.values["auto_continue"].source == "WAKELOOP_AUTO_CONTINUE"
-    for given, meant in (("NAG_EVRY", "NAG_EVERY"), ("MAX_STEPS", "MAX_REQUESTS")):
+    for given, meant in (("NAG_EVRY", "NAG_EVERY"), ("MAX_STEPS", "MAX_REQUESTS"), ("PROFIL", "PROFILE")):
         with monkeypatch.context() as patched:
             patched.setenv(f"WAKELOOP_{given}", "3")
             with pytest.raises(

@@ -230,7 +230,7 @@ def test_it_asks_and_writes_what_was_chosen(
     )  # a long path is broken after it
     assert " ".join(rows).endswith(f" Wrote {here}: openai:loopback:1b, {server.url}")
     assert "secret" not in out
-    assert start_init(monkeypatch, "y", "2", "") == 0
+    assert start_init(monkeypatch, "Yes", "2", "") == 0
     assert here.read_text() == 'model: "openai:gpt-5-mini"\n'
     assert start_init(monkeypatch, "") == 0  # it is not rewritten without a yes
     assert here.read_text() == 'model: "openai:gpt-5-mini"\n'

@@ -13,6 +13,7 @@ from chat_server import Reply, Server
 from processes import Shell, lines, wakeloop
 
 from wakeloop.cli.agent_spec import AgentSpec, parse_options
+from wakeloop.cli.final_state import format_raise_hint
 from wakeloop.cli.offline_graph import build_offline_graph
 from wakeloop.cli.spec_builder import build_spec
 from wakeloop.cli.store import DatabaseFile, open_to_write
@@ -124,6 +125,24 @@ def test_nothing_open_needs_a_message_and_an_agents_file_is_raised_itself(ended:
         "mine: To raise the budget: wakeloop resume mine 'your message' --max-requests 40",
         f"other: To raise the budget: {way}",
     ]
+
+
+def test_settings_of_another_version_hide_no_thread(ended: Callable[..., str]) -> None:
+    ended("request_budget", own={"max_wishes": 3})
+    ended("request_budget", name="other", max_requests="20")
+    told = "To raise the budget: wakeloop resume other --max-requests 40"
+    code, out, _ = wakeloop("threads", "--json")
+    assert (code, {row["thread"]: row["raise"] for row in json.loads(out)}) == (
+        0,
+        {"mine": None, "other": told},
+    )
+    assert wakeloop("show", "mine")[0] == 0
+
+
+def test_a_chat_with_an_agents_file_names_no_other_command() -> None:
+    session = {"reason": "request_budget", "state": "idle", "open": 1}
+    found = format_raise_hint(session, AgentSpec(agent="clerk"), {}, "mine", None)
+    assert found == "To raise the budget: change max_requests in the agent's file"
 
 
 def test_a_list_is_edited_whatever_its_run_may_cost(ended: Callable[..., str]) -> None:
