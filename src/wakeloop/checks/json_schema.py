@@ -71,8 +71,8 @@ class _Check:
 
     def find_in_parts(self, value: Any, schema: Mapping[str, Any], where: str, depth: int) -> str | None:
         parts: Iterable[tuple[str, Any, Any]] = ()
-        if isinstance(value, list):
-            parts = [(str(number), part, schema.get("items")) for number, part in enumerate(value)]
+        if isinstance(value, list) and "items" in schema:
+            parts = [(str(number), part, schema["items"]) for number, part in enumerate(value)]
         elif isinstance(value, dict):
             properties = schema.get("properties")
             known: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}

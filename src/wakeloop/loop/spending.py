@@ -37,11 +37,12 @@ def find_price(model: str, prices: Mapping[str, Price]) -> Price | None:
     """
     if not prices:
         return find_public_price(model)
-    keys = []
+    found: dict[int, Price] = {}
     for key in prices:
-        if key != DEFAULT_KEY and model.startswith((key, key.partition(":")[2] or key)):
-            keys.append(key)
-    return prices[max(keys, key=len)] if keys else prices.get(DEFAULT_KEY)
+        for name in (key, key.partition(":")[2]):
+            if name and key != DEFAULT_KEY and model.startswith(name):
+                found.setdefault(len(name), prices[key])
+    return found[max(found)] if found else prices.get(DEFAULT_KEY)
 
 
 @lru_cache(maxsize=64)

@@ -164,8 +164,9 @@ class _CallReader:
             if call is None or name is None:
                 return False
             known.append(PrintedCall(name, call.args))
-        self.found += known
-        self.place = end
+        if known:
+            self.found += known
+            self.place = end
         return bool(known)
 
     def resolve(self, name: str) -> str | None:

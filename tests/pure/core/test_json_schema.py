@@ -44,6 +44,11 @@ CLOSED = {**MAIL, "additionalProperties": False}
         ({"to": "b", "note": 1}, MAIL, "note: must be a string, got 1"),
         ({"to": "b", "cc": 1}, CLOSED, "cc: is unknown; known are to, copies, how, files, note"),
         ([], MAIL, "arguments: must be an object, got []"),
+        (
+            {"x": [0] * 10_001, "y": 1},
+            {"properties": {"x": {"type": "array"}, "y": {"type": "string"}}},
+            "y: must be a string, got 1",
+        ),
         ({"x": 1}, {}, None),
         ({"x": 1}, {"properties": {"x": False}}, "x: nothing is allowed here"),
         ({"x": 1}, {"properties": {"x": {"$ref": "https://example.org/x"}}}, None),

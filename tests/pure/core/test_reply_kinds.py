@@ -53,6 +53,10 @@ def test_printed_arguments_that_are_not_json_are_malformed_calls() -> None:
     )
 
 
+def test_calls_after_an_empty_list_are_not_read() -> None:
+    assert classify('<tool_call>[] look(path="a")').kind == "answer"
+
+
 def test_no_answer_is_refused() -> None:
     assert len(ANSWERS) >= 40
     assert [(text, classify(text).kind) for text in ANSWERS if classify(text).kind != "answer"] == []

@@ -178,6 +178,7 @@ def test_every_form_of_a_result_is_timed() -> None:
         ("gpt-mini-2026", PRICES, "gpt-mini"),
         ("gpt-5", PRICES, "gpt"),
         ("gpt-5", {"openai:gpt-5": PRICES["default"]}, "openai:gpt-5"),
+        ("gpt-mini", {"openai:gpt": PRICES["gpt"], "gpt-mini": PRICES["gpt-mini"]}, "gpt-mini"),
         ("claude", PRICES, "default"),
         ("", PRICES, "default"),
         ("default", BARE, None),
