@@ -52,7 +52,7 @@ class McpServer:
 def read_servers(path: Path) -> list[McpServer]:
     """Read and check a file, and fill in its variables; `disabled` servers are left out."""
     servers = read_json_file(path).get("mcpServers")
-    if not isinstance(servers, dict):
+    if not isinstance(servers, dict) or not all(isinstance(one, dict) for one in servers.values()):
         shape = '{"mcpServers": {"NAME": {"command": "…", "args": []}}}'
         raise usage_error(f"{quote_path(path)} must contain servers, as in {shape}.")
     found = []
