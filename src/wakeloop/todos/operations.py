@@ -203,7 +203,7 @@ class Rules:
 class Board:
     """The state of a list: items, goal, next number, and how often the verifier refused which item.
 
-    The boards of a round share the counts of `refusals`, which grow as the verifier refuses.
+    The boards of a call share the counts of `refusals`, which grow as the verifier refuses.
     """
 
     todos: Sequence[Todo] = ()

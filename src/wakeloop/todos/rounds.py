@@ -106,14 +106,14 @@ def _play(
     limit: ProgressLimit | None,
 ) -> Generator[Question, str | None, tuple[Board, list[Outcome]]]:
     """Apply the calls in order, and add to `refused` what the limit refuses."""
-    board = replace(board, refusals={**board.refusals})
     outcomes: list[Outcome] = []
     for i, call in enumerate(calls):
         operation, why = None if isinstance(call, str) else call, refused.get(i)
         outcome = Outcome(operation, board)
         if operation is not None and why is None:
+            own = replace(board, refusals={**board.refusals})  # what a refused call counts is forgotten
             try:
-                outcome = yield from _apply_operation(board, operation, rules, i, verdicts)
+                outcome = yield from _apply_operation(own, operation, rules, i, verdicts)
             except OperationRefused as refusal:
                 why = str(refusal)
             if limit is not None and limit.refuses(i, board, outcome):

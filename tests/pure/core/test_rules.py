@@ -467,6 +467,15 @@ def test_each_of_several_changes_is_verified() -> None:
     assert after.refusals == {"1": 1, "2": 1}
 
 
+def test_the_verifiers_refusal_in_a_call_that_is_refused_itself_does_not_count() -> None:
+    both = ChangeSeveral((Change(1, "in_progress"), Change(2, "in_progress")))
+    more = ChangeSeveral((Change(1, "completed"), Change(2, "in_progress")))
+    rules = Rules(in_progress="at_most_one")
+    after, outcomes, _ = playing(board(A, todo(2, "b")), both, more, rules=rules, verify=refuse)
+    assert all("only one item may be in progress" in (outcome.error or "") for outcome in outcomes)
+    assert after.refusals == {}
+
+
 def test_another_call_asks_the_verifier_again() -> None:
     once = ChangeSeveral((Change(1, "completed"),))
     after, _, asked = playing(board(A), once, once, verify=lambda item: "no")
