@@ -34,7 +34,7 @@ def _checked(method: Callable[..., Any]) -> Any:
     @wraps(method)
     def call(self: Any, config: Any, *supersteps: Any, **more: Any) -> Any:
         check_thread(config, keeps=self._keeps_threads())
-        for updates in supersteps:
+        for updates in (*supersteps, more.get("supersteps", ())):
             check_fork(config, updates)
         return method(self, config, *supersteps, **more)
 

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
-from langgraph.types import Command, Overwrite, interrupt
+from langgraph.types import Command, Overwrite, StateUpdate, interrupt
 
 from wakeloop import InputError, create_todo_agent, join_session, join_todos, session_of, update_todos
 from wakeloop.middleware import ChangesState, WakeLoopMiddleware
@@ -427,6 +427,8 @@ async def test_an_invalid_list_in_a_fork_is_refused_at_once() -> None:
         agent.update_state(place.config, wrong)
     with pytest.raises(InputError, match=r"^The input is refused: todos item 1 "):
         await agent.aupdate_state(place.config, wrong)
+    with pytest.raises(InputError, match=r"^The input is refused: todos item 1 "):
+        agent.bulk_update_state(place.config, supersteps=[[StateUpdate(wrong)]])
     run(agent, "Go on.")
     assert [item["content"] for item in agent.get_state(CONFIG).values["todos"]] == ["sweep", "water"]
     assert len(model.requests) == 3
