@@ -152,7 +152,7 @@ def command(*agent_options: str) -> Callable[[Callable[..., int | None]], Callab
         @wraps(function)
         def wrapper(**values: Any) -> None:
             with report_errors():
-                for name in own.keys() & options.keys():
+                for name in filter(options.__contains__, own):
                     values[name] = _read_options(name, {typed: values.pop(typed) for typed in options[name]})
                 code = function(**values)
             if code is not None:
