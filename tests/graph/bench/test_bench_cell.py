@@ -56,7 +56,7 @@ ERRS = [name for name in HERE if "errs" in name]  # a verdict may be wrong, so t
 def test_a_reliable_model_completes_the_job_with_any_agent(agent: str) -> None:
     row = play_cell(cell(agent), STUDY)
     asks = int(agent.removeprefix("asked ")) if agent.startswith("asked") else 0
-    without_a_list = agent == "plain" or asks > 0
+    without_a_list = agent in ("plain", "told 5") or asks > 0
     assert (row["completed"], row["share"], row["end"], row["claims"]) == (True, 1.0, "done", True)
     assert (row["calls"], row["failed"], row["damage"], row["wakes"]) == (5, 0, 0, asks)
     assert row["listed"] == (0 if without_a_list else 5)
