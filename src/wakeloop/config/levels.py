@@ -301,7 +301,7 @@ def _check_model_options(value: Any) -> dict[str, Any]:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise SettingsError(f"model_options must be plain JSON values: {error}.") from None
-    for name in re.findall(r'"([^"]+)": "', text):  # with a string: max_tokens is no secret
+    for name in re.findall(r'"([^"]+)": "', text):  # with a string: max_tokens is not a secret
         if SECRET_NAME.search(name):
             raise SettingsError(f"model_options must not contain {name!r}: set it in the environment.")
     return dict(value)

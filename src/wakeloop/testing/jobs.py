@@ -183,7 +183,7 @@ def _make_integer(schema: Mapping[str, Any], rng: Random) -> int:
 
 
 def _whole_bounds(schema: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return the least and the greatest whole number that the schema allows; None is no limit."""
+    """Return the least and the greatest whole number that the schema allows; None means no limit."""
     low, high = schema.get("minimum"), schema.get("maximum")
     if "exclusiveMinimum" in schema:
         low = math.floor(schema["exclusiveMinimum"]) + 1

@@ -68,7 +68,7 @@ def _describe_os_error(path: str, error: OSError) -> str:
 
 
 def resolve_root(root: str | Path) -> Path:
-    """Return the resolved folder that tools work in. Raises `ArgumentError` if it is no path, or a file."""
+    """Return the folder that tools work in, resolved. Raises `ArgumentError` for a file or no path."""
     if not isinstance(root, str | os.PathLike):
         raise ArgumentError(f"`root` must be a folder's path, got {describe_type(root)}.")
     real = Path(root).resolve()

@@ -139,7 +139,7 @@ def without_secret_variables(environment: Mapping[str, str]) -> dict[str, str]:
 def run_check(
     command: str, root: str | Path, timeout: float, ending: Event, more: Mapping[str, str] | None = None
 ) -> tuple[int | None, str]:
-    """Run a command that judges, and return its exit code and output. A stopped one is no verdict."""
+    """Run a command that judges, and return its exit code and output. A stopped one gives no verdict."""
     output = BoundedOutput(KEPT)
     code = run_command(command, Path(root), timeout, output, ending, more)
     if ending.is_set():

@@ -113,8 +113,9 @@ def print_usage_error(error: Any) -> None:
     text = message.getvalue().rstrip("\n").replace("Value error, ", "")  # pydantic's prefix
     option = text.partition("No such option: ")[2].split(" ")[0]
     hint: str | None = None
-    if option and (hint := _find_option(option, context.command)):
-        text = f"{text.partition(option)[0]}{option}"
+    if context and option:
+        hint = _find_option(option, context.command)
+        text = text if hint is None else f"{text.partition(option)[0]}{option}"
     elif context:
         hint = _find_argument(text, context)
     write_text(text if hint is None else f"{text.rstrip('.')}. {hint}".rstrip(), sys.stderr)
